@@ -1,0 +1,1 @@
+"""The worked systems, one declaration a file."""

@@ -1,0 +1,1 @@
+"""Symbolic tools that know nothing of cavities."""

@@ -1,0 +1,82 @@
+"""The error family: every message says what was found, what is supported, and what to try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SymcavityError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    Parameters
+    ----------
+    found : str
+        What was found, in the user's own words where possible.
+    supported : str, optional
+        What would have been accepted.
+    hint : str, optional
+        What to try next.
+    """
+
+    def __init__(self, found: str, supported: str = "", hint: str = "") -> None:
+        self.found, self.supported, self.hint = found, supported, hint
+        lines = [found]
+        if supported:
+            lines.append(f"Supported: {supported}")
+        if hint:
+            lines.append(f"Try: {hint}")
+        super().__init__("\n".join(lines))
+
+
+class DeclarationError(SymcavityError, ValueError):
+    """A declaration that does not state a bipartite convex problem."""
+
+
+class NotConvex(DeclarationError):
+    """An objective or a constraint that is provably not convex."""
+
+
+class UnsupportedLaw(SymcavityError, ValueError):
+    """A single-site law that the engine cannot solve, not even implicitly."""
+
+
+class ValuesError(SymcavityError, ValueError):
+    """Values at evaluation that are missing, superfluous, of a wrong kind, or contradictory."""
+
+
+class NoClosedForm(SymcavityError):
+    """The requested unknown has no closed form.
+
+    Attributes
+    ----------
+    remaining : tuple
+        The equations that are left to be solved numerically.
+    """
+
+    def __init__(self, found: str, remaining: tuple[Any, ...] = (), hint: str = "") -> None:
+        self.remaining = remaining
+        super().__init__(found, "", hint)
+
+
+class Infeasible(SymcavityError):
+    """No solution exists at the requested values, for instance a load above the capacity."""
+
+
+class NotConverged(SymcavityError):
+    """An iteration that did not reach its tolerance.
+
+    Attributes
+    ----------
+    best : object
+        The best iterate, so that nothing which was computed is lost.
+    residual : float
+        Its residual.
+    """
+
+    def __init__(self, found: str, best: Any = None, residual: float = float("nan"), hint: str = "") -> None:
+        self.best, self.residual = best, residual
+        super().__init__(found, "", hint)
+
+
+class MissingDependency(SymcavityError, ImportError):
+    """An optional package that this feature needs is not installed."""

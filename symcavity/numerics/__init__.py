@@ -1,0 +1,1 @@
+"""Evaluation to any number of digits."""

@@ -1,0 +1,1 @@
+"""Convex sets given by their support function: anchors, faces, projections."""

@@ -1,0 +1,1 @@
+"""Finite instances of a declared problem."""
