@@ -1,0 +1,403 @@
+"""The truncated Gaussian moments phi_n(kappa): a SymPy function, and its value to any precision."""
+
+from __future__ import annotations
+
+import operator
+from functools import lru_cache
+from math import log2, sqrt
+from typing import Any
+
+import mpmath
+from mpmath import libmp
+from sympy import (
+    Dummy,
+    Eq,
+    Expr,
+    Float,
+    Function,
+    I,
+    Integer,
+    Integral,
+    Piecewise,
+    Rational,
+    S,
+    Symbol,
+    binomial,
+    conjugate,
+    erf,
+    erfc,
+    exp,
+    factorial2,
+    gamma,
+    oo,
+    pi,
+    sympify,
+)
+from sympy import sqrt as sym_sqrt
+
+from symcavity.errors import ValuesError
+
+__all__ = ["gaussian_density", "gaussian_moment", "mp_phi", "phi", "phi_coefficients", "phi_reduce"]
+
+
+def gaussian_density(x: Any) -> Expr:
+    """Return the standard Gaussian density exp(-x**2/2)/sqrt(2*pi).
+
+    Parameters
+    ----------
+    x : Expr
+        Where it is taken.
+    """
+    x = sympify(x)
+    return exp(-(x**2) / 2) / sym_sqrt(2 * pi)
+
+
+def gaussian_moment(n: int) -> Integer:
+    """Return E[z**n] of a standard Gaussian: 0 for odd n, (n-1)!! for even n."""
+    return Integer(0) if n % 2 else factorial2(n - 1) if n else Integer(1)
+
+
+class phi(Function):  # noqa: N801 - it is written like the mathematical function it is
+    r"""The truncated moment of a standard Gaussian, ``E[max(0, kappa - z)**n]``.
+
+    .. math:: \phi_n(\kappa) = \int_{-\infty}^{\kappa} \mathcal{D}z\, (\kappa - z)^n
+
+    Parameters
+    ----------
+    n : int or Expr
+        A nonnegative integer; a symbol stays unevaluated.
+    kappa : Expr
+        The truncation point (the margin of the classification problems).
+
+    Raises
+    ------
+    ValuesError
+        If ``n`` is known not to be a nonnegative integer.
+
+    Notes
+    -----
+    ``diff`` gives ``n*phi(n - 1, kappa)`` and, for ``n = 0``, the Gaussian density;
+    ``expand_func`` brings every ``phi(n, x)`` to the basis ``phi(0, x)``, ``phi(1, x)`` by the
+    recurrence ``phi(n + 1) = kappa*phi(n) + n*phi(n - 1)``; ``rewrite`` knows ``erf``, ``erfc`` and
+    ``Integral``. ``evalf`` has a relative accuracy at every working precision, in the tails too:
+    substitute an exact number (``phi(2, k).subs(k, -200).evalf(50)``).
+    The definition is the one of Clark & Sompolinsky, the display that follows equation (51).
+
+    Examples
+    --------
+    >>> from sympy import Symbol
+    >>> kappa = Symbol("kappa", real=True)
+    >>> phi(2, kappa).diff(kappa)
+    2*phi(1, kappa)
+    >>> phi(2, 0)
+    1/2
+    """
+
+    nargs = 2
+
+    @classmethod
+    def eval(cls, n: Expr, kappa: Expr) -> Expr | None:
+        """Return the value where it is known exactly: at 0, at plus and minus infinity."""
+        if (n.is_Number and not (n.is_Integer and n >= 0)) or n.is_integer is False or n.is_negative:
+            raise ValuesError(
+                f"phi has the order {n}.",
+                "a nonnegative integer, phi(n, kappa) = E[max(0, kappa - z)**n].",
+                "phi(0, kappa).diff(kappa), which is the Gaussian density, where an order -1 was meant.",
+            )
+        if kappa is S.NaN or kappa is S.ComplexInfinity:
+            return S.NaN
+        if kappa is S.NegativeInfinity:
+            return S.Zero
+        if kappa is S.Infinity:
+            if n.is_zero:
+                return S.One
+            return oo if n.is_positive else None
+        if kappa.is_zero:
+            if n.is_Integer:
+                return S.Half if n == 0 else _half_moment(int(n))
+            if n.is_integer and n.is_nonnegative:
+                return _half_moment(n)
+        if kappa.is_Float and n.is_Integer:
+            with mpmath.workprec(kappa._prec):  # noqa: SLF001 - the precision that this Float carries
+                return Float._new(mp_phi(int(n), kappa)._mpf_, kappa._prec)  # noqa: SLF001
+        return None
+
+    # -- calculus ---------------------------------------------------------------------------------
+
+    def fdiff(self, argindex: int = 2) -> Expr:
+        """Return the derivative with respect to kappa."""
+        n, kappa = self.args
+        if argindex != 2:
+            raise ValuesError(
+                f"A derivative of {self} with respect to its order.", "the derivative with respect to kappa."
+            )
+        if n.is_zero:
+            return gaussian_density(kappa)
+        lower = n * self.func(n - 1, kappa)
+        if n.is_positive:
+            return lower
+        return Piecewise((gaussian_density(kappa), Eq(n, 0)), (lower, True))
+
+    def _eval_expand_func(self, **_hints: Any) -> Expr:
+        n, kappa = self.args
+        if not (n.is_Integer and n >= 2):
+            return self
+        a, b = phi_coefficients(int(n))
+        x = _coefficient_symbol
+        return a.xreplace({x: kappa}) * phi(0, kappa) + b.xreplace({x: kappa}) * phi(1, kappa)
+
+    def _eval_rewrite_as_erfc(self, n: Expr, kappa: Expr, **_kwargs: Any) -> Expr:
+        return self._error_form(n, kappa, erfc(-kappa / sym_sqrt(2)) / 2)
+
+    def _eval_rewrite_as_erf(self, n: Expr, kappa: Expr, **_kwargs: Any) -> Expr:
+        return self._error_form(n, kappa, (1 + erf(kappa / sym_sqrt(2))) / 2)
+
+    def _eval_rewrite_as_tractable(self, *_args: Expr, limitvar: Any = None, **_kwargs: Any) -> Expr:
+        return self.rewrite(erfc).rewrite("tractable", deep=True, limitvar=limitvar)
+
+    def _eval_rewrite_as_Integral(self, n: Expr, kappa: Expr, **_kwargs: Any) -> Expr:
+        z = Dummy("z", real=True)
+        return Integral((kappa - z) ** n * gaussian_density(z), (z, -oo, kappa))
+
+    def _error_form(self, n: Expr, kappa: Expr, phi0: Expr) -> Expr:
+        if not n.is_Integer:
+            return self
+        if n == 0:
+            return phi0
+        a, b = phi_coefficients(int(n))
+        x = _coefficient_symbol
+        total = (a + x * b).expand().xreplace({x: kappa})
+        return total * phi0 + b.xreplace({x: kappa}) * gaussian_density(kappa)
+
+    # -- assumptions ------------------------------------------------------------------------------
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return True if self.args[1].is_extended_real else None
+
+    def _eval_is_finite(self) -> bool | None:
+        return True if self.args[1].is_finite else None
+
+    def _eval_is_extended_positive(self) -> bool | None:
+        return True if self.args[1].is_real else None
+
+    def _eval_is_extended_nonnegative(self) -> bool | None:
+        return True if self.args[1].is_extended_real else None
+
+    def _eval_conjugate(self) -> Expr:
+        n, kappa = self.args
+        return self.func(n, conjugate(kappa))
+
+    # -- numbers ----------------------------------------------------------------------------------
+
+    def _eval_evalf(self, prec: int) -> Expr | None:
+        n, kappa = self.args
+        if not n.is_Integer:
+            return None
+        try:
+            rough = kappa._to_mpmath(53)  # noqa: SLF001 - SymPy's own door from Expr to mpmath
+            extra = 15 + 2 * max(0, mpmath.mag(rough) if rough else 0) + int(n).bit_length()
+            value = kappa._to_mpmath(prec + extra)  # noqa: SLF001
+        except (ValueError, TypeError, NotImplementedError, AttributeError):
+            return None
+        with mpmath.workprec(prec):
+            out = mp_phi(int(n), value)
+            if isinstance(out, mpmath.mpc):
+                re, im = out.real, out.imag
+                # an mpf goes into Float as its tuple: the precision is the one asked for, not the context's
+                return Float._new(re._mpf_, prec) + I * Float._new(im._mpf_, prec)  # noqa: SLF001
+            return Float._new(out._mpf_, prec)  # noqa: SLF001
+
+    def _numpycode(self, printer: Any) -> str:
+        return self._call(printer, "symcavity.numerics.special.np_phi")
+
+    _scipycode = _numpycode
+
+    def _mpmathcode(self, printer: Any) -> str:
+        return self._call(printer, "symcavity.algebra.phi.mp_phi")
+
+    def _pythoncode(self, printer: Any) -> str:
+        return self._call(printer, "symcavity.numerics.special.np_phi")
+
+    def _call(self, printer: Any, name: str) -> str:
+        n, kappa = self.args
+        order = str(int(n)) if n.is_Integer else printer._print(n)  # noqa: SLF001 - SymPy's printing protocol
+        return f"{printer._module_format(name)}({order}, {printer._print(kappa)})"  # noqa: SLF001
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        n, kappa = (printer._print(a) for a in self.args)  # noqa: SLF001 - SymPy's printing protocol
+        power = f"^{{{exp}}}" if exp is not None else ""
+        return rf"\phi_{{{n}}}{power}\left({kappa}\right)"
+
+
+def _half_moment(n: Any) -> Expr:
+    """Return E[max(0, z)**n]."""
+    return Integer(2) ** (Rational(1, 2) * n - 1) * gamma((n + Integer(1)) / 2) / sym_sqrt(pi)
+
+
+_coefficient_symbol = Symbol("x")
+
+
+@lru_cache(maxsize=256)
+def phi_coefficients(n: int) -> tuple[Expr, Expr]:
+    """Return the polynomials A, B in ``Symbol("x")`` with phi(n, x) = A*phi(0, x) + B*phi(1, x).
+
+    They follow from phi(n+1) = x*phi(n) + n*phi(n-1), which is an integration by parts.
+    """
+    lower: tuple[dict[int, int], dict[int, int]] = ({0: 1}, {})
+    upper: tuple[dict[int, int], dict[int, int]] = ({}, {0: 1})
+    for k in range(1, n + 1):
+        fresh = []
+        for up, low in zip(upper, lower, strict=True):
+            step = {power + 1: c for power, c in up.items()}
+            for power, c in low.items():
+                step[power] = step.get(power, 0) + k * c
+            fresh.append(step)
+        lower, upper = upper, (fresh[0], fresh[1])
+    a, b = (
+        sum((c * _coefficient_symbol**power for power, c in sorted(side.items())), S.Zero) for side in lower
+    )
+    return a, b
+
+
+def phi_reduce(expr: Any, reflect: bool = False) -> Expr:
+    """Bring every ``phi(n, x)`` of an expression to the basis ``phi(0, x)``, ``phi(1, x)``, expanded.
+
+    Parameters
+    ----------
+    expr : Expr
+        Any expression.
+    reflect : bool
+        Also write ``phi(n, -x)`` by ``phi(n, x)``, through E[(x-z)**n] = phi(n, x) + (-1)**n phi(n, -x),
+        so that each pair of opposite arguments has one basis. Of the two the one is kept that prints
+        without a leading minus sign.
+
+    Returns
+    -------
+    Expr
+        The expanded expression.
+    """
+    expr = sympify(expr)
+    while True:
+        swap = {}
+        for term in sorted(expr.atoms(phi), key=lambda t: t.sort_key()):
+            n, x = term.args
+            fresh = term
+            if reflect and n.is_Integer and x.expand().could_extract_minus_sign():
+                y = (-x).expand()
+                even = range(0, int(n) + 1, 2)
+                whole = sum((binomial(n, j) * gaussian_moment(j) * y ** (n - j) for j in even), S.Zero)
+                fresh = (-1) ** n * (whole - phi(n, y))
+            fresh = fresh.expand(func=True)
+            if fresh != term:
+                swap[term] = fresh
+        if not swap:
+            return expr.expand()
+        expr = expr.xreplace(swap)
+
+
+# -- the value in arbitrary precision -------------------------------------------------------------
+
+
+def mp_phi(n: Any, x: Any) -> Any:
+    """Return phi(n, x) as an mpmath number, relatively accurate at mpmath's current precision.
+
+    Parameters
+    ----------
+    n : int
+        A nonnegative integer.
+    x : mpf, mpc or anything that mpmath converts
+        The argument, taken as exact.
+
+    Raises
+    ------
+    ValuesError
+        If ``n`` is not a nonnegative integer.
+
+    Notes
+    -----
+    For x >= 0 every term of the recurrence is positive: no guard digits. For x < 0 the two terms
+    cancel, phi_n ~ n! * density / |x|**(n+1), and the number of digits that this takes is known in
+    advance from bounds on the ratios phi_k/phi_(k-1); they are added to the working precision.
+    """
+    order = _order(n)
+    mp = mpmath.mp
+    x = mp.convert(x)
+    if not hasattr(x, "_mpf_"):
+        return _complex_phi(order, x)
+    return mp.make_mpf(_phi_mpf(order, x._mpf_, mp.prec))
+
+
+def _order(n: Any) -> int:
+    try:
+        order = operator.index(n)
+    except TypeError:
+        order = int(n) if n == int(n) else -1
+    if order < 0:
+        raise ValuesError(f"phi has the order {n}.", "a nonnegative integer.")
+    return order
+
+
+def _phi_mpf(n: int, x: Any, prec: int) -> Any:
+    """Return phi(n, x) for a raw mpf, rounded to ``prec`` bits."""
+    sign, mantissa, exponent, size = x
+    if not mantissa and exponent:  # inf, -inf, nan
+        if x == libmp.fninf:
+            return libmp.fzero
+        return libmp.fone if x == libmp.finf and n == 0 else x
+    wp = prec + 12
+    if sign:
+        wp += 2 * max(0, exponent + size) + _cancelled_bits(n, libmp.to_float(libmp.mpf_neg(x), strict=False))
+    a = libmp.mpf_mul(x, libmp.mpf_sqrt(libmp.fhalf, wp), wp)
+    if sign:
+        twice = libmp.mpf_erfc(libmp.mpf_neg(a), wp)
+    else:
+        twice = libmp.mpf_add(libmp.fone, libmp.mpf_erf(a, wp), wp)
+    lower = libmp.mpf_shift(twice, -1)
+    if n == 0:
+        return libmp.mpf_pos(lower, prec, libmp.round_nearest)
+    half = libmp.mpf_shift(libmp.mpf_neg(libmp.mpf_mul(x, x)), -1)
+    norm = libmp.mpf_sqrt(libmp.mpf_shift(libmp.mpf_pi(wp), 1), wp)
+    density = libmp.mpf_div(libmp.mpf_exp(half, wp), norm, wp)
+    upper = libmp.mpf_add(libmp.mpf_mul(x, lower, wp), density, wp)
+    for k in range(1, n):
+        step = libmp.mpf_add(libmp.mpf_mul(x, upper, wp), libmp.mpf_mul_int(lower, k, wp), wp)
+        lower, upper = upper, step
+    return libmp.mpf_pos(upper, prec, libmp.round_nearest)
+
+
+def _cancelled_bits(n: int, size: float) -> int:
+    """Return a bound on the bits that the upward recurrence to phi(n, -size) cancels.
+
+    An error mixes in the other solution of the recurrence, (-1)**n phi(n, size). The moments are
+    log-convex in n, so that phi_k/phi_(k-1) at -size is at least k/u and at size at most about u, with
+    u = (size + sqrt(size**2 + 4*k + 4))/2: the ratio of the two solutions grows at most by u**2/k a step.
+    """
+    if size > 1e150:
+        return int(2 * n * log2(size)) + 4 if size != float("inf") else n * 2100
+    bits = 0.0
+    for k in range(1, n + 1):
+        u = 0.5 * (size + sqrt(size * size + 4 * k + 4))
+        bits += log2(u * u / k)
+    return int(bits) + 4
+
+
+def _complex_phi(n: int, x: Any) -> Any:
+    """Return phi(n, x) at a complex point: the precision is raised until two values agree."""
+    mp = mpmath.mp
+    prec = mp.prec
+    extra = 30
+    previous = None
+    while extra < 200 * prec + 10**5:
+        with mp.workprec(prec + extra):
+            lower = mp.erfc(-x / mp.sqrt(2)) / 2
+            upper = x * lower + mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+            for k in range(1, n):
+                lower, upper = upper, x * upper + k * lower
+            value = lower if n == 0 else upper
+            if previous is not None and abs(value - previous) <= abs(value) * mp.ldexp(1, -prec - 5):
+                break
+            previous = value
+        extra *= 2
+    return +value
