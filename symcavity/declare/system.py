@@ -1,0 +1,457 @@
+"""A bipartite system: the laws of the two sides, the fields that couple them, and global conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sympy import Basic, Equality, Expr, S, Sum, Symbol, latex, sympify
+
+from symcavity.declare.fields import (
+    FieldBook,
+    RandomField,
+    check_words,
+    extract_fields,
+    free_side,
+    parameters_of,
+    site_sum,
+)
+from symcavity.declare.quantities import (
+    DATUM,
+    FEATURE,
+    INDEX,
+    SIZE,
+    Average,
+    Complementary,
+    Datum,
+    Feature,
+    Field,
+    Global,
+    Quenched,
+    SiteQuantity,
+    alpha,
+    exact,
+    families,
+    site_quantities,
+)
+from symcavity.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from symcavity.cavity.symmetry import Symmetry
+    from symcavity.cavity.theory import Theory
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An equation that never collapses to True or False."""
+
+    lhs: Expr
+    rhs: Expr
+
+    @property
+    def difference(self) -> Expr:
+        """The left-hand side minus the right-hand side."""
+        return self.lhs - self.rhs
+
+    def xreplace(self, rule: dict[Any, Any]) -> Equation:
+        """Apply an exact replacement to both sides."""
+        return Equation(self.lhs.xreplace(rule), self.rhs.xreplace(rule))
+
+    def __str__(self) -> str:
+        return f"{self.lhs} = {self.rhs}"
+
+    def _latex(self, printer: Any) -> str:
+        return f"{printer.doprint(self.lhs)} = {printer.doprint(self.rhs)}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {latex(self.lhs)} = {latex(self.rhs)}$"
+
+
+def as_equation(value: Any, where: str) -> Equation:
+    """Read a SymPy ``Eq`` (or our own Equation)."""
+    if isinstance(value, Equation):
+        return value
+    if isinstance(value, Equality):
+        return Equation(exact(value.lhs, where), exact(value.rhs, where))
+    raise DeclarationError(
+        f"{where} is {value!r}.",
+        "an equation Eq(lhs, rhs)",
+        "an Eq whose two sides are equal or different numbers collapses to True or False in SymPy"
+        if value in (True, False, S.true, S.false)
+        else "Eq(..., ...)",
+    )
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of one side: what fixes the states of a site, given its random fields.
+
+    Attributes
+    ----------
+    side : str
+        ``'feature'`` or ``'datum'``.
+    unknowns : tuple of SiteQuantity
+        The variables of a site, at the canonical index.
+    equations : tuple of Equation
+        They contain the placeholders of the random fields; each placeholder stands in one equation,
+        linearly, and that equation carries the source.
+    pairs : tuple of Complementary
+        Complementarity conditions.
+    fields : tuple of RandomField
+        The random fields that this side hears.
+    """
+
+    side: str
+    unknowns: tuple[SiteQuantity, ...]
+    equations: tuple[Equation, ...]
+    pairs: tuple[Complementary, ...]
+    fields: tuple[RandomField, ...]
+
+    @property
+    def index(self) -> Symbol:
+        """The canonical site index."""
+        return INDEX[self.side]
+
+    def carrier(self, random_field: RandomField) -> Equation:
+        """The equation in which a random field stands (and which therefore carries a source)."""
+        return next(e for e in self.equations if e.difference.has(random_field.symbol))
+
+    def coefficient(self, random_field: RandomField) -> Expr:
+        """The factor of the field on the right-hand side of its equation."""
+        return self.carrier(random_field).rhs.coeff(random_field.symbol)
+
+    def quenched(self) -> list[Any]:
+        """The families of quenched parameters in this side's law and statistics."""
+        side_slots = (self.side,)
+        exprs = [e.difference for e in self.equations] + [q for p in self.pairs for q in p.pair]
+        exprs += [f.coupling.family.variance for f in self.fields]
+        return [q for q in families(exprs, Quenched) if q.slots == side_slots]
+
+    def written(self) -> list[Equation]:
+        """The equations with their random fields written out as sums."""
+        rule = {f.symbol: f.as_sum for f in self.fields}
+        return [e.xreplace(rule) for e in self.equations]
+
+
+class BipartiteSystem:
+    """A bipartite system of feature and datum sites.
+
+    Parameters
+    ----------
+    equations : sequence of Eq
+        Equations of a site (one free index ``i`` or ``mu``), whose coupling to the other side is a sum
+        ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
+        ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
+    conditions : sequence of Complementary
+        Complementarity conditions of a site.
+    fixed : sequence of Eq
+        Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    name : str, optional
+        A title for the derivation.
+    source : dict, optional
+        Equation numbers of a source text, by the key of the step: ``{"datum.cavity_field": "40"}``.
+
+    Notes
+    -----
+    The engine adds the sources ``I_i`` and ``I^mu`` itself, to the right-hand side of each equation
+    that carries a random field (paper, equations 28, 29, 126, 127).
+    """
+
+    def __init__(
+        self,
+        equations: Sequence[Any],
+        conditions: Sequence[Any] = (),
+        fixed: Sequence[Any] = (),
+        *,
+        name: str = "",
+        source: dict[str, str] | None = None,
+        convex: bool = False,
+        record: Any = None,
+    ) -> None:
+        self.name = name
+        self.source = dict(source or {})
+        self.convex = convex
+        self.record = record
+        self.declared = tuple(as_equation(e, "an entry of equations") for e in equations)
+        self.fixed = tuple(read_fixed(fixed))
+        book = FieldBook()
+        site: dict[str, list[Equation]] = {FEATURE: [], DATUM: []}
+        globals_: list[tuple[str, Expr]] = []
+        for equation in _componentwise(self.declared):
+            where = f"the equation {equation}"
+            side = free_side(equation.difference, where)
+            if side is None:
+                globals_.append(_global_condition(equation, where))
+                continue
+            lhs = extract_fields(equation.lhs, side, book, where)
+            rhs = extract_fields(equation.rhs, side, book, where)
+            site[side].append(Equation(lhs, rhs))
+        pairs: dict[str, list[Complementary]] = {FEATURE: [], DATUM: []}
+        for condition in conditions:
+            if not isinstance(condition, Complementary):
+                raise DeclarationError(
+                    f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
+                )
+            for pair in _pair_components(condition):
+                side = free_side(pair.pair[0] + S.Pi * pair.pair[1], f"the condition {pair}")
+                if side is None:
+                    raise DeclarationError(f"The condition {pair} has no site index.", "conditions of one site")
+                pairs[side].append(pair)
+        self.global_conditions = tuple(globals_)
+        self.feature = _law(FEATURE, site, pairs, book)
+        self.datum = _law(DATUM, site, pairs, book)
+        self._check()
+
+    # -- structure -------------------------------------------------------------------------------
+
+    @property
+    def laws(self) -> dict[str, Law]:
+        """The laws by side."""
+        return {FEATURE: self.feature, DATUM: self.datum}
+
+    @property
+    def globals(self) -> tuple[Global, ...]:
+        """The global variables."""
+        found = set().union(*(e.atoms(Global) for e in self._expressions()))
+        return tuple(sorted(found, key=lambda g: g.name))
+
+    @property
+    def parameters(self) -> tuple[Symbol, ...]:
+        """The plain parameters, sorted by name."""
+        found = set().union(*(parameters_of(e) for e in self._expressions()))
+        placeholders = {f.symbol for law in self.laws.values() for f in law.fields}
+        return tuple(sorted(found - placeholders, key=lambda s: s.name))
+
+    @property
+    def quenched(self) -> tuple[Quenched, ...]:
+        """The families of quenched parameters, sorted by name."""
+        return tuple(sorted(families(self._expressions(), Quenched), key=lambda q: q.name))
+
+    @property
+    def variables(self) -> dict[str, SiteQuantity]:
+        """The site variables by name, multipliers and local fields included."""
+        return {q.family.name: q for law in self.laws.values() for q in law.unknowns}
+
+    def __getitem__(self, name: str) -> Any:
+        """The family of the variable with the given name: ``system["lambda"][mu]``."""
+        from symcavity.declare.quantities import _ALIASES
+
+        try:
+            return self.variables[_ALIASES.get(name, name)].family
+        except KeyError:
+            raise DeclarationError(
+                f"The system has no variable named {name!r}.", ", ".join(self.variables)
+            ) from None
+
+    def _expressions(self) -> list[Expr]:
+        out: list[Expr] = []
+        for law in (self.feature, self.datum):
+            out += [e.difference for e in law.equations]
+            out += [q for p in law.pairs for q in p.pair]
+            out += [f.emission for f in law.fields] + [f.coupling.family.variance for f in law.fields]
+        out += [body for _, body in self.global_conditions]
+        out += [e.difference for e in self.fixed]
+        return out
+
+    def _check(self) -> None:
+        for law in self.laws.values():
+            if not law.fields:
+                other = "(i, 1, N)" if law.side == DATUM else "(mu, 1, P)"
+                raise DeclarationError(
+                    f"No equation of the {law.side} sites contains a sum over the other side.",
+                    "a bipartite system: each side hears the other through couplings",
+                    f"a term Sum(x[mu, i]*..., {other})",
+                )
+            for f in law.fields:
+                for state in f.states():
+                    if state not in self.laws[_other(law.side)].unknowns:
+                        raise DeclarationError(
+                            f"{state} is heard through {f.coupling} but nothing determines it.",
+                            "an equation or a condition for every variable",
+                        )
+            count = len(law.equations) + len(law.pairs)
+            if count != len(law.unknowns):
+                names = ", ".join(map(str, law.unknowns))
+                raise DeclarationError(
+                    f"The {law.side} sites have {len(law.unknowns)} variables ({names}) "
+                    f"and {count} equations and conditions.",
+                    "as many equations and complementarity conditions as variables, on each side",
+                )
+        if len(self.globals) != len(self.global_conditions):
+            raise DeclarationError(
+                f"There are {len(self.globals)} global variables and {len(self.global_conditions)} global conditions.",
+                "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
+            )
+
+    # -- verbs -----------------------------------------------------------------------------------
+
+    def cavity(self) -> Theory:
+        """Derive the zero-temperature cavity theory."""
+        from symcavity.cavity.theory import derive
+
+        return derive(self, naive=False)
+
+    def naive(self) -> Theory:
+        """Derive the naive mean field: the feature side's self-coupling dropped."""
+        from symcavity.cavity.theory import derive
+
+        return derive(self, naive=True)
+
+    def symmetry(self) -> Symmetry:
+        """Look for the rescaling of the datum states that makes the naive analysis right."""
+        from symcavity.cavity.symmetry import find_symmetry
+
+        return find_symmetry(self)
+
+    # -- display ---------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        lines = [f"Bipartite system{': ' + self.name if self.name else ''}"]
+        for law in (self.feature, self.datum):
+            lines.append(f"  {law.side} sites {law.index} = 1..{SIZE[law.side]}")
+            lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
+        lines += [f"  global: sum over {INDEX[s]} of {body} = 0" for s, body in self.global_conditions]
+        lines += [f"  fixed: {e}" for e in self.fixed]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        from symcavity.derivation.printing import tex
+
+        rows = [tex(e) for law in (self.feature, self.datum) for e in law.written()]
+        rows += [tex(p) for law in (self.feature, self.datum) for p in law.pairs]
+        rows += [f"{tex(Sum(body, (INDEX[s], 1, SIZE[s])))} = 0" for s, body in self.global_conditions]
+        rows += [tex(e) for e in self.fixed]
+        return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
+
+
+def _other(side: str) -> str:
+    return DATUM if side == FEATURE else FEATURE
+
+
+def _componentwise(equations: Iterable[Equation]) -> list[Equation]:
+    """Write an equation with a free component index once for each value of the index."""
+    out = []
+    for equation in equations:
+        bound = {lim[0] for s in equation.difference.atoms(Sum) for lim in s.limits}
+        free: dict[Symbol, Any] = {}
+        for q in site_quantities(equation.difference):
+            for index in q.indices[len(q.family.slots) :]:
+                if index.is_Symbol and index not in bound:
+                    free[index] = q.family.components
+        rows = [equation]
+        for index, (_, low, high) in sorted(free.items(), key=lambda item: item[0].name):
+            if not (low.is_Integer and high.is_Integer):
+                raise DeclarationError(
+                    f"The component index {index} runs over {low}..{high}.", "explicit ranges, such as (a, 1, 2)"
+                )
+            rows = [row.xreplace({index: low + k}) for row in rows for k in range(int(high - low) + 1)]
+        out += rows
+    return out
+
+
+def _pair_components(pair: Complementary) -> list[Complementary]:
+    rows = _componentwise([Equation(*pair.pair)])
+    return [Complementary(row.lhs, row.rhs) for row in rows]
+
+
+def _global_condition(equation: Equation, where: str) -> tuple[str, Expr]:
+    """Read ``sum over one side of body = 0``; constants proportional to N or P are shared out."""
+    check_words(equation.difference, where)
+    total, side = S.Zero, None
+    for term in equation.difference.expand().as_ordered_terms():
+        factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
+        if isinstance(rest, Sum):
+            term_side, body = site_sum(rest, where)
+            if body.has(Sum):
+                raise DeclarationError(f"A double sum stands in {where}.", "sums over one side in global conditions")
+            if side not in (None, term_side):
+                raise DeclarationError(f"{where} sums over both sides.", "global conditions that sum over one side")
+            side, total = term_side, total + factor * body
+        elif not term.has(SiteQuantity):
+            scale = SIZE[FEATURE] if term.has(SIZE[FEATURE]) else SIZE[DATUM]
+            if not term.has(scale):
+                raise DeclarationError(
+                    f"The term {term} of {where} is of order one, against a sum over all sites.",
+                    f"global terms in proportion to N or P, such as N*{term}",
+                )
+            side_here = FEATURE if scale == SIZE[FEATURE] else DATUM
+            total += (term / scale) * (1 if side in (None, side_here) else alpha ** (-1 if side == DATUM else 1))
+    if side is None:
+        raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
+    return side, total
+
+
+def _law(
+    side: str, site: dict[str, list[Equation]], pairs: dict[str, list[Complementary]], book: FieldBook
+) -> Law:
+    """Bring the law of a side to the form in which every field stands linearly in one equation."""
+    equations = list(site[side])
+    fields = book.all(side)
+    named: dict[Symbol, SiteQuantity] = {}
+    for f in fields:
+        users = [e for e in equations if e.difference.has(f.symbol)]
+        in_pairs = any(q.has(f.symbol) for p in pairs[side] for q in p.pair)
+        if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
+            continue
+        taken = {q.family.name for e in equations for q in site_quantities(e.difference)} | {
+            q.family.name for q in named.values()
+        }
+        family = Field(_fresh("u" if side == DATUM else "v", taken), index=INDEX[side])
+        named[f.symbol] = family.at_site()
+    equations = [e.xreplace(named) for e in equations]
+    equations += [Equation(q, symbol) for symbol, q in named.items()]
+    exprs = [e.difference for e in equations] + [q for p in pairs[side] for q in p.pair]
+    exprs += [f.emission for f in book.all(_other(side))]
+    unknowns = [q for expr in exprs for q in site_quantities(expr, Feature, Datum, Field) if side in q.site]
+    ordered = tuple(dict.fromkeys(unknowns))
+    return Law(side, ordered, tuple(equations), tuple(pairs[side]), tuple(fields))
+
+
+def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) -> bool:
+    """Whether the equation can carry the source of a field: the field stands linearly on the right."""
+    if equation.lhs.has(symbol):
+        return False
+    slope = equation.rhs.diff(symbol)
+    return not slope.has(symbol, *(f.symbol for f in fields)) and not site_quantities(slope, Feature, Datum, Field)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, count = name, 1
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    return candidate
+
+
+def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
+    """Read and check the conditions on averages."""
+    seen: dict[Basic, Expr] = {}
+    out = []
+    for entry in fixed:
+        equation = as_equation(entry, "an entry of fixed")
+        where = f"the fixed condition {equation}"
+        check_words(equation.difference, where)
+        if not isinstance(equation.lhs, Average) and isinstance(equation.rhs, Average):
+            equation = Equation(equation.rhs, equation.lhs)
+        lhs, rhs = equation.lhs, sympify(equation.rhs)
+        if not isinstance(lhs, Average) or rhs.has(SiteQuantity):
+            raise DeclarationError(
+                f"{where} is not a condition on an average.", "Eq(average(w[i]**2), 1/kappa**2)"
+            )
+        free_side(lhs.body, where)
+        if lhs.is_nonnegative and rhs.is_negative:
+            raise DeclarationError(f"{where} contradicts itself: the left-hand side is never negative.")
+        if lhs in seen and (seen[lhs] - rhs).simplify() != 0:
+            raise DeclarationError(
+                f"Two fixed conditions contradict each other: {lhs} = {seen[lhs]} and {lhs} = {rhs}.",
+                "one value for each average",
+            )
+        seen[lhs] = rhs
+        out.append(equation)
+    return out
+
+
+__all__ = ["BipartiteSystem", "Equation", "Law", "as_equation", "read_fixed"]
