@@ -1,0 +1,486 @@
+"""Gaussian averages in closed form by truncated moments; what has none stays an average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sympy import (
+    Abs,
+    Add,
+    And,
+    Derivative,
+    DiracDelta,
+    Dummy,
+    Expr,
+    Float,
+    Heaviside,
+    Mul,
+    Not,
+    Or,
+    Piecewise,
+    S,
+    Symbol,
+    exp,
+    expand_mul,
+    sqrt,
+    sympify,
+)
+from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
+
+from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
+from symcavity.algebra.piecewise import (
+    NotPiecewisePolynomial,
+    PiecewisePolynomial,
+    Undetermined,
+    _add,
+    _Builder,
+    _Pieces,
+    _times,
+    compose,
+    to_piecewise_polynomial,
+)
+from symcavity.algebra.quadrature import break_points, mp_average
+from symcavity.algebra.signs import OpenSlope, RealNames, Signs, sign_of, tidy
+from symcavity.errors import ValuesError
+
+__all__ = [
+    "GaussianAverage",
+    "NotPiecewisePolynomial",
+    "PiecewisePolynomial",
+    "Undetermined",
+    "average_branches",
+    "gaussian_average",
+    "to_piecewise_polynomial",
+]
+
+_OPEN_COMPARISONS = 2  # so many undetermined signs are answered by a Piecewise, more by no closed form
+
+
+# -- the closed form -------------------------------------------------------------------------------
+
+
+def gaussian_average(expr: Any, z: Symbol, mean: Any = 0, variance: Any = 1) -> Expr:
+    """Return the exact average of an expression over a Gaussian variable.
+
+    Parameters
+    ----------
+    expr : Expr
+        Polynomials in z with Max, Min, Abs, sign, Heaviside and Piecewise, nested in any way, have a
+        closed form in ``phi(n, .)``. Every symbol is taken to be real.
+    z : Symbol
+        The Gaussian variable.
+    mean, variance : Expr
+        Of z; they may be symbolic. The variance is taken to be positive.
+
+    Returns
+    -------
+    Expr
+        The closed form; a Piecewise where the order of the breaks depends on at most two open signs; and
+        for the terms that have none, a ``GaussianAverage`` over a standard Gaussian.
+
+    Raises
+    ------
+    ValuesError
+        If there is a Float, if z is not a symbol or is in its own mean, or if the variance is negative.
+
+    Notes
+    -----
+    Between its sorted breaks t_k the expression is a polynomial p_k. From one anchor region r on, it is
+    p_r plus one hinge for each break: right of r the jump p_k - p_(k-1) in powers of (z - t_k), with
+    E[max(0, z - t)**j] = phi(j, -t), left of it the jump in powers of (t_k - z), with phi(j, t). This
+    generalises the truncated moments that follow equation (51) of Clark & Sompolinsky. A coefficient of z
+    of unknown sign is dealt with by the reflection z -> sign(b)*z, which leaves the Gaussian as it is.
+
+    Examples
+    --------
+    >>> from sympy import Max, symbols
+    >>> z, kappa, a, b = symbols("z kappa a b", real=True)
+    >>> gaussian_average(Max(0, kappa - z)**2, z)
+    phi(2, kappa)
+    >>> gaussian_average(Max(0, a + b*z)**2, z)
+    b**2*phi(2, a/Abs(b))
+    """
+    expr, mean, variance = sympify(expr), sympify(mean), sympify(variance)
+    _check_average(expr, z, mean, variance)
+    if variance.is_zero:
+        return expr.subs(z, mean)
+    scale = sqrt(variance)
+    hidden: dict[Expr, Expr] = {}
+    if not scale.is_positive:
+        stand_in = Dummy("sigma", positive=True)
+        hidden[stand_in] = scale
+        scale = stand_in
+    real = RealNames(expr, mean, scale, z)
+    u = real.forward(z)
+    body = real.forward(expr)
+    if mean != 0 or scale != 1:
+        body = body.subs(u, real.forward(mean) + real.forward(scale) * u)
+    try:
+        result = _closed_form(body, u, 0)
+    except NotPiecewisePolynomial:
+        result = _term_by_term(body, u)
+    return real.back(result).xreplace(hidden)
+
+
+def _check_average(expr: Expr, z: Symbol, mean: Expr, variance: Expr) -> None:
+    if not isinstance(z, Symbol):
+        raise ValuesError(f"An average over {z}.", "a symbol to average over.")
+    for what in (expr, mean, variance):
+        floats = sorted(what.atoms(Float), key=str)
+        if floats:
+            raise ValuesError(
+                f"The float {floats[0]} in an average that is meant to be exact.",
+                "integers, fractions and symbols.",
+                f'Rational("{floats[0]}"), which is exact.',
+            )
+    if mean.has(z) or variance.has(z):
+        raise ValuesError(f"The mean {mean} or the variance {variance} of {z} depends on {z} itself.")
+    if sign_of(variance) == -1:
+        raise ValuesError(f"The variance {variance} is negative.", "a positive variance.")
+
+
+def _closed_form(body: Expr, u: Symbol, budget: int) -> Expr:
+    return _by_cases(lambda signs: hinge_average(_Builder(u, signs).build(body), signs), Signs(), budget)
+
+
+def _by_cases(action: Callable[[Signs], Expr], signs: Signs, budget: int) -> Expr:
+    """Run an action; where a sign is open, reflect, or distinguish its cases."""
+    try:
+        return action(signs)
+    except OpenSlope as problem:
+        return _by_cases(action, Signs(signs.assumed, problem.coefficient), budget)
+    except Undetermined as problem:
+        if budget == 0:
+            raise
+        expr, reflect = problem.expr, signs.reflect
+        if problem.kind == "slope" and reflect is not None:
+            expr, reflect = reflect, None
+        cases: list[tuple[Any, int]] = [(Gt(expr, 0), 1), (Lt(expr, 0), -1), (True, 0)]
+        if problem.kind == "order":
+            cases = [(Ge(expr, 0), 1), (True, -1)]
+        branches = []
+        for condition, its_sign in cases:
+            known = Signs((*signs.assumed, (expr, its_sign)), reflect)
+            branches.append((_by_cases(action, known, budget - 1), condition))
+        return Piecewise(*branches)
+
+
+def _term_by_term(body: Expr, u: Symbol) -> Expr:
+    """Average each term for itself: orders between the breaks of different terms are not needed."""
+    total = []
+    for term in Add.make_args(expand_mul(body)):
+        fixed, moving = term.as_independent(u, as_Add=False)
+        if moving == 1:
+            total.append(fixed)
+            continue
+        try:
+            total.append(fixed * _closed_form(moving, u, _OPEN_COMPARISONS))
+        except NotPiecewisePolynomial:
+            total.append(fixed * _special_term(moving, u))
+    return Add(*total)
+
+
+def _special_term(moving: Expr, u: Symbol) -> Expr:
+    """Average a product with a delta function or an exponential of z, or leave it."""
+    factors = Mul.make_args(moving)
+    for k, factor in enumerate(factors):
+        if not isinstance(factor, DiracDelta | exp) or len(factor.args) != 1:
+            continue
+        affine = _affine(factor.args[0], u)
+        if affine is None or not affine[1]:
+            continue
+        offset, slope = affine
+        rest = Mul(*factors[:k], *factors[k + 1 :])
+        if isinstance(factor, DiracDelta):
+            point = tidy(-offset / slope)
+            return rest.subs(u, point) * gaussian_density(point) / Abs(slope)
+        body = rest.subs(u, u + slope)
+        try:
+            shifted = _closed_form(body, u, 0)
+        except NotPiecewisePolynomial:
+            shifted = _term_by_term(body, u)
+        if not shifted.has(GaussianAverage):
+            return exp(offset + slope**2 / 2) * shifted
+    return GaussianAverage(moving, u)
+
+
+def _affine(expr: Expr, z: Symbol) -> tuple[Expr, Expr] | None:
+    """Return a, b with expr = a + b*z, or None."""
+    if not expr.is_polynomial(z):
+        return None
+    expr = expr.expand()
+    slope = expr.coeff(z, 1)
+    offset = expr.coeff(z, 0)
+    return (offset, slope) if (expr - offset - slope * z).expand() == 0 else None
+
+
+def hinge_average(pieces: _Pieces, signs: Signs) -> Expr:
+    """Return the average of a piecewise polynomial: one hinge for each break, from the best anchor.
+
+    The anchor is one of the regions or, with hinges to both sides of one break, a region of width zero
+    in which the function is zero. The best has the fewest ``phi``, then the fewest other terms.
+    """
+    minus = (S.NegativeOne,)
+    values, breaks = pieces.values, pieces.breaks
+    jumps = [
+        _hinges(_add(values[k + 1], _times(minus, values[k], signs), signs), t, signs)
+        for k, t in enumerate(breaks)
+    ]
+    options: list[tuple[int, list[Expr], list[tuple[Expr, Expr]]]] = []
+    for r, polynomial in enumerate(values):
+        even = [signs.restore(c) * gaussian_moment(2 * j) for j, c in enumerate(polynomial[::2]) if c != 0]
+        sides = [term for k in range(len(breaks)) for term in jumps[k][0 if k < r else 1]]
+        options.append((r, even, sides))
+    if all(values):
+        for r, t in enumerate(breaks):
+            sides = [term for k in range(len(breaks)) if k != r for term in jumps[k][0 if k < r else 1]]
+            sides += _hinges(_times(minus, values[r], signs), t, signs)[0]
+            sides += _hinges(values[r + 1], t, signs)[1]
+            options.append((r, [], sides))
+
+    def score(option: tuple[int, list[Expr], list[tuple[Expr, Expr]]]) -> tuple[int, int, int, int]:
+        r, even, sides = option
+        names = {name for name, _ in sides}
+        leading = sum(1 for name in names if name.args and name.args[-1].could_extract_minus_sign())
+        return len(names), len(even), leading, r
+
+    _, even, sides = min(options, key=score)
+    collected: dict[Expr, list[Expr]] = {}
+    for name, c in sides:
+        collected.setdefault(name, []).append(c)
+    return Add(*even, *[tidy(Add(*cs)) * name for name, cs in collected.items()])
+
+
+def _hinges(jump: Sequence[Expr], t: Expr, signs: Signs) -> tuple[list[tuple[Expr, Expr]], ...]:
+    """Return a jump at t as averages of hinges to the left and to the right: pairs of phi and coefficient."""
+    if not jump:
+        return [], []
+    up, down = signs.restore(tidy(signs.tidy(-t))), signs.restore(t)
+    terms = [(j, signs.restore(c)) for j, c in enumerate(_shifted(jump, t, signs)) if c != 0]
+    return [(phi(j, down), c if j % 2 else -c) for j, c in terms], [(phi(j, up), c) for j, c in terms]
+
+
+def _shifted(p: Sequence[Expr], t: Expr, signs: Signs) -> list[Expr]:
+    """Return the coefficients of a polynomial in powers of (z - t)."""
+    out = list(p)
+    for i in range(len(out) - 1):
+        for j in range(len(out) - 2, i - 1, -1):
+            out[j] = tidy(signs.tidy(out[j] + t * out[j + 1]))
+    return out
+
+
+def average_branches(
+    breaks: Sequence[Expr],
+    branches: Sequence[Mapping[Symbol, Expr]],
+    expr: Any,
+    z: Symbol,
+) -> Expr:
+    """Average an expression of quantities that are solved branch by branch, over a standard Gaussian z.
+
+    Parameters
+    ----------
+    breaks : sequence of Expr
+        Sorted, free of z; their order is taken as given.
+    branches : sequence of dict
+        For each region, from the left, what the symbols of ``expr`` are there, in z.
+    expr : Expr
+        Any expression of those symbols and of z.
+    z : Symbol
+        The variable.
+
+    Returns
+    -------
+    Expr
+        The closed form, by cases where at most two signs are open; otherwise a ``GaussianAverage`` of a
+        Piecewise, whose ``breaks`` are known.
+    """
+    expr = sympify(expr)
+    breaks = [sympify(t) for t in breaks]
+    real = RealNames(expr, *breaks, *(e for branch in branches for e in branch.values()), z)
+
+    def action(signs: Signs) -> Expr:
+        return hinge_average(compose(breaks, branches, expr, z, signs, real), signs)
+
+    try:
+        return real.back(_by_cases(action, Signs(), _OPEN_COMPARISONS))
+    except NotPiecewisePolynomial:
+        bodies = [expr.subs(dict(branch), simultaneous=True) for branch in branches]
+        cases = [(body, z < t) for body, t in zip(bodies, breaks, strict=False)]
+        body = Piecewise(*cases, (bodies[-1], True)) if cases else bodies[-1]
+        if len(bodies) != len(breaks) + 1:
+            raise
+        return GaussianAverage(body, z) if body.has(z) else body
+
+
+# -- what has no closed form -----------------------------------------------------------------------
+
+
+class GaussianAverage(Expr):
+    """The average of an expression over a standard Gaussian variable, left as it is.
+
+    Parameters
+    ----------
+    expr : Expr
+        The integrand, without the density.
+    z : Symbol
+        The bound variable.
+
+    Attributes
+    ----------
+    breaks : list of Expr
+        Where the integrand may not be smooth.
+
+    Notes
+    -----
+    ``doit`` looks for a closed form; ``evalf`` integrates numerically, split at the breaks, once
+    everything but z is a number; ``diff`` differentiates under the integral sign, with the boundary
+    terms of the jumps.
+    """
+
+    is_commutative = True
+
+    def __new__(cls, expr: Any, z: Symbol, **_options: Any) -> Expr:
+        """Return the node; an integrand that does not depend on z is its own average."""
+        expr = sympify(expr)
+        if not isinstance(z, Symbol):
+            raise ValuesError(f"An average over {z}.", "a symbol to average over.")
+        return Expr.__new__(cls, expr, z) if z in expr.free_symbols else expr
+
+    @property
+    def expr(self) -> Expr:
+        """The integrand."""
+        return self.args[0]
+
+    @property
+    def z(self) -> Symbol:
+        """The bound variable."""
+        return self.args[1]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbols that the value depends on."""
+        return self.expr.free_symbols - {self.z}
+
+    @property
+    def bound_symbols(self) -> list[Symbol]:
+        """The variable of integration."""
+        return [self.z]
+
+    @property
+    def breaks(self) -> list[Expr]:
+        """The candidates for kinks and jumps, solved where the switching argument is affine or quadratic."""
+        return break_points(self.expr, self.z)
+
+    def doit(self, **hints: Any) -> Expr:
+        """Return the closed form where there is one."""
+        if self.expr.has(Float):
+            return self
+        inner = self.expr.doit(**hints) if hints.get("deep", True) else self.expr
+        return gaussian_average(inner, self.z)
+
+    def _eval_subs(self, old: Expr, new: Expr) -> Expr:
+        if old == self.z or not self.expr.has(old):
+            return self
+        expr, z = self.expr, self.z
+        if z in getattr(new, "free_symbols", ()):
+            fresh = Dummy(z.name, real=True)
+            expr, z = expr.xreplace({z: fresh}), fresh
+        return self.func(expr._subs(old, new), z)  # noqa: SLF001 - the hook that subs itself calls
+
+    def _xreplace(self, rule: Mapping[Any, Any]) -> tuple[Expr, bool]:
+        if self in rule:
+            return rule[self], True
+        expr, z = self.expr, self.z
+        outer = {old: new for old, new in rule.items() if old != z}
+        arriving = set().union(*(getattr(new, "free_symbols", set()) for new in outer.values()))
+        name = rule.get(z)
+        if isinstance(name, Symbol) and name not in self.free_symbols | arriving:
+            expr, z = expr.xreplace({z: name}), name
+        elif z in arriving and any(expr.has(old) for old in outer):
+            name = Dummy(z.name, real=True)
+            expr, z = expr.xreplace({z: name}), name
+        expr, changed = expr._xreplace(outer)  # noqa: SLF001 - the hook that xreplace itself calls
+        return (self.func(expr, z), True) if changed or z != self.z else (self, False)
+
+    def _eval_derivative(self, s: Symbol) -> Expr:
+        if s == self.z or s not in self.free_symbols:
+            return S.Zero
+        real = RealNames(self.expr, self.z, s)
+        z, t = real.forward(self.z), real.forward(s)
+        body = _as_heaviside(real.forward(self.expr), z)
+        derivative = body.diff(t)
+        if derivative.has(Derivative) and not self.expr.has(Derivative):
+            return Derivative(self, s, evaluate=False)
+        if not derivative.has(DiracDelta):
+            return GaussianAverage(real.back(derivative), self.z)
+        smooth, total = [], []
+        for term in Add.make_args(expand_mul(derivative)):
+            fixed, moving = term.as_independent(z, as_Add=False)
+            if not moving.has(DiracDelta):
+                smooth.append(term)
+                continue
+            point = _special_term(moving, z)
+            if point.has(DiracDelta):
+                return Derivative(self, s, evaluate=False)
+            total.append(fixed * point)
+        rest = GaussianAverage(real.back(Add(*smooth)), self.z)
+        return rest + real.back(Add(*total))
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return True if self.expr.is_extended_real else None
+
+    def _eval_is_extended_nonnegative(self) -> bool | None:
+        return True if self.expr.is_extended_nonnegative else None
+
+    def _eval_is_extended_positive(self) -> bool | None:
+        return True if self.expr.is_extended_positive else None
+
+    def _eval_evalf(self, prec: int) -> Expr | None:
+        if self.free_symbols:
+            return None
+        return Float._new(mp_average(self.expr, self.z, self.breaks, prec)._mpf_, prec)  # noqa: SLF001
+
+    def _mpmathcode(self, printer: Any) -> str:
+        name = printer._module_format("symcavity.algebra.quadrature.mp_gaussian")  # noqa: SLF001
+        body, z = (printer._print(a) for a in self.args)  # noqa: SLF001 - SymPy's printing protocol
+        points = ", ".join(printer._print(t) for t in self.breaks)  # noqa: SLF001
+        return f"{name}(lambda {z}: {body}, [{points}])"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        body, z = (printer._print(a) for a in self.args)  # noqa: SLF001 - SymPy's printing protocol
+        power = f"^{{{exp}}}" if exp is not None else ""
+        return rf"\left\langle {body} \right\rangle_{{{z}}}{power}"
+
+
+def _as_heaviside(expr: Expr, z: Symbol) -> Expr:
+    """Write every Piecewise that switches in z by Heaviside functions, so that its jumps differentiate."""
+
+    def indicator(test: Any) -> Expr:
+        if isinstance(test, Relational):
+            gap = test.lhs - test.rhs
+            if isinstance(test, Gt | Ge):
+                return Heaviside(gap)
+            if isinstance(test, Lt | Le):
+                return Heaviside(-gap)
+            return S.One if isinstance(test, Ne) else S.Zero if isinstance(test, Eq) else S.NaN
+        if isinstance(test, And):
+            return Mul(*[indicator(a) for a in test.args])
+        if isinstance(test, Or):
+            return 1 - Mul(*[1 - indicator(a) for a in test.args])
+        if isinstance(test, Not):
+            return 1 - indicator(test.args[0])
+        return S.One if test == True else S.Zero  # noqa: E712 - SymPy's own true
+
+    def rewrite(*args: Any) -> Expr:
+        node = Piecewise(*args)
+        if not isinstance(node, Piecewise) or not any(c.has(z) for _, c in node.args):
+            return node
+        total, left = S.Zero, S.One
+        for value, test in node.args:
+            here = indicator(test)
+            total += left * here * value
+            left *= 1 - here
+        return total
+
+    return expr.replace(Piecewise, rewrite)

@@ -1,0 +1,507 @@
+"""Piecewise polynomials of one real variable with symbolic breaks: the normal form of a branched law."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+from sympy import (
+    Abs,
+    Add,
+    And,
+    Dummy,
+    Expr,
+    Heaviside,
+    Integer,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Piecewise,
+    Poly,
+    Pow,
+    S,
+    Symbol,
+    binomial,
+    factor_list,
+    sign,
+    sqrt,
+    sympify,
+)
+from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
+from sympy.logic.boolalg import ITE, Boolean, BooleanFalse, BooleanTrue
+
+from symcavity.algebra.signs import (
+    NotPiecewisePolynomial,
+    OpenSlope,
+    RealNames,
+    Signs,
+    Undetermined,
+    bare,
+    sign_of,
+    tidy,
+)
+
+__all__ = ["NotPiecewisePolynomial", "PiecewisePolynomial", "Undetermined", "to_piecewise_polynomial"]
+
+Coefficients = tuple[Expr, ...]
+"""A polynomial by its coefficients, lowest first, none of them a provable zero at the top."""
+
+BRANCHING = (Max, Min, Abs, sign, Heaviside, Piecewise)
+
+
+# -- polynomials by their coefficients --------------------------------------------------------------
+
+
+def _strip(coefficients: Iterable[Expr], signs: Signs) -> Coefficients:
+    out = [tidy(signs.tidy(c)) for c in coefficients]
+    while out and out[-1] == 0:
+        out.pop()
+    return tuple(out)
+
+
+def _add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
+    if not p or not q:
+        return p or q
+    size = max(len(p), len(q))
+    p, q = p + (S.Zero,) * (size - len(p)), q + (S.Zero,) * (size - len(q))
+    return _strip([a + b for a, b in zip(p, q, strict=True)], signs)
+
+
+def _times(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
+    if not p or not q:
+        return ()
+    out: list[list[Expr]] = [[] for _ in range(len(p) + len(q) - 1)]
+    for i, a in enumerate(p):
+        for j, b in enumerate(q):
+            if a != 0 and b != 0:
+                out[i + j].append(a * b)
+    return _strip([Add(*terms) for terms in out], signs)
+
+
+def _power(p: Coefficients, count: int, signs: Signs) -> Coefficients:
+    if len(p) == 2:
+        return _strip([binomial(count, k) * p[0] ** (count - k) * p[1] ** k for k in range(count + 1)], signs)
+    return reduce(lambda a, b: _times(a, b, signs), [p] * count)
+
+
+def _expression(p: Coefficients, z: Symbol) -> Expr:
+    return Add(*[c * z**k for k, c in enumerate(p)])
+
+
+# -- functions that are constant in shape between breaks ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Any values on the intervals between sorted breaks: polynomials, signs or truth values."""
+
+    breaks: tuple[Expr, ...]
+    values: tuple[Any, ...]
+
+    def intervals(self) -> list[tuple[Expr | None, Expr | None, Any]]:
+        ends: tuple[Expr | None, ...] = (None, *self.breaks, None)
+        return [(ends[k], ends[k + 1], value) for k, value in enumerate(self.values)]
+
+    def pruned(self) -> _Pieces:
+        breaks, values = [], [self.values[0]]
+        for t, value in zip(self.breaks, self.values[1:], strict=True):
+            if value != values[-1]:
+                breaks.append(t)
+                values.append(value)
+        return _Pieces(tuple(breaks), tuple(values))
+
+
+def _merge(signs: Signs, function: Callable[..., Any], *parts: _Pieces) -> _Pieces:
+    """Apply a function region by region, on the common refinement of all breaks."""
+    breaks: list[Expr] = []
+    rows: list[tuple[Any, ...]] = [()]
+    for part in parts:
+        left, right = breaks, list(part.breaks)
+        i = j = 0
+        merged: list[Expr] = []
+        fresh = [(*rows[0], part.values[0])]
+        while i < len(left) or j < len(right):
+            if i == len(left):
+                order = 1
+            elif j == len(right) or left[i] == right[j]:
+                order = -1 if j == len(right) else 0
+            else:
+                order = signs.sign(left[i] - right[j], "order")
+            merged.append(left[i] if order <= 0 else right[j])
+            i += order <= 0
+            j += order >= 0
+            fresh.append((*rows[i], part.values[j]))
+        breaks, rows = merged, fresh
+    return _Pieces(tuple(breaks), tuple(function(*row) for row in rows)).pruned()
+
+
+def _sign_pieces(d: _Pieces, signs: Signs) -> _Pieces:
+    """Return the sign of a piecewise polynomial, region by region (single points are left out)."""
+    breaks: list[Expr] = []
+    values: list[int] = []
+    for low, high, polynomial in d.intervals():
+        inner, inner_values = _polynomial_signs(polynomial, low, high, signs)
+        if low is not None:
+            breaks.append(low)
+        breaks.extend(inner)
+        values.extend(inner_values)
+    return _Pieces(tuple(breaks), tuple(values)).pruned()
+
+
+def _polynomial_signs(
+    p: Coefficients, low: Expr | None, high: Expr | None, signs: Signs
+) -> tuple[list[Expr], list[int]]:
+    """Return the sign changes of a polynomial inside an open interval, and the signs between them."""
+    while p:  # inside a case that assumes it, a coefficient may be zero
+        try:
+            lead = signs.sign(p[-1], "constant" if len(p) == 1 else "slope")
+        except Undetermined:
+            if len(p) == 1 or signs.reflect is not None or len(p) % 2:
+                raise
+            raise OpenSlope(p[-1]) from None
+        if lead:
+            break
+        p = p[:-1]
+    if not p:
+        return [], [0]
+    if len(p) == 1:
+        return [], [lead]
+    roots = _real_roots(p, lead, signs)
+    inside: list[Expr] = []
+    below = 0  # the number of roots at or left of the interval
+    for root in roots:
+        if low is not None and (root == low or signs.sign(root - low, "order") <= 0):
+            below += 1
+        elif high is None or (root != high and signs.sign(root - high, "order") < 0):
+            inside.append(root)
+    start = lead * (-1) ** (len(roots) - below)
+    return inside, [start * (-1) ** k for k in range(len(inside) + 1)]
+
+
+def _real_roots(p: Coefficients, lead: int, signs: Signs) -> list[Expr]:
+    """Return the places where a polynomial changes its sign, sorted."""
+    inverse = 1 / p[-1] if signs.s is None else signs.tidy(_inverse(p[-1], signs))
+    if len(p) == 2:
+        return [tidy(signs.tidy(-p[0] * inverse))]
+    if len(p) == 3:
+        c, b, a = p
+        gap = tidy(signs.tidy(b * b - 4 * a * c))
+        if gap == 0 or signs.sign(gap, "constant") <= 0:
+            return []
+        if signs.s is not None:
+            gap = signs.restore(gap)
+        root = sqrt(gap.factor()) if gap.is_Add else sqrt(gap)
+        return [tidy(signs.tidy((-b + side * lead * root) * inverse / 2)) for side in (-1, 1)]
+    z = Dummy("z", real=True)
+    _, factors = factor_list(_expression(p, z), z)
+    found: list[Expr] = []
+    for factor, multiplicity in factors:
+        coefficients = tuple(reversed(Poly(factor, z).all_coeffs()))
+        if multiplicity % 2 == 0 or len(coefficients) < 2:
+            continue
+        if len(coefficients) > 3:
+            raise NotPiecewisePolynomial(
+                f"A branch that switches at the roots of a polynomial of degree {len(coefficients) - 1}.",
+                "switching points that are roots of factors of degree one or two.",
+            )
+        steps = _Pieces((), (0,))
+        for root in _real_roots(coefficients, signs.sign(coefficients[-1], "slope"), signs):
+            steps = _merge(signs, operator.add, steps, _Pieces((root,), (0, 1)))
+        merged = _Pieces(tuple(found), tuple(range(len(found) + 1)))
+        found = list(_merge(signs, lambda a, b: (a, b), merged, steps).breaks)
+    return found
+
+
+def _inverse(expr: Expr, signs: Signs) -> Expr:
+    rest, odd = signs.split(expr)
+    if rest == 0:
+        return signs.s / odd
+    if odd == 0:
+        return 1 / rest
+    return (rest - odd * signs.s) / (rest**2 - odd**2)
+
+
+# -- from expressions --------------------------------------------------------------------------------
+
+
+class _Builder:
+    """Bring an expression to the normal form, with the signs that are known."""
+
+    def __init__(self, z: Symbol, signs: Signs) -> None:
+        self.z, self.signs = z, signs
+
+    def build(self, expr: Expr) -> _Pieces:
+        if not expr.has(self.z):
+            return _Pieces((), (_strip([expr], self.signs),))
+        if expr == self.z:
+            return _Pieces((), ((S.Zero, S.One if self.signs.s is None else self.signs.s),))
+        signs = self.signs
+        if isinstance(expr, Add):
+            terms = self._all(expr.args)
+            return _merge(signs, lambda *ps: reduce(lambda p, q: _add(p, q, signs), ps), *terms)
+        if isinstance(expr, Mul):
+            fixed, moving = expr.as_independent(self.z, as_Add=False)
+            parts = self._all(Mul.make_args(moving))
+            scale = _strip([fixed], signs)
+            return _merge(signs, lambda *ps: reduce(lambda p, q: _times(p, q, signs), ps, scale), *parts)
+        if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0:
+            count = int(expr.exp)
+            return _merge(signs, lambda p: _power(p, count, signs), self.build(expr.base))
+        if isinstance(expr, Max | Min):
+            return self._extreme(expr)
+        if isinstance(expr, Abs):
+            return self._by_sign(expr.args[0], lambda p, s: _times((Integer(s),), p, signs) if s else ())
+        if isinstance(expr, sign):
+            return self._by_sign(expr.args[0], lambda _, s: (Integer(s),) if s else ())
+        if isinstance(expr, Heaviside):
+            middle = expr.args[1]
+            values = {1: (S.One,), -1: (), 0: _strip([middle], signs)}
+            return self._by_sign(expr.args[0], lambda _, s: values[s])
+        if isinstance(expr, Piecewise):
+            return self._piecewise(expr)
+        return self._of_constants(expr)
+
+    def _all(self, args: Iterable[Expr]) -> list[_Pieces]:
+        return [self.build(arg) for arg in args]
+
+    def _by_sign(self, argument: Expr, function: Callable[[Coefficients, int], Coefficients]) -> _Pieces:
+        d = self.build(argument)
+        return _merge(self.signs, function, d, _sign_pieces(d, self.signs))
+
+    def _extreme(self, expr: Expr) -> _Pieces:
+        wanted = 1 if isinstance(expr, Max) else -1
+        signs = self.signs
+        # the arguments that do not move are one constant: Max(a, b, z) = Max(Max(a, b), z)
+        fixed = [arg for arg in expr.args if not arg.has(self.z)]
+        moving = [arg for arg in expr.args if arg.has(self.z)]
+        parts = self._all(([expr.func(*fixed)] if fixed else []) + moving)
+        best = parts[0]
+        for other in parts[1:]:
+            d = _merge(signs, lambda p, q: _add(p, _times((S.NegativeOne,), q, signs), signs), other, best)
+            switch = _sign_pieces(d, signs)
+            best = _merge(signs, lambda p, q, s: q if s == wanted else p, best, other, switch)
+        return best
+
+    def _piecewise(self, expr: Expr) -> _Pieces:
+        conditions = [self.condition(c) for _, c in expr.args]
+        choice = _merge(self.signs, lambda *flags: flags.index(True) if True in flags else None, *conditions)
+        if None in choice.values:
+            raise NotPiecewisePolynomial(f"{expr} has a gap.", "a last branch (expr, True).")
+        used = sorted(set(choice.values))
+        parts = self._all([expr.args[k][0] for k in used])
+        return _merge(self.signs, lambda k, *ps: ps[used.index(k)], choice, *parts)
+
+    def condition(self, test: Boolean) -> _Pieces:
+        """Return where a condition holds."""
+        if isinstance(test, BooleanTrue | BooleanFalse):
+            return _Pieces((), (bool(test),))
+        if isinstance(test, And | Or):
+            parts = [self.condition(arg) for arg in test.args]
+            together_ = all if isinstance(test, And) else any
+            return _merge(self.signs, lambda *flags: together_(flags), *parts)
+        if isinstance(test, Not):
+            return _merge(self.signs, operator.not_, self.condition(test.args[0]))
+        if isinstance(test, ITE):
+            test, yes, no = test.args
+            return self.condition(Or(And(test, yes), And(Not(test), no)))
+        holds = {Gt: (1,), Ge: (0, 1), Lt: (-1,), Le: (-1, 0), Eq: (0,), Ne: (-1, 1)}
+        for kind, allowed in holds.items():
+            if isinstance(test, kind):
+                d = self.build(test.lhs - test.rhs)
+                return _merge(self.signs, lambda s, ok=allowed: s in ok, _sign_pieces(d, self.signs))
+        raise NotPiecewisePolynomial(f"The condition {test}.", "comparisons, And, Or and Not of them.")
+
+    def _of_constants(self, expr: Expr) -> _Pieces:
+        """Apply any function to arguments that are constant between the breaks."""
+        if expr.args and not isinstance(expr, Relational) and expr.has(*BRANCHING):
+            parts = self._all(expr.args)
+            if all(len(value) < 2 for part in parts for value in part.values):
+
+                def function(*values: Coefficients) -> Coefficients:
+                    out = expr.func(*[value[0] if value else S.Zero for value in values])
+                    if out.has(S.ComplexInfinity, S.Infinity, S.NegativeInfinity, S.NaN):
+                        raise NotPiecewisePolynomial(f"{expr} is infinite on an interval of {self.z}.")
+                    return _strip([out], self.signs)
+
+                return _merge(self.signs, function, *parts)
+        raise NotPiecewisePolynomial(
+            f"{expr} is not a polynomial in {self.z} between breaks.",
+            "sums, products and powers of Max, Min, Abs, sign, Heaviside and Piecewise of polynomials.",
+        )
+
+
+@dataclass(frozen=True)
+class PiecewisePolynomial:
+    """A function of z that is a polynomial between sorted symbolic breaks.
+
+    Parameters
+    ----------
+    breaks : tuple of Expr
+        t_1 < ... < t_m, free of z. Their order is taken as given.
+    pieces : tuple of Expr
+        The m + 1 polynomials in z, from the left.
+    z : Symbol
+        The variable.
+
+    Raises
+    ------
+    NotPiecewisePolynomial
+        If the numbers of breaks and pieces do not fit, or a piece is not a polynomial in z.
+    """
+
+    breaks: tuple[Expr, ...]
+    pieces: tuple[Expr, ...]
+    z: Symbol
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "breaks", tuple(sympify(t) for t in self.breaks))
+        object.__setattr__(self, "pieces", tuple(sympify(p) for p in self.pieces))
+        if len(self.pieces) != len(self.breaks) + 1:
+            found = f"{len(self.breaks)} breaks and {len(self.pieces)} pieces."
+            raise NotPiecewisePolynomial(found, "one piece more than breaks.")
+        for t in self.breaks:
+            if t.has(self.z):
+                raise NotPiecewisePolynomial(f"The break {t} depends on {self.z}.", "breaks free of it.")
+        for piece in self.pieces:
+            if not piece.is_polynomial(self.z):
+                raise NotPiecewisePolynomial(f"The piece {piece}.", f"a polynomial in {self.z}.")
+
+    def coefficients(self) -> list[Coefficients]:
+        """Return each piece by its coefficients, lowest power first."""
+        builder = _Builder(self.z, Signs())
+        return [builder.build(piece).values[0] for piece in self.pieces]
+
+    def as_piecewise(self) -> Expr:
+        """Return the same function as a SymPy Piecewise."""
+        cases = [(p, self.z < t) for p, t in zip(self.pieces[:-1], self.breaks, strict=True)]
+        return Piecewise(*cases, (self.pieces[-1], True))
+
+    def average(self) -> Expr:
+        """Return the average over a standard Gaussian z, in closed form through phi(n, .)."""
+        from symcavity.algebra.gaussian import hinge_average
+
+        real = RealNames(*self.pieces, *self.breaks)
+        signs = Signs()
+        breaks = tuple(real.forward(t) for t in self.breaks)
+        builder = _Builder(real.forward(self.z), signs)
+        values = tuple(builder.build(real.forward(p)).values[0] for p in self.pieces)
+        return real.back(hinge_average(_Pieces(breaks, values), signs))
+
+    @classmethod
+    def from_branches(
+        cls,
+        breaks: Sequence[Expr],
+        branches: Sequence[Mapping[Symbol, Expr]],
+        expr: Expr,
+        z: Symbol,
+    ) -> PiecewisePolynomial:
+        """Compose an expression with quantities that are solved branch by branch.
+
+        Parameters
+        ----------
+        breaks : sequence of Expr
+            Sorted; their order is taken as given.
+        branches : sequence of dict
+            For each region, from the left, what the symbols of ``expr`` are there, in z.
+        expr : Expr
+            Any piecewise polynomial of those symbols and of z.
+        z : Symbol
+            The variable.
+
+        Raises
+        ------
+        NotPiecewisePolynomial
+            If the composition is not one; Undetermined, its subclass, if a sign is missing.
+        """
+        everything = [sympify(expr), *breaks, *(e for branch in branches for e in branch.values())]
+        real = RealNames(*everything, z)
+        pieces = compose(breaks, branches, expr, z, Signs(), real)
+        u = real.forward(z)
+        return cls(
+            tuple(real.back(t) for t in pieces.breaks),
+            tuple(real.back(_expression(p, u)) for p in pieces.values),
+            z,
+        )
+
+
+def compose(
+    breaks: Sequence[Expr],
+    branches: Sequence[Mapping[Symbol, Expr]],
+    expr: Expr,
+    z: Symbol,
+    signs: Signs,
+    real: RealNames,
+) -> _Pieces:
+    """Return the pieces of ``expr`` with the branches put in, refined where ``expr`` itself switches."""
+    if len(branches) != len(breaks) + 1:
+        found = f"{len(breaks)} breaks and {len(branches)} branches."
+        raise NotPiecewisePolynomial(found, "one branch more than breaks.")
+    ends = [real.forward(sympify(t)) for t in breaks]
+    sorted_ends = [(b - a, 1) for a, b in pairwise(ends) if sign_of(b - a) is None]
+    known = Signs((*signs.assumed, *sorted_ends), None)
+    builder = _Builder(real.forward(z), known)
+    out_breaks: list[Expr] = []
+    values: list[Coefficients] = []
+    for k, branch in enumerate(branches):
+        low = ends[k - 1] if k else None
+        high = ends[k] if k < len(ends) else None
+        body = real.forward(sympify(expr).subs(dict(branch), simultaneous=True))
+        try:
+            part = builder.build(body)
+        except OpenSlope as problem:
+            raise Undetermined(bare(problem.coefficient), "slope") from None
+        if low is not None:
+            out_breaks.append(low)
+        start = 0
+        inside: list[Expr] = []
+        for t in part.breaks:
+            if low is not None and (t == low or known.sign(t - low, "order") <= 0):
+                start += 1
+            elif high is None or (t != high and known.sign(t - high, "order") < 0):
+                inside.append(t)
+        out_breaks.extend(inside)
+        values.extend(part.values[start : start + len(inside) + 1])
+    return _Pieces(tuple(out_breaks), tuple(values)).pruned()
+
+
+def to_piecewise_polynomial(expr: Expr, z: Symbol) -> PiecewisePolynomial:
+    """Bring an expression to its normal form as a piecewise polynomial of z.
+
+    Parameters
+    ----------
+    expr : Expr
+        Polynomials in z with Max, Min, Abs, sign, Heaviside and Piecewise, nested in any way.
+    z : Symbol
+        A real variable.
+
+    Returns
+    -------
+    PiecewisePolynomial
+        With sorted breaks. Single points do not count: a value at a break is not kept.
+
+    Raises
+    ------
+    NotPiecewisePolynomial
+        If it is not one; Undetermined, its subclass, if the order of two breaks is not known.
+    """
+    expr = sympify(expr)
+    real = RealNames(expr, z)
+    u = real.forward(z)
+    try:
+        pieces = _Builder(u, Signs()).build(real.forward(expr))
+    except OpenSlope as problem:
+        raise Undetermined(real.back(bare(problem.coefficient)), "slope") from None
+    except Undetermined as problem:
+        raise Undetermined(real.back(problem.expr), problem.kind) from None
+    return PiecewisePolynomial(
+        tuple(real.back(t) for t in pieces.breaks),
+        tuple(real.back(_expression(p, u)) for p in pieces.values),
+        z,
+    )
+

@@ -1,0 +1,284 @@
+"""The sign of an expression, proved from assumptions and from its structure; never from numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from sympy import Abs, Add, Dummy, Expr, Mul, Pow, S, Symbol, cancel, factor, fraction, sympify, together
+from sympy.core.function import AppliedUndef
+from sympy.tensor.indexed import Indexed
+
+from symcavity.errors import SymcavityError
+
+__all__ = ["NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_of"]
+
+_ANY = frozenset({-1, 0, 1})
+_MAX_OPS = 300  # above this size an expression is not factored: an unknown sign is a legitimate answer
+
+
+def sign_of(expr: Any) -> int | None:
+    """Return the sign of a real expression where it can be proved.
+
+    Parameters
+    ----------
+    expr : Expr
+        A real expression.
+
+    Returns
+    -------
+    int or None
+        1, -1 or 0; None where the sign depends on the values of the symbols, or is not found.
+
+    Notes
+    -----
+    Tried in turn: the assumptions that SymPy keeps; products and powers of things of known sign; sums of
+    terms of one sign; the same once more on the factors of the numerator over a common denominator.
+
+    Examples
+    --------
+    >>> from sympy import Symbol
+    >>> kappa = Symbol("kappa", positive=True)
+    >>> sign_of(kappa**2 + kappa), sign_of(-1 / kappa), sign_of(kappa - 1)
+    (1, -1, None)
+    """
+    return _sign_of(sympify(expr))
+
+
+@lru_cache(maxsize=4096)
+def _sign_of(expr: Expr) -> int | None:
+    found = _signs(expr)
+    if len(found) == 1:
+        return next(iter(found))
+    if expr.is_Add or expr.has(Add):
+        if expr.count_ops() > _MAX_OPS:
+            return None
+        top, bottom = fraction(together(expr))
+        below = _single(_signs(bottom)) or (_single(_signs(factor(bottom))) if bottom.is_Add else None)
+        top = top.expand()
+        above = _single(_signs(top))
+        if above is None and top.is_Add:
+            above = _single(_signs(factor(top)))
+        if above == 0:
+            return 0
+        if above is not None and below:
+            return above * below
+    return None
+
+
+def _single(found: frozenset[int]) -> int | None:
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _signs(expr: Expr) -> frozenset[int]:
+    """Return the set of signs that an expression may have, from assumptions and structure."""
+    if expr.is_zero:
+        return frozenset({0})
+    if expr.is_extended_positive:
+        return frozenset({1})
+    if expr.is_extended_negative:
+        return frozenset({-1})
+    found = _ANY
+    if isinstance(expr, Mul):
+        found = frozenset({1})
+        for arg in expr.args:
+            found = frozenset(a * b for a, b in product(found, _signs(arg)))
+    elif isinstance(expr, Add):
+        parts = [_signs(arg) for arg in expr.args]
+        union = frozenset().union(*parts)
+        if union <= {0, 1} or union <= {-1, 0}:
+            found = union if all(0 in part for part in parts) else union - {0}
+    elif isinstance(expr, Pow) and expr.exp.is_integer and expr.base.is_extended_real:
+        base = _signs(expr.base)
+        if expr.exp.is_even:
+            found = frozenset(b * b for b in base)
+        elif expr.exp.is_odd:
+            found = base
+        if expr.exp.is_negative:
+            found -= {0}
+    elif expr is S.NaN:
+        return _ANY
+    if expr.is_extended_nonnegative:
+        found &= {0, 1}
+    elif expr.is_extended_nonpositive:
+        found &= {-1, 0}
+    if expr.is_nonzero or expr.is_extended_nonzero:
+        found -= {0}
+    return found or _ANY
+
+
+class NotPiecewisePolynomial(SymcavityError, ValueError):
+    """An expression that is not a piecewise polynomial with breaks of a provable order."""
+
+
+class Undetermined(NotPiecewisePolynomial):
+    """A sign that decides the order of the branches, and that the assumptions leave open.
+
+    Attributes
+    ----------
+    expr : Expr
+        The expression whose sign is open.
+    kind : str
+        'order' (two breaks; equality needs no case of its own), 'slope' or 'constant'.
+    """
+
+    def __init__(self, expr: Expr, kind: str) -> None:
+        self.expr, self.kind = expr, kind
+        super().__init__(
+            f"The sign of {expr} decides the order of the branches, and is not known.",
+            "breaks that can be sorted by the assumptions of the symbols.",
+            "declare the symbols with positive=True or negative=True.",
+        )
+
+
+class Signs:
+    """The signs that are known: provable ones, assumed ones, and those after a reflection of z.
+
+    Parameters
+    ----------
+    assumed : sequence of (Expr, int)
+        Signs taken for granted, as inside one case of a case distinction.
+    reflect : Expr, optional
+        A coefficient c of unknown sign: the variable is u = z*sign(c), and ``s`` stands for sign(c).
+    """
+
+    def __init__(self, assumed: Sequence[tuple[Expr, int]] = (), reflect: Expr | None = None) -> None:
+        self.assumed = tuple(assumed)
+        self.reflect = reflect
+        self.s = Dummy("s", real=True, nonzero=True) if reflect is not None else None
+
+    def sign(self, expr: Expr, kind: str) -> int:
+        """Return the sign of an expression, or raise Undetermined."""
+        target = expr
+        if self.s is not None and expr.has(self.s):
+            rest, odd = self.split(expr)
+            if rest == 0:  # sign(odd*s) = sign(odd/c) = sign(odd*c), and c is not 0
+                ratio = sign_of(together(odd / self.reflect))
+                if ratio is not None:
+                    return ratio
+            target = self.reflect * odd if rest == 0 else self.restore(expr)
+        found = _resolve(target, self.assumed)
+        if found is None:
+            raise Undetermined(bare(self.restore(target)), kind)
+        return found
+
+    def split(self, expr: Expr) -> tuple[Expr, Expr]:
+        """Return e0, e1 with expr = e0 + e1*s."""
+        expr = self.tidy(expr).expand()
+        rest = expr.xreplace({self.s: S.Zero})
+        return rest, (expr - rest).xreplace({self.s: S.One}).expand()
+
+    def tidy(self, expr: Expr) -> Expr:
+        """Use s**2 = 1."""
+        if self.s is None or not expr.has(self.s):
+            return expr
+        expr = expr.expand()
+        powers = {p: self.s ** (p.exp % 2) for p in expr.atoms(Pow) if p.base == self.s and p.exp.is_Integer}
+        return expr.xreplace(powers) if powers else expr
+
+    def restore(self, expr: Expr) -> Expr:
+        """Write s = sign(c) by Abs(c)."""
+        c = self.reflect
+        if c is None or not expr.has(self.s):
+            return expr
+        rest, odd = self.split(expr)
+        if c.is_Add:
+            rest, odd = factor(rest), factor(odd)
+            forms = [odd * c / Abs(c), odd / c * Abs(c)]
+        else:
+            forms = [(odd * c).expand() / Abs(c), (odd / c).expand() * Abs(c)]
+        return rest + min(forms, key=lambda form: form.count_ops())
+
+
+def _resolve(expr: Expr, assumed: tuple[tuple[Expr, int], ...]) -> int | None:
+    found = sign_of(expr)
+    if found is not None or not assumed:
+        return found
+    for k, (known, its_sign) in enumerate(assumed):
+        if its_sign == 0:
+            if sign_of(cancel(expr / known)):
+                return 0
+            continue
+        ratio = sign_of(cancel(expr / known))
+        if ratio is not None:
+            return ratio * its_sign
+        rest = assumed[:k] + assumed[k + 1 :]
+        step = known * its_sign
+        if _resolve(expr - step, rest) in (0, 1):
+            return 1
+        if _resolve(expr + step, rest) in (0, -1):
+            return -1
+    return None
+
+
+def bare(expr: Expr) -> Expr:
+    """Drop the factors of known sign: what is left carries the open sign (with its orientation)."""
+    top, bottom = fraction(together(expr))
+    orientation = S.One
+    left = []
+    for part in [*Mul.make_args(top), *Mul.make_args(bottom)]:
+        known = sign_of(part)
+        if known:
+            orientation *= known
+        else:
+            left.append(part)
+    if len(left) == 1 and left[0].is_Add:
+        return (orientation * left[0]).expand()
+    return Mul(orientation, *left)
+
+
+def is_zero(expr: Expr) -> bool:
+    if expr.is_Number:
+        return bool(expr == 0)
+    expr = expr.expand()
+    if expr == 0:
+        return True
+    if expr.is_Add and any(p.exp.is_negative and p.base.is_Add for p in expr.atoms(Pow)):
+        return bool(fraction(together(expr))[0].expand() == 0)
+    return False
+
+
+def tidy(expr: Expr) -> Expr:
+    """Return 0 for a provable zero, else the shorter of an expression and its expansion."""
+    if expr.is_Atom:
+        return expr
+    if is_zero(expr):
+        return S.Zero
+    wide = expr.expand()
+    return wide if wide.count_ops() <= expr.count_ops() else expr
+
+
+class OpenSlope(Exception):
+    """A leading coefficient of unknown sign, met before any reflection."""
+
+    def __init__(self, coefficient: Expr) -> None:
+        self.coefficient = coefficient
+        super().__init__(str(coefficient))
+
+
+class RealNames:
+    """Stand-ins that are known to be real for the symbols that are not: everything here is real."""
+
+    def __init__(self, *expressions: Any) -> None:
+        self.there: dict[Expr, Expr] = {}
+        for expr in map(sympify, expressions):
+            for kind in (Indexed, AppliedUndef):
+                for atom in sorted(expr.atoms(kind), key=lambda a: a.sort_key()):
+                    self._stand_in(atom)
+            for symbol in sorted(expr.atoms(Symbol), key=lambda a: a.sort_key()):
+                self._stand_in(symbol)
+        self.here = {stand_in: name for name, stand_in in self.there.items()}
+
+    def _stand_in(self, name: Expr) -> None:
+        if name not in self.there and name.is_extended_real is None:
+            self.there[name] = Dummy(str(name), real=True)
+
+    def forward(self, expr: Any) -> Expr:
+        """Put the stand-ins in."""
+        return sympify(expr).xreplace(self.there) if self.there else sympify(expr)
+
+    def back(self, expr: Expr) -> Expr:
+        """Put the original names back."""
+        return expr.xreplace(self.here) if self.here else expr
