@@ -1,0 +1,234 @@
+"""A small algebra of indexed sums: products of sums, pair averages, Kronecker contractions.
+
+Sums are SymPy ``Sum`` nodes, but SymPy's own ``doit`` and ``simplify`` are never called on them.  Every
+rule raises if it matches nothing, and every rule can be held against :func:`explicit`, which writes
+the sums out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count, product
+from typing import Any
+
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, expand_mul
+
+
+class NothingMatched(ValueError):
+    """A rule of the algebra found nothing to act on."""
+
+
+def fresh_index(index: Symbol, taken: set[Symbol]) -> Symbol:
+    """Return an index symbol of the same kind that is not taken: mu -> nu -> rho, i -> j -> k, else primes."""
+    alphabets = (["i", "j", "k", "l", "m", "n"], ["mu", "nu", "rho", "sigma", "tau"], ["a", "b", "c", "d"])
+    names = {s.name for s in taken}
+    for letters in alphabets:
+        if index.name in letters:
+            for letter in letters:
+                if letter not in names:
+                    return Symbol(letter, **index.assumptions0)
+    for k in count(1):
+        if f"{index.name}{k}" not in names:
+            return Symbol(f"{index.name}{k}", **index.assumptions0)
+    raise AssertionError
+
+
+def bound_indices(expr: Expr) -> set[Symbol]:
+    """All summation indices in an expression."""
+    return {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
+
+
+def flatten(expr: Expr) -> Expr:
+    """Distribute products over sums and merge products of sums into multiple sums with distinct indices."""
+    return Add(*(_flat_term(term) for term in Add.make_args(expand_mul(expr))))
+
+
+def _flat_term(term: Expr) -> Expr:
+    factors: list[Expr] = []
+    for factor in Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        repeat = int(power) if base.has(Sum) and power.is_Integer and power > 0 else 1
+        factors += [base] * repeat if repeat > 1 else [factor]
+    taken = {s for f in factors for s in f.atoms(Symbol)}
+    limits: list[Any] = []
+    body: list[Expr] = []
+    used: set[Symbol] = {s for f in factors if not isinstance(f, Sum) for s in f.atoms(Symbol)}
+    for factor in factors:
+        if not isinstance(factor, Sum):
+            body.append(factor)
+            continue
+        inner, ranges = factor.function, list(factor.limits)
+        for k, (index, low, high) in enumerate(ranges):
+            if index in used:
+                new = fresh_index(index, taken | used)
+                inner, ranges[k] = inner.xreplace({index: new}), (new, low, high)
+                index = new
+            used.add(index)
+            taken.add(index)
+        body.append(inner)
+        limits += [tuple(r) for r in ranges]
+    inside = expand_mul(Mul(*body))
+    if not limits:
+        return inside
+    pieces = []
+    for piece in Add.make_args(inside):
+        if piece.has(Sum):
+            nested = _flat_term(piece)
+            pieces += [_sum(p, limits) for p in Add.make_args(nested)]
+        else:
+            pieces.append(_sum(piece, limits))
+    return Add(*pieces)
+
+
+def _sum(body: Expr, limits: list[Any]) -> Expr:
+    """Sum with constants moved out and nested sums merged."""
+    outer, factors = S.One, []
+    more = list(limits)
+    for factor in Mul.make_args(body):
+        if isinstance(factor, Sum):
+            more += [tuple(lim) for lim in factor.limits]
+            factors.append(factor.function)
+        else:
+            factors.append(factor)
+    indices = {lim[0] for lim in more}
+    kept = []
+    for factor in factors:
+        if factor.free_symbols & indices:
+            kept.append(factor)
+        else:
+            outer *= factor
+    return outer * Sum(Mul(*kept), *more) if kept else outer * Mul(*(lim[2] - lim[1] + 1 for lim in more))
+
+
+def average_pairs(
+    expr: Expr, is_random: Callable[[Expr], bool], covariance: Callable[[Expr, Expr], Expr]
+) -> Expr:
+    """Average a flat expression over independent zero-mean random factors, to second order.
+
+    Parameters
+    ----------
+    expr : Expr
+        Sums of products; each term contains zero, one or two random factors.
+    is_random : callable
+        Says whether a factor is random.
+    covariance : callable
+        The mean of the product of two random factors, usually with Kronecker deltas.
+
+    Raises
+    ------
+    NothingMatched
+        If there is no random factor at all.
+    ValueError
+        If a term has more than two random factors: its mean needs moments beyond the second.
+    """
+    matched = False
+
+    def one(term: Expr) -> Expr:
+        nonlocal matched
+        outside, total = S.One, None
+        for factor in Mul.make_args(term):
+            if isinstance(factor, Sum):
+                total = factor
+            else:
+                outside *= factor
+        body = total.function if total is not None else outside
+        prefactor = outside if total is not None else S.One
+        random, rest = [], S.One
+        for factor in Mul.make_args(body):
+            base, power = factor.as_base_exp()
+            if is_random(base):
+                random += [base] * int(power)
+            else:
+                rest *= factor
+        if not random:
+            return term
+        matched = True
+        if len(random) == 1:
+            return S.Zero
+        if len(random) > 2:
+            raise ValueError(f"The mean of {term} needs moments beyond the second.")
+        mean = covariance(*random)
+        if mean == 0:
+            return S.Zero
+        return prefactor * (_sum(expand_mul(mean * rest), list(total.limits)) if total is not None else mean * rest)
+
+    out = Add(*(one(term) for term in Add.make_args(flatten(expr))))
+    if not matched:
+        raise NothingMatched(f"No random factor in {expr}.")
+    return out
+
+
+def contract(expr: Expr) -> Expr:
+    """Contract Kronecker deltas: each removes one of the sums over its two indices.
+
+    Raises
+    ------
+    NothingMatched
+        If there is no delta to contract.
+    """
+    if not expr.has(KroneckerDelta):
+        raise NothingMatched(f"No Kronecker delta in {expr}.")
+
+    def one(term: Expr) -> Expr:
+        outside, total = S.One, None
+        for factor in Mul.make_args(term):
+            if isinstance(factor, Sum):
+                total = factor
+            else:
+                outside *= factor
+        if total is None:
+            return term
+        body, limits = total.function, [tuple(lim) for lim in total.limits]
+        while True:
+            deltas = [f for f in Mul.make_args(body) if isinstance(f, KroneckerDelta)]
+            hit = next(
+                ((d, lim, d.args[1 - k]) for d in deltas for lim in limits for k in (0, 1) if d.args[k] == lim[0]),
+                None,
+            )
+            if hit is None:
+                break
+            delta, limit, keep = hit
+            # keep the earlier of two bound indices, so that mu survives and nu goes
+            other = next((lim for lim in limits if lim[0] == keep), None)
+            if other is not None and limits.index(other) > limits.index(limit):
+                limit, other, keep = other, limit, limit[0]
+            body = (body / delta).xreplace({limit[0]: keep})
+            limits.remove(limit)
+        return outside * (_sum(body, limits) if limits else body)
+
+    return Add(*(one(term) for term in Add.make_args(expr)))
+
+
+def explicit(expr: Expr, sizes: Mapping[Any, int], value: Callable[[Expr], Any], leaf: type | tuple[type, ...]) -> Any:
+    """Write all sums out and evaluate: brute force, for checks.
+
+    Parameters
+    ----------
+    expr : Expr
+        Expression with sums whose upper bounds are keys of ``sizes`` or integers.
+    sizes : mapping
+        Values of the sizes, e.g. ``{N: 3, P: 2}``.
+    value : callable
+        The value of a leaf (an indexed quantity with integer indices).
+    leaf : type or tuple of types
+        The node types that ``value`` understands.
+    """
+    if isinstance(expr, Sum):
+        total: Any = 0
+        ranges = [range(int(lim[1]), int(sympify_size(lim[2], sizes)) + 1) for lim in expr.limits]
+        for point in product(*ranges):
+            rule = {lim[0]: S(k) for lim, k in zip(expr.limits, point, strict=True)}
+            total = total + explicit(expr.function.xreplace(rule), sizes, value, leaf)
+        return total
+    if isinstance(expr, leaf):
+        return value(expr)
+    if isinstance(expr, KroneckerDelta):
+        return S.One if expr.args[0] == expr.args[1] else S.Zero
+    if not expr.args:
+        return sizes.get(expr, expr)
+    return expr.func(*(explicit(arg, sizes, value, leaf) for arg in expr.args))
+
+
+def sympify_size(bound: Expr, sizes: Mapping[Any, int]) -> Expr:
+    """The numeric value of a summation bound."""
+    return bound.xreplace({k: S(v) for k, v in sizes.items()})

@@ -1,0 +1,156 @@
+"""Expression nodes of the method: disorder averages, responses between sites, sources, cavity symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, S, Symbol, sympify
+
+from symcavity.declare.quantities import DATUM, Family, SiteQuantity, latex_name
+
+
+class Source(Family):
+    """The infinitesimal sources ``I_i`` or ``I^mu`` of one equation of each site of a side."""
+
+    _word = "source"
+
+    def __new__(cls, side: str, label: str = "") -> Source:
+        return cls._make(f"I_{label}" if label else "I", (), side)
+
+    @property
+    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The side that the source acts on."""
+        return (self._data[2],)
+
+
+class DisorderAverage(Expr):
+    """The average of an expression over the fresh couplings."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any) -> Expr:
+        return Expr.__new__(cls, sympify(body))
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"⟨{printer.doprint(self.args[0])}⟩"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle"
+        return f"{tex}^{{{exp}}}" if exp else tex
+
+
+class ResponseElement(Expr):
+    """The response d(message at one site)/d(source at another) of the unperturbed system."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, message: Any, source: Any) -> Expr:
+        message = sympify(message)
+        return Expr.__new__(cls, message, source)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free indices of both sites."""
+        return self.args[0].free_symbols | self.args[1].free_symbols
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"d({printer.doprint(self.args[0])})/d{printer.doprint(self.args[1])}"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        top, bottom = (printer.doprint(arg) for arg in self.args)
+        if not isinstance(self.args[0], SiteQuantity):
+            top = f"({top})"
+        tex = f"\\frac{{d {top}}}{{d {bottom}}}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+class Perturbation(Expr):
+    """The small change of a quantity when a site is inserted."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any) -> Expr:
+        return Expr.__new__(cls, sympify(body))
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free indices of the body."""
+        return self.args[0].free_symbols
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"δ({printer.doprint(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        body = printer.doprint(self.args[0])
+        tex = f"\\delta {body}" if isinstance(self.args[0], SiteQuantity) else f"\\delta\\left({body}\\right)"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+class CavitySymbol(Symbol):
+    """A symbol of the inserted site: its cavity field or its self-coupling, with index 0 on its side."""
+
+    __slots__ = ("side", "tag")
+    side: str
+    tag: str
+
+    def __new__(cls, base: str, side: str, tag: str = "", **assumptions: Any) -> CavitySymbol:
+        zeros = "00" if base == "F" else "0"
+        name = f"{base}{'^' if side == DATUM else '_'}{zeros}{'_' + tag if tag else ''}"
+        assumptions.setdefault("real", True)
+        symbol = super().__new__(cls, name, **assumptions)
+        symbol.side, symbol.tag = side, tag
+        return symbol
+
+    def __getnewargs_ex__(self) -> Any:
+        return (self.name.split("^")[0].split("_")[0], self.side, self.tag), self.assumptions_orig
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        base = "\\eta" if self.name.startswith("eta") else self.name[0]
+        zeros = "00" if base == "F" else "0"
+        mark = f"{base}^{{{zeros}}}" if self.side == DATUM else f"{base}_{{{zeros}}}"
+        if self.tag:
+            mark = f"{base}_{{({self.tag})}}^{{{zeros}}}" if self.side == DATUM else f"{base}_{{{zeros},({self.tag})}}"
+        return f"\\left({mark}\\right)^{{{exp}}}" if exp else mark
+
+    @property
+    def precedence(self) -> int:
+        """Take brackets under a power, where an upper index already stands."""
+        from sympy.printing.precedence import PRECEDENCE
+
+        return PRECEDENCE["Pow"] - 1 if self.side == DATUM else PRECEDENCE["Atom"]
+
+
+class OrderParameter(Symbol):
+    """The symbol of an order parameter: ``q_...`` for a second moment, ``S_...`` for a response."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, **assumptions: Any) -> OrderParameter:
+        assumptions.setdefault("real", True)
+        return super().__new__(cls, name, **assumptions)
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        base, _, label = self.name.partition("_")
+        inner = " ".join(latex_name(part) for part in label.split("_") if part)
+        if base == "S":
+            tex = f"S^{{{inner}}}"
+            return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        tex = f"{latex_name(base)}_{{{inner}}}" if inner else latex_name(base)
+        return f"{tex}^{{{exp}}}" if exp else tex
+
+    @property
+    def precedence(self) -> int:
+        """Take brackets under a power where an upper index already stands."""
+        from sympy.printing.precedence import PRECEDENCE
+
+        return PRECEDENCE["Pow"] - 1 if self.name.startswith("S_") else PRECEDENCE["Atom"]
+
+
+def at_index(expr: Expr, index: Symbol, value: Any) -> Expr:
+    """Replace the site index inside site quantities, for instance by 0 for the inserted site."""
+    return expr.xreplace({index: sympify(value)})
+
+

@@ -1,0 +1,440 @@
+"""Solve the law of a single site for every value of its field, and average what it gives.
+
+The branches of the law tile the line of the field.  Which branches occur, and in which order, is found
+at seeded values of the parameters that respect their assumptions; the boundaries are then symbolic, and
+an order that the assumptions do not prove becomes a condition that is tested at evaluation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sympy import Abs, And, Dummy, Expr, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, lambdify, sign
+from sympy.core.relational import Relational
+
+from symcavity.algebra.signs import sign_of
+from symcavity.cavity.branches import Branch, SitePuzzle
+from symcavity.declare.convexity import sample_parameter, sample_quenched
+from symcavity.declare.quantities import SiteQuantity
+from symcavity.errors import UnsupportedLaw
+
+DRAWS = 24
+FAR = 1e12
+
+
+class IllPosed(UnsupportedLaw):
+    """The branches of a law leave a gap or overlap: it does not fix the states for every field."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """An interval of the (reflected) field, and the states on it.
+
+    Attributes
+    ----------
+    low, high : Expr or None
+        Its ends in the reflected field ``t = reflection*field``; None at infinity.
+    values : dict
+        The states as functions of the field (of ``implicit[0]`` on an implicit branch).
+    implicit : (Symbol, Expr) or None
+        The implicitly fixed unknown x, and the field as a function psi(x).
+    label : tuple of Expr
+        What vanishes on this branch.
+    """
+
+    low: Expr | None
+    high: Expr | None
+    values: dict[SiteQuantity, Expr]
+    implicit: tuple[Symbol, Expr] | None = None
+    label: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class SiteSolution:
+    """The states of a single site for every value of its inner field.
+
+    Attributes
+    ----------
+    inner : Symbol
+        The field over which the regions are laid out.
+    reflection : Expr
+        A factor of modulus one: the regions are sorted in ``reflection*inner``.
+    regions : tuple of Region
+        Sorted; empty if no single order of the branches holds for all parameters.
+    branches : tuple of Branch
+        All branches, for evaluation without an order.
+    assumed : tuple of Relational
+        Inequalities between the boundaries that the assumptions leave open.
+    """
+
+    inner: Symbol
+    unknowns: tuple[SiteQuantity, ...]
+    regions: tuple[Region, ...]
+    branches: tuple[Branch, ...]
+    reflection: Expr = S.One
+    assumed: tuple[Relational, ...] = ()
+    sources: tuple[Symbol, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
+        """Replace symbols throughout, for instance the self-coupling by its mean."""
+
+        def on(expr: Any) -> Any:
+            return None if expr is None else expr.xreplace(rule)
+
+        regions = tuple(
+            Region(
+                on(r.low),
+                on(r.high),
+                {q: on(v) for q, v in r.values.items()},
+                (r.implicit[0], on(r.implicit[1])) if r.implicit else None,
+                tuple(on(q) for q in r.label),
+            )
+            for r in self.regions
+        )
+        branches = tuple(
+            Branch(
+                {q: on(v) for q, v in b.values.items()},
+                tuple(on(c) for c in b.conditions),
+                tuple(on(q) for q in b.label),
+                (b.implicit[0], on(b.implicit[1])) if b.implicit else None,
+            )
+            for b in self.branches
+        )
+        return SiteSolution(
+            self.inner,
+            self.unknowns,
+            regions,
+            branches,
+            on(self.reflection),
+            tuple(a.xreplace(rule) for a in self.assumed),
+            self.sources,
+            self.notes,
+        )
+
+    def without_sources(self) -> SiteSolution:
+        """The solution at zero sources."""
+        return self.xreplace({s: S.Zero for s in self.sources})
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether some branch is fixed implicitly."""
+        return any(b.implicit for b in self.branches)
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
+        if not self.regions:
+            return Piecewise(
+                *((b.values[state], And(*(c >= 0 for c in b.conditions))) for b in self.branches), (S.NaN, True)
+            )
+        merged: list[tuple[Region, Expr]] = []
+        for region in self.regions:
+            value = region.values[state]
+            if merged and merged[-1][1] == value:
+                merged[-1] = (Region(merged[-1][0].low, region.high, region.values, region.implicit), value)
+            else:
+                merged.append((region, value))
+        if len(merged) == 1:
+            return merged[0][1]
+        if not self.is_implicit:
+            short = _clipped([v for _, v in merged], self.inner)
+            if short is not None:
+                return short
+        t = self.reflection * self.inner
+        cases = [(value, t < region.high) for region, value in merged[:-1]]
+        return Piecewise(*cases, (merged[-1][1], True))
+
+
+def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
+    """Write a continuous monotone function as [.]_+, or as a clip between constants."""
+    if len(values) == 2 and S.Zero in values:
+        active = values[0] if values[1] == 0 else values[1]
+        if active.diff(inner) == 0:
+            return None
+        top, bottom = fraction(factor_terms(active))
+        below = Mul(*(f for f in Mul.make_args(bottom) if _sign(f)))
+        top, grows = top / (bottom / below), _sign(below) or 1
+        outer, core = (grows * top).expand().as_content_primitive()
+        above = Mul(*(f for f in Mul.make_args(factor_terms(core)) if _sign(f) == 1))
+        return outer * above * Max(0, cancel(core / above)) / (grows * below)
+    if len(values) == 3 and values[0].diff(inner) == 0 and values[2].diff(inner) == 0:
+        ends, middle = (values[0], values[2]), values[1]
+        if middle.diff(inner) == 0:
+            return None
+        order = sign_of(ends[1] - ends[0])
+        if order:
+            low, high = ends if order == 1 else ends[::-1]
+            return Max(low, Min(high, middle))
+    return None
+
+
+def _sign(factor: Expr) -> int | None:
+    """The sign of a factor; an even power of a real quantity counts as positive."""
+    base, power = factor.as_base_exp()
+    return 1 if base.is_real and power.is_even else sign_of(factor)
+
+
+def solve_site(
+    equations: Sequence[Expr],
+    pairs: Sequence[tuple[Expr, Expr]],
+    unknowns: Sequence[SiteQuantity],
+    inner: Symbol,
+    sources: Sequence[Symbol],
+    text: str,
+) -> SiteSolution:
+    """Solve a single-site law for every value of its field.
+
+    Parameters
+    ----------
+    equations : sequence of Expr
+        Expressions that vanish, in the unknowns, the fields, the sources and parameters.
+    pairs : sequence of (Expr, Expr)
+        Complementary pairs.
+    unknowns : sequence of SiteQuantity
+        What to solve for.
+    inner : Symbol
+        The field over which the branches are laid out.
+    sources : sequence of Symbol
+        The infinitesimal sources.
+    text : str
+        The law in words, for messages.
+
+    Raises
+    ------
+    IllPosed
+        If the branches leave a gap or overlap.
+    UnsupportedLaw
+        If a branch cannot be solved, not even implicitly.
+    """
+    marks = {q: Dummy(q.family.name, real=True) for q in unknowns}
+    back = {v: k for k, v in marks.items()}
+    puzzle = SitePuzzle(
+        [e.xreplace(marks) for e in equations],
+        [(p.xreplace(marks), q.xreplace(marks)) for p, q in pairs],
+        list(marks.values()),
+        inner,
+        text,
+    )
+    branches = puzzle.branches()
+    if not branches:
+        raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
+    found = _Layout(branches, inner, sources, text).arrange()
+    solution = SiteSolution(inner, tuple(unknowns), *found, sources=tuple(sources))
+    # implicit unknowns keep their plain symbol: it is a bound variable of the branch
+    return _named(solution, back)
+
+
+def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
+    def rename(values: dict[Any, Expr]) -> dict[Any, Expr]:
+        return {back[q]: v for q, v in values.items()}
+
+    regions = tuple(
+        Region(r.low, r.high, rename(r.values), r.implicit, tuple(q.xreplace(back) for q in r.label))
+        for r in solution.regions
+    )
+    branches = tuple(
+        Branch(rename(b.values), b.conditions, tuple(q.xreplace(back) for q in b.label), b.implicit)
+        for b in solution.branches
+    )
+    return SiteSolution(
+        solution.inner, solution.unknowns, regions, branches, solution.reflection, solution.assumed, solution.sources
+    )
+
+
+class _Layout:
+    """Finds the order of the branches along the field."""
+
+    def __init__(self, branches: list[Branch], inner: Symbol, sources: Sequence[Symbol], text: str) -> None:
+        self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
+        self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
+        self.reference = self._reference()
+
+    def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
+        """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
+        variable = branch.implicit[0] if branch.implicit else self.inner
+        out = []
+        for condition in branch.conditions:
+            expanded = condition.expand()
+            slope = expanded.diff(variable)
+            if slope.has(variable):
+                raise UnsupportedLaw(
+                    f"{self.text}: the condition {condition} >= 0 of a branch is not linear.",
+                    "pairs and kinks with linear arguments",
+                )
+            offset = expanded.xreplace({variable: S.Zero})
+            out.append((slope, offset))
+        return out
+
+    def _reference(self) -> Expr:
+        """The reflection: the sign of a slope that the assumptions leave open."""
+        for branch, lines in zip(self.branches, self.lines, strict=True):
+            if branch.implicit:
+                continue
+            for slope, _ in lines:
+                if slope != 0 and sign_of(slope) is None:
+                    top, bottom = fraction(cancel(slope))
+                    open_ = [f for f in Mul.make_args(top) + Mul.make_args(bottom) if not sign_of(f)]
+                    factor = Mul(*open_)
+                    return factor if isinstance(factor, sign) else factor / Abs(factor)
+        return S.One
+
+    def _symbols(self) -> list[Any]:
+        exprs = [e for lines in self.lines for line in lines for e in line]
+        exprs += [v for b in self.branches for v in b.values.values()] + [self.reference]
+        exprs += [b.implicit[1] for b in self.branches if b.implicit]
+        bound = {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)}
+        found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - bound
+        found = {s for s in found if isinstance(s, SiteQuantity) or not _is_index(s, exprs)}
+        return sorted(found, key=lambda s: (str(type(s)), str(s)))
+
+    def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
+        """Return (regions, branches, reflection, inequalities left open)."""
+        symbols = self._symbols()
+        plain = [Dummy(f"s{k}") for k in range(len(symbols))]
+        rule = dict(zip(symbols, plain, strict=True))
+        x = Dummy("x")
+
+        def compiled(expr: Expr, *extra: Symbol) -> Any:
+            return lambdify([*extra, *plain], expr.xreplace(rule), "numpy")
+
+        lines = [[(compiled(a), compiled(b)) for a, b in ls] for ls in self.lines]
+        values = [
+            [compiled(v.xreplace({b.implicit[0] if b.implicit else self.inner: x}), x) for v in b.values.values()]
+            for b in self.branches
+        ]
+        psis = [compiled(b.implicit[1].xreplace({b.implicit[0]: x}), x) if b.implicit else None for b in self.branches]
+        reflection = compiled(self.reference)
+        rng = random.Random(7)  # noqa: S311 - seeded sampling, not cryptography
+        layouts: list[tuple[tuple[int, ...], list[float]]] = []
+        points = []
+        for _ in range(DRAWS):
+            point = [self._sample(s, rng) for s in symbols]
+            intervals = self._intervals(lines, psis, float(reflection(*point)), point)
+            layouts.append(self._tile(intervals, values, psis, float(reflection(*point)), point))
+            points.append(point)
+        orders = {order for order, _ in layouts}
+        if len(orders) > 1:
+            if any(b.implicit for b in self.branches):
+                raise UnsupportedLaw(
+                    f"{self.text}: the order of its branches depends on the parameters, and some are implicit.",
+                    "implicit laws whose branches come in one order",
+                    "declare the signs of the parameters: Symbol('...', positive=True)",
+                )
+            return (), tuple(self.branches), S.One, ()
+        (order,) = orders
+        breaks = [self._boundary(order[k], order[k + 1], k, layouts, points, compiled) for k in range(len(order) - 1)]
+        ends: list[Expr | None] = [None, *breaks, None]
+        regions = tuple(
+            Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
+            for k, b in enumerate(order)
+        )
+        zero = {s: S.Zero for s in self.sources}
+        gaps = [(b - a).xreplace(zero) for a, b in zip(breaks, breaks[1:], strict=False)]
+        assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
+        return regions, tuple(self.branches), self.reference, assumed
+
+    def _sample(self, symbol: Any, rng: random.Random) -> float:
+        if symbol in self.sources:
+            return 0.0
+        if isinstance(symbol, SiteQuantity):
+            return sample_quenched(symbol.family, rng)
+        if symbol.is_positive is None and symbol.is_negative is None:
+            return rng.gauss(0, 1.5)
+        return sample_parameter(symbol, rng)
+
+    def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
+        """The interval of the reflected field on which each branch holds."""
+        out = []
+        for ls, psi in zip(lines, psis, strict=True):
+            low, high = -FAR, FAR
+            for slope, offset in ls:
+                a, b = float(slope(*point)), float(offset(*point))
+                if abs(a) < 1e-12:
+                    if b < -1e-9:
+                        low, high = 1.0, 0.0
+                    continue
+                edge = -b / a
+                if psi is not None:
+                    edge = float(psi(edge, *point))
+                    if float(psi(-b / a + 1e-4, *point)) < edge:
+                        a = -a
+                    a *= s
+                a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
+                low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))
+            out.append((low, high))
+        return out
+
+    def _tile(
+        self, intervals: list[tuple[float, float]], values: Any, psis: Any, s: float, point: list[float]
+    ) -> tuple[tuple[int, ...], list[float]]:
+        """Check that the intervals tile the line; return the order of the branches and the boundaries."""
+        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if high - low > 1e-9 * (1 + abs(low)))
+        order: list[int] = []
+        edges: list[float] = []
+        reach = -FAR
+        for low, high, k in alive:
+            if order and low < reach - 1e-7 * (1 + abs(reach)):
+                middle = (low + min(high, reach)) / 2
+                if psis[k] is None and psis[order[-1]] is None and _same(values, k, order[-1], s * _inside(middle), point):
+                    reach = max(reach, high)
+                    continue
+                raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
+            if abs(low - reach) > 1e-7 * (1 + abs(reach)):
+                break
+            if order:
+                edges.append(low)
+            order.append(k)
+            reach = high
+        if reach < FAR:
+            raise IllPosed(
+                f"{self.text}: no branch holds for some values of the field.",
+                "laws that fix the states for every value of the field",
+                "check the signs in the constraints, and that the penalties grow in every direction",
+            )
+        return tuple(order), edges
+
+    def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compiled: Any) -> Expr:
+        """The symbolic boundary between two neighbouring branches."""
+        zero = {s: S.Zero for s in self.sources}
+        candidates: list[tuple[Expr, Expr]] = []
+        for branch, lines in ((self.branches[a], self.lines[a]), (self.branches[b], self.lines[b])):
+            for slope, offset in lines:
+                if slope == 0:
+                    continue
+                edge = cancel(-offset / slope)
+                if branch.implicit:
+                    edge = branch.implicit[1].xreplace({branch.implicit[0]: edge})
+                candidates.append((edge, edge.xreplace(zero)))
+        for edge, bare in sorted(candidates, key=lambda c: (c[0].count_ops(), str(c[0]))):
+            call, s = compiled(bare), compiled(self.reference)
+            match = all(
+                np.isclose(float(call(*p)) * float(s(*p)), edges[k], rtol=1e-6, atol=1e-9)
+                for p, (_, edges) in zip(points, layouts, strict=True)
+            )
+            if match:
+                return cancel(self.reference * edge) if self.reference != 1 else edge
+        raise UnsupportedLaw(
+            f"{self.text}: the boundary between two branches is not one expression for all parameters.",
+            "parameters with declared signs",
+        )
+
+
+def _inside(value: float) -> float:
+    return max(min(value, 1e3), -1e3)
+
+
+def _same(values: Any, a: int, b: int, where: float, point: list[float]) -> bool:
+    return all(
+        np.isclose(float(f(where, *point)), float(g(where, *point)), rtol=1e-7, atol=1e-9)
+        for f, g in zip(values[a], values[b], strict=True)
+    )
+
+
+def _is_index(symbol: Symbol, exprs: Sequence[Expr]) -> bool:
+    """Whether a symbol occurs only as an index of site quantities."""
+    mask = {q: Dummy() for e in exprs for q in e.atoms(SiteQuantity)}
+    return not any(e.xreplace(mask).has(symbol) for e in exprs)
