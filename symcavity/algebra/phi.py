@@ -81,7 +81,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
     recurrence ``phi(n + 1) = kappa*phi(n) + n*phi(n - 1)``; ``rewrite`` knows ``erf``, ``erfc`` and
     ``Integral``. ``evalf`` has a relative accuracy at every working precision, in the tails too:
     substitute an exact number (``phi(2, k).subs(k, -200).evalf(50)``).
-    The definition is the one of Clark & Sompolinsky, the display that follows equation (51).
+    The definition is equation (55) of Clark & Sompolinsky; equation (61) is the recurrence for ``n = 1``.
 
     Examples
     --------
