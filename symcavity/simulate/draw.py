@@ -1,0 +1,105 @@
+"""Random couplings of unit variance, by law; and the seeds they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from symcavity.errors import ValuesError
+
+Law = Callable[[np.random.Generator, tuple[int, ...]], Any]
+
+_CHECKED, _SIGMAS = 20000, 6.0
+
+
+def _gaussian(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.standard_normal(shape)
+
+
+def _rademacher(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return 2.0 * rng.integers(0, 2, size=shape, dtype=np.int8) - 1.0
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), shape)
+
+
+LAWS: dict[str, Law] = {"gaussian": _gaussian, "rademacher": _rademacher, "uniform": _uniform}
+
+
+def coupling_law(couplings: str | Law) -> Law:
+    """Return the function that draws couplings of unit variance.
+
+    Parameters
+    ----------
+    couplings : str or callable
+        ``'gaussian'``, ``'rademacher'``, ``'uniform'``, or a function of (generator, shape).
+
+    Raises
+    ------
+    ValuesError
+        If the name is unknown, or a callable's samples have not mean 0 and variance 1.
+    """
+    if isinstance(couplings, str):
+        if couplings not in LAWS:
+            raise ValuesError(
+                f"The coupling law is {couplings!r}.", f"{', '.join(LAWS)}, or a callable(rng, shape)"
+            )
+        return LAWS[couplings]
+    if not callable(couplings):
+        raise ValuesError(
+            f"The coupling law is {couplings!r}.", f"{', '.join(LAWS)}, or a callable(rng, shape)"
+        )
+    _check_moments(couplings)
+    return couplings
+
+
+def _check_moments(law: Law) -> None:
+    shape = (_CHECKED // 100, 100)
+    sample = np.asarray(law(np.random.default_rng(12345), shape), dtype=float)
+    if sample.shape != shape:
+        raise ValuesError(
+            f"The coupling law returned the shape {sample.shape} for {shape}.", "an array of that shape"
+        )
+    if not np.all(np.isfinite(sample)):
+        raise ValuesError("The coupling law returned values that are not finite.", "finite samples")
+    mean, second = sample.mean(), np.mean(sample**2)
+    spread = max(float(np.std(sample**2)), 1e-3) / np.sqrt(sample.size)
+    if (
+        abs(mean) > _SIGMAS * max(sample.std(), 1e-3) / np.sqrt(sample.size)
+        or abs(second - 1) > _SIGMAS * spread
+    ):
+        raise ValuesError(
+            f"The coupling law has mean {mean:.4f} and second moment {second:.4f}.",
+            "couplings of mean 0 and variance 1 (the declared variance multiplies them)",
+            "divide by the standard deviation",
+        )
+
+
+def seed_list(seeds: int | Iterable[int]) -> list[int]:
+    """Return the seeds: ``0..n-1`` for a number, or the given ones."""
+    if isinstance(seeds, bool):
+        raise ValuesError(f"seeds = {seeds}.", "a positive number of seeds, or a list of them")
+    if isinstance(seeds, int | np.integer):
+        if seeds < 1:
+            raise ValuesError(f"seeds = {seeds}.", "a positive number of seeds, or a list of them")
+        return list(range(int(seeds)))
+    try:
+        out = [int(s) for s in seeds]
+    except (TypeError, ValueError):
+        out = []
+    if not out or min(out) < 0 or len(set(out)) != len(out):
+        raise ValuesError(
+            f"seeds = {seeds!r}.", "a positive number of seeds, or a list of different non-negative integers"
+        )
+    return out
+
+
+def stream(seed: int, *path: int) -> np.random.Generator:
+    """Return the generator of one quantity of one instance; it depends on nothing else."""
+    return np.random.default_rng(np.random.SeedSequence([seed, *path]))
+
+
+__all__ = ["LAWS", "Law", "coupling_law", "seed_list", "stream"]

@@ -1,0 +1,132 @@
+"""Estimates of observables from samples: mean, standard error, and their extrapolation in 1/N."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An observable over the feasible instances of a simulation.
+
+    Attributes
+    ----------
+    samples : ndarray
+        Its value in each instance.
+    seeds : tuple of int
+        The seeds of those instances.
+    name : str
+        The observable, as written.
+    infeasible : int
+        The number of instances that have no value because they have no solution.
+    """
+
+    samples: np.ndarray
+    seeds: tuple[int, ...]
+    name: str = ""
+    infeasible: int = 0
+
+    @property
+    def mean(self) -> float:
+        """The mean over the instances."""
+        return float(np.mean(self.samples))
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean; nan for one instance."""
+        if len(self.samples) < 2:
+            return float("nan")
+        return float(np.std(self.samples, ddof=1) / np.sqrt(len(self.samples)))
+
+    def z(self, theory: float) -> float:
+        """Return the distance from a theoretical value in standard errors; rounding errors are no spread."""
+        distance, floor = self.mean - theory, 1e-12 * (1 + abs(theory))
+        if self.stderr > floor:
+            return distance / self.stderr
+        return (
+            float("nan")
+            if np.isnan(self.stderr)
+            else 0.0
+            if abs(distance) <= 1e-6 * (1 + abs(theory))
+            else np.inf
+        )
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        note = f", {self.infeasible} infeasible" if self.infeasible else ""
+        return f"{self.mean:.6g} ± {self.stderr:.2g} ({len(self.samples)} instances{note})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """An observable at several sizes, and its limit by a weighted straight line in 1/N.
+
+    Attributes
+    ----------
+    raw : dict
+        The estimate at each number of features.
+    """
+
+    raw: dict[int, Estimate]
+
+    def _fit(self) -> tuple[np.ndarray, np.ndarray]:
+        x = np.array([1 / n for n in self.raw])
+        y = np.array([e.mean for e in self.raw.values()])
+        error = np.array([e.stderr for e in self.raw.values()])
+        known = error[np.isfinite(error) & (error > 0)]
+        error = np.where(np.isfinite(error) & (error > 0), error, np.min(known, initial=1.0))
+        design = np.stack([np.ones_like(x), x], axis=1) / error[:, None]
+        covariance = np.linalg.inv(design.T @ design)
+        return covariance @ design.T @ (y / error), covariance
+
+    @property
+    def mean(self) -> float:
+        """The limit 1/N -> 0."""
+        return float(self._fit()[0][0])
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the limit."""
+        return float(np.sqrt(self._fit()[1][0, 0]))
+
+    @property
+    def slope(self) -> float:
+        """The coefficient of 1/N."""
+        return float(self._fit()[0][1])
+
+    @property
+    def samples(self) -> np.ndarray:
+        """The samples at the largest size."""
+        return self.raw[max(self.raw)].samples
+
+    @property
+    def name(self) -> str:
+        """The observable, as written."""
+        return next(iter(self.raw.values())).name
+
+    def z(self, theory: float) -> float:
+        """Return the distance of the limit from a theoretical value, in standard errors."""
+        return Estimate.z(self, theory)  # type: ignore[arg-type]
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        rows = [f"  N = {n}: {e}" for n, e in self.raw.items()]
+        return "\n".join([f"1/N -> 0: {self.mean:.6g} ± {self.stderr:.2g}", *rows])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row a size: N, mean, stderr."""
+        return [{"N": n, "mean": e.mean, "stderr": e.stderr} for n, e in self.raw.items()]
+
+    __repr__ = __str__
+
+
+__all__ = ["Estimate", "Extrapolation"]

@@ -1,0 +1,170 @@
+"""Running many instances on any executor, in an order and with numbers that do not depend on it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+from symcavity.errors import SymcavityError, ValuesError
+
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_LOADED: dict[bytes, Any] = {}
+
+
+class BrokenExecutor(SymcavityError, RuntimeError):
+    """An executor that died before all its work was done.
+
+    Attributes
+    ----------
+    done : int
+        How many pieces of work had finished; they are kept.
+    """
+
+    def __init__(self, found: str, done: int, hint: str = "") -> None:
+        self.done = done
+        super().__init__(found, "", hint)
+
+
+@contextmanager
+def processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Open worker processes with one linear-algebra thread each.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    """
+    import multiprocessing
+
+    if count < 1:
+        raise ValuesError(f"executor = {count}.", "a positive number of processes, or an Executor")
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield pool
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def resolved(executor: Any) -> Iterator[Any]:
+    """Return an executor: one's own, a number of processes, or None for this process."""
+    if executor is None:
+        yield None
+    elif isinstance(executor, int) and not isinstance(executor, bool):
+        if executor == 1:
+            yield None
+        else:
+            with processes(executor) as pool:
+                yield pool
+    elif hasattr(executor, "submit"):
+        yield executor
+    else:
+        raise ValuesError(
+            f"The executor is {executor!r}.",
+            "a number of processes, or an object with a submit method (an Executor)",
+        )
+
+
+def packed(value: Any) -> bytes:
+    """Return what a worker needs, as bytes that are unpacked once in each process."""
+    try:
+        return pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValuesError(
+            f"The simulation cannot be sent to other processes: {error}.",
+            "coupling laws that are functions of an importable module",
+            "executor=None, or a ThreadPoolExecutor",
+        ) from error
+
+
+def _unpacked(data: bytes) -> Any:
+    if data not in _LOADED:
+        _LOADED.clear()
+        _LOADED[data] = pickle.loads(data)  # noqa: S301 - it was made by the parent process a moment ago
+    return _LOADED[data]
+
+
+def call_packed(function: Callable[..., Any], data: bytes, tasks: list[Any]) -> list[Any]:
+    """Run tasks in a worker: ``function(shared, task)`` for each of them."""
+    shared = _unpacked(data)
+    return [function(shared, task) for task in tasks]
+
+
+def each(
+    executor: Any, function: Callable[..., Any], shared: Any, tasks: list[Any], *, chunk: int = 0
+) -> Iterator[tuple[Any, Any]]:
+    """Yield ``(task, function(shared, task))`` as they finish.
+
+    Parameters
+    ----------
+    executor : Executor or None
+        Where to run; None runs here, in order.
+    function : callable
+        A function of a module.
+    shared : object
+        What all tasks need.
+    tasks : list
+        What differs.
+    chunk : int, optional
+        Tasks in one submission.
+
+    Raises
+    ------
+    BrokenExecutor
+        If the executor dies; everything that was yielded before is finished.
+    """
+    if executor is None:
+        for task in tasks:
+            yield task, function(shared, task)
+        return
+    workers = getattr(executor, "_max_workers", None) or 4
+    size = chunk or max(1, min(8, len(tasks) // (4 * workers)))
+    data = packed(shared)
+    done = 0
+    futures: dict[Any, list[Any]] = {}
+    try:
+        for start in range(0, len(tasks), size):
+            batch = tasks[start : start + size]
+            futures[executor.submit(call_packed, function, data, batch)] = batch
+        for future in _completed(futures, executor):
+            results = future.result()
+            for task, result in zip(futures[future], results, strict=True):
+                done += 1
+                yield task, result
+    except (BrokenProcessPool, ConnectionError, EOFError) as error:
+        raise BrokenExecutor(
+            f"The executor died after {done} of {len(tasks)} pieces of work: {error}",
+            done,
+            "start it again; what had finished is kept",
+        ) from error
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+        raise BrokenExecutor(
+            f"The executor was shut down after {done} of {len(tasks)} pieces of work.",
+            done,
+            "a running executor",
+        ) from error
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _completed(futures: dict[Any, list[Any]], executor: Any) -> Iterator[Any]:
+    if isinstance(executor, Executor):
+        return as_completed(futures)
+    return iter(futures)
+
+
+__all__ = ["BrokenExecutor", "each", "processes", "resolved"]

@@ -1,0 +1,156 @@
+"""Solving one instance: the method is chosen from the structure of the declaration, never from its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcavity.declare.system import BipartiteSystem
+from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
+from symcavity.simulate.instance import Instance, Residuals, State
+from symcavity.simulate.newton import follow_path, solve_active
+from symcavity.simulate.quadratic import quadratic_program
+
+ACCEPTED = 1e-8
+METHODS = ("active set", "interior point", "conic", "newton")
+
+
+@dataclass
+class Solved:
+    """The outcome of one instance.
+
+    Attributes
+    ----------
+    state : State or None
+        The solution; None if the instance is infeasible.
+    residuals : Residuals or None
+        How well the equations of the system hold there.
+    method : str
+        How it was found.
+    sharp : bool
+        Whether every pair is on a definite branch, so that responses exist.
+    """
+
+    state: State | None
+    residuals: Residuals | None
+    method: str
+    sharp: bool = True
+
+
+def solve_instance(system: BipartiteSystem, instance: Instance, method: str = "") -> Solved:
+    """Solve an instance of a system.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The system.
+    instance : Instance
+        Its instance; sources that are set in it are part of the equations.
+    method : str, optional
+        One of ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'``; chosen from the
+        structure by default.
+
+    Raises
+    ------
+    NotConverged
+        If no solution was found and infeasibility was not established.
+    """
+    if method not in ("", *METHODS):
+        raise UnsupportedLaw(f"The method {method!r} is unknown.", ", ".join(METHODS))
+    compiled = instance.system
+    if method == "newton" or (not method and not compiled.pairs):
+        return _smooth(instance)
+    program = quadratic_program(system)
+    quiet = not any(np.any(s) for s in instance.source.values())
+    if method == "active set" or (not method and program is not None and program.feature_only and quiet):
+        if program is None or not program.feature_only or not quiet:
+            raise UnsupportedLaw(
+                "The active-set method needs a quadratic objective in one feature state.",
+                "another method",
+                "leave the choice to the package",
+            )
+        solved = _by_active_set(system, instance)
+        if solved is not None:
+            return solved
+    if method == "conic":
+        if program is None:
+            raise UnsupportedLaw("The conic solver needs a quadratic declaration.", "another method")
+        return _finish(instance, program.solve_conic(instance), "conic") or _failed(instance, None)
+    if not compiled.pairs:
+        raise UnsupportedLaw(
+            f"The system has no inequality for the method {method!r}.", "the method 'newton'"
+        )
+    state, error = follow_path(instance)
+    solved = _finish(instance, state, "interior point") if error < 1e-3 else None
+    if solved is not None:
+        return solved
+    if program is not None and quiet:
+        if program.infeasible(instance):
+            return Solved(None, None, "interior point")
+        try:
+            solved = _finish(instance, program.solve_conic(instance), "conic")
+        except MissingDependency:
+            solved = None
+        if solved is not None:
+            return solved
+    return _failed(instance, state)
+
+
+def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None:
+    program = quadratic_program(system)
+    assert program is not None  # noqa: S101 - the caller has looked
+    try:
+        state = program.solve_active_set(instance)
+    except (ArithmeticError, MissingDependency):
+        return None
+    if state is None:
+        return Solved(None, None, "active set")
+    return _finish(instance, state, "active set")
+
+
+def _finish(instance: Instance, state: State, method: str) -> Solved | None:
+    """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
+    try:
+        polished, _ = solve_active(instance, state.copy())
+        residuals = instance.residuals(polished)
+        if residuals.worst < ACCEPTED:
+            return Solved(polished, residuals, method)
+    except np.linalg.LinAlgError:
+        pass
+    residuals = instance.residuals(state)
+    if residuals.worst < ACCEPTED:
+        return Solved(state, residuals, method, sharp=False)
+    return None
+
+
+def _smooth(instance: Instance) -> Solved:
+    start = instance.start()
+    start.active = {
+        s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
+    }
+    try:
+        state, _ = solve_active(instance, start)
+    except np.linalg.LinAlgError as error:
+        raise NotConverged(
+            f"The equations of the instance with seed {instance.seed} are singular: {error}",
+            hint="a regulariser; fewer data or more features",
+        ) from error
+    residuals = instance.residuals(state)
+    if not residuals.worst < ACCEPTED:
+        _failed(instance, state)
+    return Solved(state, residuals, "linear solve" if instance.system.affine else "newton")
+
+
+def _failed(instance: Instance, state: State | None) -> Solved:
+    worst = float("nan") if state is None else instance.residuals(state).worst
+    raise NotConverged(
+        f"No solution was found for the instance with seed {instance.seed}, N = {instance.size['feature']}, "
+        f"P = {instance.size['datum']}; the best point violates the equations by {worst:.1e}.",
+        best=state,
+        residual=worst,
+        hint="a monotone system (the optimality conditions of a convex problem); another seed or size",
+    )
+
+
+__all__ = ["ACCEPTED", "METHODS", "Solved", "solve_instance"]
