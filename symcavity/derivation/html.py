@@ -77,7 +77,7 @@ def page(derivation: Derivation) -> str:
     """
     doc = layout(derivation)
     titles = [section.title for section in doc.sections]
-    ends = [("results", "Results", doc.results), ("parameters", "Order parameters", doc.parameters)]
+    ends = [("results", doc.results_title, doc.results), ("parameters", "Order parameters", doc.parameters)]
     ends += [("assumptions", "Assumptions", doc.assumptions)]
     body = [f"<h1>{escape(doc.title)}</h1>", f'<p class="opening">{_inline(doc.opening)}</p>', "<nav>"]
     body += [f'<a href="#part-{n}">{n}. {escape(title)}</a>' for n, title in enumerate(titles, start=1)]
@@ -89,7 +89,7 @@ def page(derivation: Derivation) -> str:
             blocks = "".join(_block(block) for block in step.blocks)
             body.append(f'<div class="step" id="{escape(_anchor(step.step.key))}">{blocks}</div>')
     if doc.results:
-        body += ['<h2 id="results">Results</h2>', *(_block(block) for block in doc.results)]
+        body += [f'<h2 id="results">{doc.results_title}</h2>', *(_block(block) for block in doc.results)]
     if doc.parameters:
         rows = "".join(
             f"<tr><td>{_inline((symbol,))}</td><td>{_cell(meaning)}</td></tr>"

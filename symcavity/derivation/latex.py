@@ -74,11 +74,11 @@ def document(derivation: Derivation) -> str:
 def _closing(doc: Document) -> list[str]:
     parts: list[str] = []
     if doc.results:
-        parts += ["\\section{Results}", *(_block(block) for block in doc.results), ""]
+        parts += [f"\\section{{{doc.results_title}}}", *(_block(block) for block in doc.results), ""]
     if doc.parameters:
         parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
         parts += ["\\begin{tabular}{ll}", "\\hline", "symbol & meaning \\\\", "\\hline"]
-        parts += [f"{_math(symbol)} & {_cell(meaning)} \\\\" for symbol, meaning in doc.parameters]
+        parts += [f"{_math(symbol)} & {_cell(meaning)} \\\\[5pt]" for symbol, meaning in doc.parameters]
         parts += ["\\hline", "\\end{tabular}", "\\end{center}", ""]
     if doc.assumptions:
         parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]

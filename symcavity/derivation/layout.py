@@ -86,6 +86,11 @@ class Document:
     parameters: tuple[tuple[Any, Any], ...]
     assumptions: tuple[tuple[Any, ...], ...]
 
+    @property
+    def results_title(self) -> str:
+        """The title of the closing list of equations, which no other section has."""
+        return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
+
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
 _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])

@@ -39,10 +39,14 @@ def to_text(node: Node) -> str:
         case Root():
             body = to_text(node.body)
             sign = f"{to_text(node.degree) if node.degree else ''}√"
-            return sign + (body if len(body) == 1 or body.isdigit() else f"({body})")
+            return sign + (
+                body if body.isdigit() or (" " not in body and not _weight(node.body)) else f"({body})"
+            )
         case Script():
             return _script_text(node)
         case Fence():
+            if node.left == "." and node.right == "|":
+                return f"{to_text(node.body)} |"
             return f"{delimiter_char(node.left)}{to_text(node.body)}{delimiter_char(node.right)}"
         case Accent():
             return to_text(node.base) + ACCENTS[node.name]
@@ -99,7 +103,13 @@ def _weight(node: Node) -> int:
         return 2
     if items and is_differential(items[0]):
         items = items[1:]
-    if len(items) == 2 and isinstance(items[1], Fence) and role_of(items[0]) in ("fun", "factor", "id"):
+    applied = isinstance(node, Row) and not any(node.blank(place) for place in range(1, len(node.items)))
+    if (
+        len(items) == 2
+        and isinstance(items[1], Fence)
+        and applied
+        and role_of(items[0]) in ("fun", "factor", "id")
+    ):
         items = items[:1]
     return 1 if len(items) > 1 or any(isinstance(item, Frac) or is_big(item) for item in items) else 0
 

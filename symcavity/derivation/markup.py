@@ -326,7 +326,7 @@ def _character(word: str) -> Atom:
         return Atom("open", word, word)
     if word in ")]":
         return Atom("close", word, word)
-    if word in "=<>:":
+    if word in "=<>:|":
         return Atom("rel", word, word)
     if word in "+-*/":
         return Atom("bin", word, word)
@@ -353,7 +353,13 @@ def _styled(font: str, body: str) -> Atom:
 
 
 def _unescape(body: str) -> str:
-    body = body.replace("\\textbackslash ", "\\").replace("\\ ", " ").replace("\\,", " ")
+    body = (
+        body.replace("\\textbackslash ", "\\")
+        .replace("\\textasciicircum ", "^")
+        .replace("\\textasciitilde ", "~")
+        .replace("\\ ", " ")
+        .replace("\\,", " ")
+    )
     return re.sub(r"\\([%&#_${}])", r"\1", body)
 
 

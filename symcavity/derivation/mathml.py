@@ -82,7 +82,9 @@ def _atom_mathml(atom: Atom) -> str:
         case "rel" | "bin" | "punct":
             return f"<mo>{'−' if char == '-' else char}</mo>"
         case "open" | "close":
-            return f'<mo stretchy="false">{char}</mo>'
+            large = ' minsize="1.6em"' if atom.tex.startswith("\\Big") else ""
+            fixed = "true" if large else "false"
+            return f'<mo stretchy="{fixed}" symmetric="true" lspace="0em" rspace="0em"{large}>{char}</mo>'
         case "big":
             return f"<mo>{'∑' if char == 'Σ' else char}</mo>"
         case "fun":

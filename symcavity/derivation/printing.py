@@ -384,6 +384,8 @@ def tex(obj: Any, inline: bool = False) -> str:
     printer = CavityPrinter(inline=inline)
     if isinstance(obj, Equation):
         return f"{printer.doprint(obj.lhs)} = {printer.doprint(obj.rhs)}"
+    if isinstance(obj, tuple | list):
+        return ",\\; ".join(tex(part, inline) for part in obj)
     if isinstance(obj, int | float | Basic | Family):
         return printer.doprint(obj)
     if hasattr(obj, "_latex"):

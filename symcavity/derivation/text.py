@@ -42,7 +42,7 @@ def derivation_text(derivation: Derivation) -> str:
         for step in section.steps:
             out += [*_blocks(step.blocks), ""]
     if doc.results:
-        out += [*_heading("Results"), *_blocks(doc.results), ""]
+        out += [*_heading(doc.results_title), *_blocks(doc.results), ""]
     if doc.parameters:
         symbols = [text(symbol) for symbol, _ in doc.parameters]
         column = max(map(len, symbols))
