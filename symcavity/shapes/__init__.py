@@ -1,1 +1,24 @@
 """Convex sets given by their support function: anchors, faces, projections."""
+
+from symcavity.shapes.balls import Ball, Segment, TwoPoints
+from symcavity.shapes.base import Projection, Shape, ShapeWarning
+from symcavity.shapes.clouds import PointCloud, Polytope
+from symcavity.shapes.ellipsoid import Ellipsoid
+from symcavity.shapes.expression import CallableShape, ExpressionShape
+from symcavity.shapes.geometry import CloudGeometry, cloud_geometry
+
+__all__ = [
+    "Ball",
+    "CallableShape",
+    "CloudGeometry",
+    "Ellipsoid",
+    "ExpressionShape",
+    "PointCloud",
+    "Polytope",
+    "Projection",
+    "Segment",
+    "Shape",
+    "ShapeWarning",
+    "TwoPoints",
+    "cloud_geometry",
+]
