@@ -383,6 +383,8 @@ def _branches(step: Step) -> Prose:
     branches = list(step.data.get("branches") or [])
     field_ = step.data.get("field")
     signs = list(step.data.get("sign_assumptions") or [])
+    if len(branches) < 2 and not signs:
+        return Prose([Given("The law of a single site is solved by")])
     before: Fragments = []
     if branches:
         before += [
