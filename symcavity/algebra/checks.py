@@ -99,6 +99,7 @@ def check(
     Examples
     --------
     >>> from sympy import Symbol
+    >>> from symcavity.algebra.phi import phi
     >>> kappa = Symbol("kappa", real=True)
     >>> bool(check(phi(2, kappa), phi(0, kappa) + kappa*phi(1, kappa)))
     True

@@ -149,21 +149,26 @@ def _by_cases(action: Callable[[Signs], Expr], signs: Signs, budget: int) -> Exp
     try:
         return action(signs)
     except OpenSlope as problem:
-        return _by_cases(action, Signs(signs.assumed, problem.coefficient), budget)
+        return _by_cases(action, Signs(signs.assumed, problem.coefficient, signs.weak), budget)
     except Undetermined as problem:
         if budget == 0:
             raise
         expr, reflect = problem.expr, signs.reflect
         if problem.kind == "slope" and reflect is not None:
             expr, reflect = reflect, None
-        cases: list[tuple[Any, int]] = [(Gt(expr, 0), 1), (Lt(expr, 0), -1), (True, 0)]
-        if problem.kind == "order":
-            cases = [(Ge(expr, 0), 1), (True, -1)]
-        branches = []
-        for condition, its_sign in cases:
-            known = Signs((*signs.assumed, (expr, its_sign)), reflect)
-            branches.append((_by_cases(action, known, budget - 1), condition))
-        return Piecewise(*branches)
+        known = signs.assumed, signs.weak
+        if problem.kind == "order":  # at equality both orders give the same
+            cases = [
+                (Ge(expr, 0), Signs(known[0], reflect, (*known[1], (expr, 1)))),
+                (True, Signs((*known[0], (expr, -1)), reflect, known[1])),
+            ]
+        else:
+            conditions = ((Gt(expr, 0), 1), (Lt(expr, 0), -1), (True, 0))
+            cases = [
+                (condition, Signs((*known[0], (expr, its_sign)), reflect, known[1]))
+                for condition, its_sign in conditions
+            ]
+        return Piecewise(*[(_by_cases(action, case, budget - 1), condition) for condition, case in cases])
 
 
 def _term_by_term(body: Expr, u: Symbol) -> Expr:

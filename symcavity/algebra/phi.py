@@ -104,7 +104,8 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
                 "a nonnegative integer, phi(n, kappa) = E[max(0, kappa - z)**n].",
                 "phi(0, kappa).diff(kappa), which is the Gaussian density, where an order -1 was meant.",
             )
-        if kappa is S.NaN or kappa is S.ComplexInfinity:
+        # zoo*c too: with a factor that vanishes there it would pass for 0, which it need not be
+        if kappa is S.NaN or kappa is S.ComplexInfinity or S.ComplexInfinity in kappa.args:
             return S.NaN
         if kappa is S.NegativeInfinity:
             return S.Zero

@@ -444,7 +444,7 @@ def compose(
         raise NotPiecewisePolynomial(found, "one branch more than breaks.")
     ends = [real.forward(sympify(t)) for t in breaks]
     sorted_ends = [(b - a, 1) for a, b in pairwise(ends) if sign_of(b - a) is None]
-    known = Signs((*signs.assumed, *sorted_ends), None)
+    known = Signs((*signs.assumed, *sorted_ends), None, signs.weak)
     builder = _Builder(real.forward(z), known)
     out_breaks: list[Expr] = []
     values: list[Coefficients] = []

@@ -140,12 +140,19 @@ class Signs:
     ----------
     assumed : sequence of (Expr, int)
         Signs taken for granted, as inside one case of a case distinction.
+    weak : sequence of (Expr, int)
+        Signs taken for granted up to equality: enough to sort breaks, not for what jumps at zero.
     reflect : Expr, optional
         A coefficient c of unknown sign: the variable is u = z*sign(c), and ``s`` stands for sign(c).
     """
 
-    def __init__(self, assumed: Sequence[tuple[Expr, int]] = (), reflect: Expr | None = None) -> None:
-        self.assumed = tuple(assumed)
+    def __init__(
+        self,
+        assumed: Sequence[tuple[Expr, int]] = (),
+        reflect: Expr | None = None,
+        weak: Sequence[tuple[Expr, int]] = (),
+    ) -> None:
+        self.assumed, self.weak = tuple(assumed), tuple(weak)
         self.reflect = reflect
         self.s = Dummy("s", real=True, nonzero=True) if reflect is not None else None
 
@@ -160,6 +167,8 @@ class Signs:
                     return ratio
             target = self.reflect * odd if rest == 0 else self.restore(expr)
         found = _resolve(target, self.assumed)
+        if found is None and self.weak and kind == "order":
+            found = _resolve(target, self.assumed + self.weak)
         if found is None:
             raise Undetermined(bare(self.restore(target)), kind)
         return found

@@ -254,6 +254,20 @@ def test_orders_that_are_unknown_are_distinguished():
     assert left.breaks == [a, b, c, d] or set(left.breaks) == {a, b, c, d}
 
 
+def test_a_jump_at_the_tie_of_two_breaks_has_a_case_of_its_own():
+    expr = Min(0, Piecewise((z + 1, Max(a + b, -1 - z) > 0), (2 - z, True)))
+    closed = gaussian_average(expr, z)
+    for values in ({a: 1, b: -1}, {a: 1, b: 1}, {a: -1, b: -1}):
+        expected = by_quadrature(expr.subs(values), [-1, 2, -1 - values[a] - values[b]])
+        assert agree(closed.subs(values), expected), values
+
+
+def test_a_slope_that_is_zero_is_never_a_silent_zero():
+    closed = gaussian_average(Max(0, a + b * z) ** 2, z)
+    assert closed.subs(b, 0) is S.NaN
+    assert closed.subs({b: 0, a: 2}) is S.NaN
+
+
 def test_terms_without_closed_form_stay_and_the_others_go():
     mixed = gaussian_average(3 * a * log(1 + exp(z)) + Max(0, kappa - z) ** 2, z)
     assert mixed == 3 * a * GaussianAverage(log(1 + exp(z)), z) + phi(2, kappa)

@@ -1,6 +1,7 @@
 """phi(n, kappa) as a SymPy function, and in arbitrary precision, against integrals done independently."""
 
 import pickle
+
 import mpmath
 import numpy as np
 import pytest
@@ -170,6 +171,7 @@ def test_special_points():
     assert phi(m, -oo) == phi(2, -oo) == 0
     assert phi(m, oo) == phi(m, oo, evaluate=False)
     assert phi(2, zoo) is nan
+    assert (m * phi(2, kappa / m)).subs(m, 0) is nan
     assert phi(2, nan) is nan
     assert (mp_phi(0, mp.inf), mp_phi(3, mp.inf), mp_phi(3, -mp.inf)) == (1, mp.inf, 0)
     assert mp.isnan(mp_phi(1, mp.nan))
