@@ -33,7 +33,7 @@ def best(call: Callable[[], Any], repeats: int = 3) -> float:
 
 def report(name: str, ours: float, theirs: float, target: float) -> None:
     print(
-        f"{name:42s} {ours * 1e6:9.1f} us {theirs * 1e6:9.1f} us {theirs / ours:7.0f} x  (target {target:.0f})"
+        f"{name:39s} {ours * 1e6:9.1f} us {theirs * 1e6:9.1f} us {theirs / ours:7.0f} x  (target {target:.0f})"
     )
 
 
@@ -130,7 +130,7 @@ def capacity_of_a_cloud() -> None:
 
 
 if __name__ == "__main__":
-    print(f"{'':42s} {'ours':>12s} {'other':>12s} {'ratio':>9s}")
+    print(f"{'':39s} {'ours':>12s} {'other':>12s} {'ratio':>9s}")
     clouds(10, 100, 8000, 200, 100)
     clouds(20, 1000, 4000, 60, 50)
     ellipsoids(20, 20000, 300)

@@ -162,8 +162,8 @@ class PointCloud(Shape):
     def symbolic_support(self, V: Sequence[sympy.Expr]) -> sympy.Expr:
         """Return the minimum over the points, unevaluated; decimals become rationals as printed.
 
-        SymPy compares the arguments of ``Min`` pairwise when it substitutes or differentiates, which takes minutes
-        from some tens of points on; ``lambdify`` is quick.
+        SymPy compares the arguments of ``Min`` pairwise when it substitutes or differentiates, which takes
+        minutes from some tens of points on; ``lambdify`` is quick.
         """
         listed = self._components(V)
         rows = [
@@ -186,7 +186,7 @@ class PointCloud(Shape):
         t = batch(t, self.dimension)
         kappa = margin(kappa)
         block = block_size(self.rank)
-        parts = [self._block(t[start : start + block], kappa) for start in range(0, len(t), block)]
+        parts = [self._block(t[start : start + block], kappa) for start in range(0, max(1, len(t)), block)]
         v, lam, anchor, regime, count = (np.concatenate(part) for part in zip(*parts, strict=True))
         return finish(t, v, lam, anchor, regime, count, -count.astype(float))
 
@@ -199,7 +199,7 @@ class PointCloud(Shape):
         self, t: Array, kappa: float
     ) -> tuple[Array, Array, Array, NDArray[np.int8], NDArray[np.int64]]:
         reduced = t if self._basis is None else t @ self._basis
-        tolerance = 1e-12 * (kappa + self._scale * max(1.0, float(np.abs(reduced).max())))
+        tolerance = 1e-12 * (kappa + self._scale * max(1.0, float(np.abs(reduced).max(initial=0.0))))
         found = active_set(reduced, kappa, self._oracle, tolerance, 40 * (self.rank + 10))
         for row in np.flatnonzero(~found.finished):
             self._alone(reduced, kappa, int(row), found)

@@ -159,15 +159,17 @@ class Ellipsoid(Shape):
         """Project onto {v : g_S(v) >= kappa}; the multiplier is the root of a secular equation.
 
         With w = center^2 lam/|R v| = s/(1-s), the equation is (1-2s) |R x/(1-s+s R^2/center^2)| = center y
-        for the source (x, y) seen from the tip.  It is decreasing on (0, 1), so that a safeguarded iteration on
-        the whole batch finds it to the last digit.
+        for the source (x, y) seen from the tip.  It is decreasing on (0, 1), so that a safeguarded iteration
+        on the whole batch finds it to the last digit.
         """
         R, c = self.numbers()
         t = batch(t, self.dimension)
         kappa = margin(kappa)
         flat = t[:, :-1][:, R == 0]
         curved = np.ascontiguousarray(t[:, np.append(R > 0, True)].T)
-        parts = [_project(curved[:, i : i + CHUNK], R[R > 0], c, kappa) for i in range(0, len(t), CHUNK)]
+        parts = [
+            _project(curved[:, i : i + CHUNK], R[R > 0], c, kappa) for i in range(0, max(1, len(t)), CHUNK)
+        ]
         v, anchor, lam, psi, regime = (np.concatenate(part, axis=-1).T for part in zip(*parts, strict=True))
         if flat.shape[1]:
             v, anchor = (self._widen(rows, fill) for rows, fill in ((v, flat), (anchor, np.zeros_like(flat))))
@@ -232,9 +234,9 @@ def _project(t: Array, R: Array, c: float, kappa: float) -> tuple[Array, ...]:
 def _secular(a: Array, b: Array, q: Array) -> tuple[Array, Array]:
     """Solve (1-2s) |a/(1-s+s q)| = b for s in (0, 1), column by column; return 1/(1-s+s q) and 1-s.
 
-    1/|a/(1-s+s q)| is nearly linear in s (exactly so for equal radii); each step solves the equation with its
-    tangent, within a bracket.  The last step is in the logarithm of s/(1-s), so that s and 1-s both keep their
-    relative accuracy.
+    1/|a/(1-s+s q)| is nearly linear in s (exactly so for equal radii); each step solves the equation with
+    its tangent, within a bracket.  The last step is in the logarithm of s/(1-s), so that s and 1-s both keep
+    their relative accuracy.
     """
     slope = q - 1.0
 
@@ -275,8 +277,8 @@ def _secular(a: Array, b: Array, q: Array) -> tuple[Array, Array]:
 def _divergence(e: Array, o: Array, u: Array, R: Array, c: float) -> Array:
     """Return psi (A.10) of touching samples.
 
-    P = [1 - lam H]^(-1) is diagonal plus a rank-one matrix; d = o e is its diagonal part, b = R u, and the ratios
-    below stay finite all the way to the tip.
+    P = [1 - lam H]^(-1) is diagonal plus a rank-one matrix; d = o e is its diagonal part, b = R u, and the
+    ratios below stay finite all the way to the tip.
     """
     weights = np.square(u)
     weights *= e

@@ -73,12 +73,12 @@ class SmoothShape(Shape):
         t = batch(t, self.dimension)
         kappa = margin(kappa)
         block = block_size(self.dimension)
-        parts = [self._block(t[start : start + block], kappa) for start in range(0, len(t), block)]
+        parts = [self._block(t[start : start + block], kappa) for start in range(0, max(1, len(t)), block)]
         v, lam, anchor, regime, absorbed, psi = (np.concatenate(part) for part in zip(*parts, strict=True))
         return finish(t, v, lam, anchor, regime, absorbed, psi)
 
     def _planes(self, t: Array, kappa: float) -> tuple[Array, Array]:
-        size = max(1.0, float(np.abs(t).max()))
+        size = max(1.0, float(np.abs(t).max(initial=0.0)))
         scale = float(np.abs(self.anchor(np.eye(self.dimension))).max()) or 1.0
         found = active_set(t, kappa, self._oracle, 1e-10 * (kappa + scale * size), 400 + 40 * self.dimension)
         if not found.finished.all():

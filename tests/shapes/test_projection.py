@@ -273,3 +273,16 @@ def test_everything_is_vectorised_over_leading_axes():
         assert shape.hessian(V).shape == (2, 3, 4, 4)
         assert shape.support(V[0, 0]).shape == ()
         assert shape.project(V[0, 0]).v.shape == (1, 4)
+
+
+@pytest.mark.parametrize("kappa", [0, 0.5])
+@pytest.mark.parametrize("shape", [Ball(2, 1), Ellipsoid([1, "0.5"]), CLOUDS[4], USERS[1]], ids=repr)
+def test_sources_on_the_axis_at_the_origin_and_none_at_all(shape, kappa):
+    t = np.array([[0, 0, 0.7], [0, 0, -1], [0, 0, 3], [0, 0, 0], [0, 1e-300, 0]])
+    p = shape.project(t, kappa)
+    inside = t[:, -1] >= kappa
+    np.testing.assert_allclose(p.v[inside], t[inside], atol=1e-12)
+    np.testing.assert_allclose(p.v[~inside], [[0, 0, kappa]] * int((~inside).sum()), atol=1e-9)
+    nothing = shape.project(np.zeros((0, 3)), kappa)
+    assert nothing.v.shape == (0, 3)
+    assert nothing.psi.shape == (0,)

@@ -202,7 +202,7 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES, ids=repr)
 def test_steins_lemma(shape, kappa):
     """(A.14): 1 + alpha <psi> from the divergence is alpha kappa <lam>, with every regime in it."""
-    t = np.random.default_rng(5).normal(size=(40_000, shape.dimension))
+    t = np.random.default_rng(5).normal(size=(20_000, shape.dimension))
     p = shape.project(t, kappa)
     norm = np.square(p.lam_s).sum(axis=1)
     difference = norm - kappa * p.lam + p.psi
