@@ -32,9 +32,8 @@ def best(call: Callable[[], Any], repeats: int = 3) -> float:
 
 
 def report(name: str, ours: float, theirs: float, target: float) -> None:
-    print(
-        f"{name:39s} {ours * 1e6:9.1f} us {theirs * 1e6:9.1f} us {theirs / ours:7.0f} x  (target {target:.0f})"
-    )
+    ratio = f"{theirs / ours:7.0f} x  (target {target:.0f})"
+    print(f"{name:39s} {ours * 1e6:9.1f} us {theirs * 1e6:9.1f} us {ratio}")
 
 
 def clouds(D: int, points: int, samples: int, compared: int, target: float) -> None:

@@ -10,6 +10,7 @@ where v - t = lam s.  The two forms of S^w are equal by Stein's lemma (A.14); th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -161,7 +162,9 @@ def manifold_capacity(
     return _sampled(shape, kappa, k, sample_size(None) if size is None else size, seed)
 
 
-def _margin(kappa: Any, dps: int) -> sympy.Expr:
+def _margin(kappa: Any, dps: int) -> sympy.Expr | float:
+    if type(kappa) is float and dps <= 15 and 0 <= kappa < math.inf:
+        return kappa
     try:
         value, exact = number(kappa, "kappa")
     except DeclarationError as error:
@@ -230,15 +233,13 @@ def _ball_rows(
 
 def _panels(D: int, R: float, c: float, k: float, reach: float) -> list[float]:
     """Break the radial line where the two boundaries of the touching regime turn on and off."""
-    centre = np.sqrt(D - 1.0)
+    centre = math.sqrt(D - 1.0)
     low, high = max(0.0, centre - reach), centre + reach
-    inner = (
-        []
-        if R == 0
-        else [c / R, 4 * c / R, 10 * c / R, *(k * R / c**2 + R / c * np.array([-9, -3, 0, 3, 9]))]
-    )
-    inner += list(np.linspace(low, high, 5))
-    kept = sorted({float(x) for x in inner if low < x < high} | {low, high})
+    inner = [low + (high - low) * j / 4 for j in (1, 2, 3)]
+    if R > 0:
+        inner += [j * c / R for j in (1, 4, 10)]
+        inner += [k * R / c**2 + j * R / c for j in (-9, -3, 0, 3, 9)]
+    kept = sorted({x for x in inner if low < x < high} | {low, high})
     return [x for i, x in enumerate(kept) if i == 0 or x - kept[i - 1] > 1e-12 * high]
 
 
@@ -256,7 +257,7 @@ def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
 
     edges = np.array(_panels(D, R, c, k, 9.5))
     nodes, weights = _legendre()
-    half = np.diff(edges)[:, None] / 2
+    half = (edges[1:] - edges[:-1])[:, None] / 2
     x = (edges[:-1, None] + half * (1 + nodes)).ravel()
     log = (D - 1) * np.log(x) - x * x / 2
     weight = np.exp(log - log.max()) * (half * weights).ravel()
@@ -269,7 +270,7 @@ def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
     return {name: float(weight @ row) for name, row in zip(_NAMES, rows, strict=True)} | {"partial": 0.0}
 
 
-def _many_digits(shape: Shape, kappa: Any, k: sympy.Expr, dps: int, size: int | None) -> ManifoldCapacity:
+def _many_digits(shape: Shape, kappa: Any, k: Any, dps: int, size: int | None) -> ManifoldCapacity:
     radii = [R for R in shape.radii if not R.is_zero] if isinstance(shape, Ellipsoid) else []
     if not isinstance(shape, Ellipsoid) or len(set(radii)) > 1 or size is not None:
         raise ValuesError(
