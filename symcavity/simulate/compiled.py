@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -41,12 +42,13 @@ class Table:
         self.shape = shape
         self.where = [k for k, e in enumerate(flat) if e != 0]
         self.exprs = [flat[k] for k in self.where]
+        self._entries = math.prod(shape)
         self.constant = not any(e.free_symbols & local for e in self.exprs)
         self._call = _function(arguments, self.exprs)
 
     def __call__(self, args: Args, size: int) -> np.ndarray:
         """Return the array of shape ``(size, *shape)``."""
-        out = np.zeros((size, int(np.prod(self.shape, dtype=int))))
+        out = np.zeros((size, self._entries))
         if self.where:
             with np.errstate(all="ignore"):
                 for k, value in zip(self.where, self._call(*args), strict=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor as BrokenPool
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,10 +23,13 @@ class BrokenExecutor(SymcavityError, RuntimeError):
     ----------
     done : int
         How many pieces of work had finished; they are kept.
+    rows : list
+        The rows of a sweep that had finished.
     """
 
     def __init__(self, found: str, done: int, hint: str = "") -> None:
         self.done = done
+        self.rows: list[Any] = []
         super().__init__(found, "", hint)
 
 
@@ -67,7 +70,7 @@ def resolved(executor: Any) -> Iterator[Any]:
         else:
             with processes(executor) as pool:
                 yield pool
-    elif hasattr(executor, "submit"):
+    elif hasattr(executor, "submit") or hasattr(executor, "get_executor"):
         yield executor
     else:
         raise ValuesError(
@@ -128,37 +131,50 @@ def each(
         for task in tasks:
             yield task, function(shared, task)
         return
+    if hasattr(executor, "get_executor"):  # the client of a dask.distributed cluster
+        executor = executor.get_executor()
     workers = getattr(executor, "_max_workers", None) or 4
     size = chunk or max(1, min(8, len(tasks) // (4 * workers)))
-    data = packed(shared)
+    call: Callable[..., list[Any]] = call_packed
+    if isinstance(executor, ThreadPoolExecutor):
+        call, data = _call_shared, shared
+    else:
+        data = packed(shared)
     done = 0
     futures: dict[Any, list[Any]] = {}
     try:
         for start in range(0, len(tasks), size):
             batch = tasks[start : start + size]
-            futures[executor.submit(call_packed, function, data, batch)] = batch
+            futures[executor.submit(call, function, data, batch)] = batch
         for future in _completed(futures, executor):
             results = future.result()
             for task, result in zip(futures[future], results, strict=True):
                 done += 1
                 yield task, result
-    except (BrokenProcessPool, ConnectionError, EOFError) as error:
-        raise BrokenExecutor(
-            f"The executor died after {done} of {len(tasks)} pieces of work: {error}",
-            done,
-            "start it again; what had finished is kept",
-        ) from error
-    except RuntimeError as error:
-        if "shutdown" not in str(error):
+    except SymcavityError:
+        raise
+    except Exception as error:
+        if not _infrastructure(error):
             raise
         raise BrokenExecutor(
-            f"The executor was shut down after {done} of {len(tasks)} pieces of work.",
+            f"The executor died after {done} of {len(tasks)} pieces of work: {error or type(error).__name__}",
             done,
-            "a running executor",
+            "start again with a fresh executor; a sweep that writes to a file resumes from it",
         ) from error
     finally:
         for future in futures:
             future.cancel()
+
+
+def _infrastructure(error: BaseException) -> bool:
+    """Whether an error comes from the executor and not from the work."""
+    kinds = (BrokenPool, CancelledError, ConnectionError, EOFError)
+    shut = isinstance(error, RuntimeError) and "shutdown" in str(error)
+    return isinstance(error, kinds) or shut or type(error).__name__ == "KilledWorker"
+
+
+def _call_shared(function: Callable[..., Any], shared: Any, tasks: list[Any]) -> list[Any]:
+    return [function(shared, task) for task in tasks]
 
 
 def _completed(futures: dict[Any, list[Any]], executor: Any) -> Iterator[Any]:

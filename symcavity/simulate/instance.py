@@ -92,6 +92,7 @@ class Instance:
         self.couplings = [
             self._draw(k, law(stream(seed, _COUPLINGS, k), (p, n))) for k in range(len(system.couplings))
         ]
+        self.memory: dict[str, Any] = {}
         self.source = {s: np.zeros((self.size[s], system.laws[s].ke)) for s in (FEATURE, DATUM)}
 
     def _draw(self, k: int, sample: Any) -> np.ndarray:

@@ -187,15 +187,9 @@ class _Eliminated:
             rows = b.side.couplings[k][sp]
             for h in range(a.m):
                 if np.any(a.sends[:, k, h]):
-                    kernel = (rows * a.sends[:, k, h]) @ a.side.couplings[h][:, sp]
-                    if mb == 1:
-                        matrix = (
-                            -(kernel * spoken[:, h, 0])[:, None, :, None]
-                            if h == 0
-                            else (matrix - (kernel * spoken[:, h, 0])[:, None, :, None])
-                        )
-                    else:
-                        matrix[:, k] -= kernel[:, :, None] * spoken[None, :, h, :]
+                    kernel = (rows * a.sends[:, k, h]) @ a.side.couplings[h].T[sp].T
+                    for m in range(mb):
+                        matrix[:, k, :, m] -= kernel * spoken[:, h, m]
         diagonal = np.arange(len(sp))
         matrix[diagonal, :, diagonal, :] += b.tu[sp]
         size = self.size = len(sp) * mb
@@ -305,21 +299,16 @@ class _Together:
 
 def _factorise(matrix: np.ndarray) -> Any:
     """Return a function that solves with a dense matrix, refusing a singular one."""
-    import warnings
-
-    from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
+    from scipy.linalg.lapack import dgetrf, dgetrs
 
     if not matrix.size:
         return lambda right: right
     if not np.all(np.isfinite(matrix)):
         raise np.linalg.LinAlgError("The linearised equations are not finite.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
-        factor = lu_factor(matrix, check_finite=False)
-    diagonal = np.abs(np.diag(factor[0]))
-    if not np.all(np.isfinite(diagonal)) or diagonal.min() == 0:
+    factor, pivots, singular = dgetrf(matrix, overwrite_a=True)
+    if singular:
         raise np.linalg.LinAlgError("The linearised equations are singular.")
-    return lambda right: lu_solve(factor, right, check_finite=False)
+    return lambda right: dgetrs(factor, pivots, right)[0]
 
 
 __all__ = ["LinearSystem", "SideSystem"]

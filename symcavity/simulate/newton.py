@@ -18,16 +18,23 @@ from symcavity.simulate.linear import LinearSystem, SideSystem
 
 SIDES = (FEATURE, DATUM)
 _PATH_STEPS, _REPAIRS, _NEWTON = 120, 40, 60
-_TARGET, _SHORTEST, _FAR = 1e-9, 1e-6, 1e13
+_TARGET, _SHORTEST, _FAR, _ROUNDING = 1e-9, 1e-6, 1e13, 1e-14
 
 
 @dataclass
-class Slopes:
-    """The values and the derivatives of a side's equations and pairs at a state."""
+class Gaps:
+    """What a side's equations, pairs and its part of the global conditions amount to at a state."""
 
     equations: np.ndarray
     p: np.ndarray
     q: np.ndarray
+    body: np.ndarray
+
+
+@dataclass
+class Slopes:
+    """The derivatives of a side's law at a state."""
+
     slopes: np.ndarray
     hears: np.ndarray
     shared: np.ndarray
@@ -37,23 +44,33 @@ class Slopes:
     q_shared: np.ndarray
     emits: np.ndarray
     condition: np.ndarray
-    body: np.ndarray
     body_shared: np.ndarray
 
 
-def evaluate(instance: Instance, state: State, side: str) -> Slopes:
-    """Evaluate everything about one side at a state."""
+def gaps(instance: Instance, state: State, side: str) -> Gaps:
+    """Evaluate the law of one side at a state."""
     system, law, n = instance.system, instance.system.laws[side], instance.size[side]
     args = instance.arguments(side, state, instance.fields(side, state))
-    rows, body, body_slopes, body_shared = system.conditions[side]
+    rows, body, _, _ = system.conditions[side]
+    total = np.zeros(system.count)
+    if rows:
+        total[rows] = body(args, n).sum(axis=0)
+    return Gaps(law.residual(args, n) - instance.source[side], law.p(args, n), law.q(args, n), total)
+
+
+def slopes(instance: Instance, state: State, side: str) -> Slopes:
+    """Evaluate the derivatives of the law of one side; an affine law has them once and for all."""
+    system, law, n = instance.system, instance.system.laws[side], instance.size[side]
+    if system.affine and side in instance.memory:
+        return instance.memory[side]
+    args = instance.arguments(side, state, instance.fields(side, state))
+    rows, _, body_slopes, body_shared = system.conditions[side]
     condition = np.zeros((n, system.count, law.k))
-    condition[:, rows] = body_slopes(args, n)
-    total, total_shared = np.zeros(system.count), np.zeros((system.count, len(system.globals)))
-    total[rows], total_shared[rows] = body(args, n).sum(axis=0), body_shared(args, n).sum(axis=0)
-    return Slopes(
-        law.residual(args, n) - instance.source[side],
-        law.p(args, n),
-        law.q(args, n),
+    shared = np.zeros((system.count, len(system.globals)))
+    if rows:
+        condition[:, rows] = body_slopes(args, n)
+        shared[rows] = body_shared(args, n).sum(axis=0)
+    found = Slopes(
         law.slopes(args, n),
         law.hears(args, n),
         law.shared(args, n),
@@ -63,9 +80,10 @@ def evaluate(instance: Instance, state: State, side: str) -> Slopes:
         law.q_shared(args, n),
         law.emits(args, n),
         condition,
-        total,
-        total_shared,
+        shared,
     )
+    instance.memory[side] = found
+    return found
 
 
 def _side(
@@ -99,7 +117,7 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
     """Return the linearised equations at a solved state, each pair on its own branch."""
-    at = {s: evaluate(instance, state, s) for s in SIDES}
+    at = {s: slopes(instance, state, s) for s in SIDES}
     sides = [_side(instance, s, at[s], _active_weights(state.active[s]), grouped=True) for s in SIDES]
     return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared)
 
@@ -122,12 +140,11 @@ def solve_active(instance: Instance, state: State, *, repairs: int = _REPAIRS) -
         The state, and the largest violation of an equation or of a sign.
     """
     for _ in range(repairs):
-        state, error = _newton(instance, state)
+        state, error, at = _newton(instance, state)
         changed, scale = False, 1.0
         worst = error
         for side in SIDES:
-            at = evaluate(instance, state, side)
-            free = np.where(state.active[side], at.q, at.p)
+            free = np.where(state.active[side], at[side].q, at[side].p)
             if not free.size:
                 continue
             scale = max(scale, float(np.max(np.abs(free))))
@@ -141,13 +158,13 @@ def solve_active(instance: Instance, state: State, *, repairs: int = _REPAIRS) -
     return state, worst
 
 
-def _newton(instance: Instance, state: State) -> tuple[State, float]:
+def _newton(instance: Instance, state: State) -> tuple[State, float, dict[str, Gaps]]:
     """Solve the equations of fixed branches by damped Newton steps, to rounding."""
-    best: tuple[State, float, float] | None = None
+    best: tuple[State, float, dict[str, Gaps]] | None = None
+    lowest, damping = np.inf, 1.0
     moved: tuple[np.ndarray, ...] = ()
-    damping = 1.0
     for _ in range(_NEWTON):
-        at = {s: evaluate(instance, state, s) for s in SIDES}
+        at = {s: gaps(instance, state, s) for s in SIDES}
         value = {
             s: np.concatenate([at[s].equations, np.where(state.active[s], at[s].p, at[s].q)], axis=1)
             for s in SIDES
@@ -155,22 +172,21 @@ def _newton(instance: Instance, state: State) -> tuple[State, float]:
         total = at[FEATURE].body + at[DATUM].body
         error = _size([*value.values(), total])
         merit = float(np.sqrt(sum(np.sum(v**2) for v in (*value.values(), total))))
-        if best is not None and not merit < (1 - 1e-4 * damping) * best[2]:
+        if best is not None and not merit < (1 - 1e-4 * damping) * lowest:
             if instance.system.affine or best[1] < 1e-11 * _scale(best[0]) or damping < _SHORTEST:
-                return best[:2]
+                return best
             damping *= 0.5
             state = _shift(best[0], moved, damping)
             continue
-        best, damping = (state, error, merit), 1.0
-        if error <= 1e-15 * _scale(state):
+        best, lowest, damping = (state, error, at), merit, 1.0
+        if error <= _ROUNDING * _scale(state):
             break
-        sides = [_side(instance, s, at[s], _active_weights(state.active[s]), grouped=True) for s in SIDES]
-        system = LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared)
+        system = linearise(instance, state)
         moved = system.solve(-value[FEATURE][:, :, None], -value[DATUM][:, :, None], -total[:, None])
         state = _shift(state, moved, damping)
         _snap(state, dict(zip(SIDES, system.pinned, strict=True)))
     assert best is not None  # noqa: S101 - the loop ran
-    return best[:2]
+    return best
 
 
 def _snap(state: State, pinned: dict[str, np.ndarray]) -> None:
@@ -199,7 +215,7 @@ class _Path:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.state = instance, instance.start()
-        self.at = {s: evaluate(instance, self.state, s) for s in SIDES}
+        self.at = {s: gaps(instance, self.state, s) for s in SIDES}
         self.slack = {s: (np.maximum(self.at[s].p, 1.0), np.maximum(self.at[s].q, 1.0)) for s in SIDES}
         self.count = sum(p.size for p, _ in self.slack.values())
         self._measure()
@@ -226,7 +242,7 @@ class _Path:
         return self.error < _TARGET * self.scale and self.mean < _TARGET * min(self.scale, 10.0)
 
     def _direction(
-        self, system: LinearSystem, target: dict[str, np.ndarray]
+        self, system: LinearSystem, along: dict[str, Slopes], target: dict[str, np.ndarray]
     ) -> tuple[tuple[np.ndarray, ...], dict[str, tuple[np.ndarray, ...]]]:
         """Return the step towards products with given values: of the variables, and of the pairs."""
         right = []
@@ -237,7 +253,7 @@ class _Path:
         moved = system.solve(right[0], right[1], -self.total[:, None])
         ds: dict[str, tuple[np.ndarray, ...]] = {}
         for k, s in enumerate(SIDES):
-            dz, dg, at = moved[k][:, :, 0], moved[2][:, 0], self.at[s]
+            dz, dg, at = moved[k][:, :, 0], moved[2][:, 0], along[s]
             ds[s] = (
                 np.einsum("npk,nk->np", at.p_slopes, dz) + at.p_shared @ dg + self.gaps[s][0],
                 np.einsum("npk,nk->np", at.q_slopes, dz) + at.q_shared @ dg + self.gaps[s][1],
@@ -248,9 +264,10 @@ class _Path:
         """Predict the end of the path, then step towards its centre (Mehrotra)."""
         slack = self.slack
         weights = {s: (slack[s][1], slack[s][0]) for s in SIDES}
-        sides = [_side(self.instance, s, self.at[s], weights[s], grouped=False) for s in SIDES]
-        system = LinearSystem(sides[0], sides[1], self.at[FEATURE].body_shared + self.at[DATUM].body_shared)
-        _, ds = self._direction(system, {s: np.zeros_like(slack[s][0]) for s in SIDES})
+        along = {s: slopes(self.instance, self.state, s) for s in SIDES}
+        sides = [_side(self.instance, s, along[s], weights[s], grouped=False) for s in SIDES]
+        system = LinearSystem(sides[0], sides[1], along[FEATURE].body_shared + along[DATUM].body_shared)
+        _, ds = self._direction(system, along, {s: np.zeros_like(slack[s][0]) for s in SIDES})
         reach = _reach(slack, ds, 1.0)
         ahead = sum(
             float(np.sum((slack[s][0] + reach * ds[s][0]) * (slack[s][1] + reach * ds[s][1]))) for s in SIDES
@@ -258,7 +275,7 @@ class _Path:
         centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
         limit = 10 * self.mean
         moved, ds = self._direction(
-            system, {s: centre - np.clip(ds[s][0] * ds[s][1], -limit, limit) for s in SIDES}
+            system, along, {s: centre - np.clip(ds[s][0] * ds[s][1], -limit, limit) for s in SIDES}
         )
         self._step(moved, ds, min(1.0, _reach(slack, ds, 0.995)))
 
@@ -270,7 +287,7 @@ class _Path:
         allowed = max(2.0 * error, 10 * self.mean, 1e-8)
         for _ in range(30):
             self.state = _shift(start, moved, step)
-            self.at = {s: evaluate(self.instance, self.state, s) for s in SIDES}
+            self.at = {s: gaps(self.instance, self.state, s) for s in SIDES}
             self.slack = {s: (slack[s][0] + step * ds[s][0], slack[s][1] + step * ds[s][1]) for s in SIDES}
             self._measure()
             if self.instance.system.affine or self.error <= allowed:

@@ -88,7 +88,8 @@ def _arrays(system: BipartiteSystem, solved: Solved) -> dict[str, Any]:
     if solved.state is None:
         return {}
     out: dict[str, Any] = {}
-    for side, law in compile_system(system).laws.items():
+    compiled = compile_system(system)
+    for side, law in compiled.laws.items():
         for j, quantity in enumerate(law.unknowns):
             column = solved.state.site[side][:, j]
             if quantity.family.components:
@@ -96,7 +97,7 @@ def _arrays(system: BipartiteSystem, solved: Solved) -> dict[str, Any]:
             else:
                 out[quantity.family.name] = column
     out = {k: np.stack(v, axis=1) if isinstance(v, list) else v for k, v in out.items()}
-    return out | {g.name: float(v) for g, v in zip(system.globals, solved.state.shared, strict=True)}
+    return out | {g.name: float(v) for g, v in zip(compiled.globals, solved.state.shared, strict=True)}
 
 
 def run_one(setup: Setup, task: tuple[int, int]) -> Sample:

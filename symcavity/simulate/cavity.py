@@ -1,0 +1,440 @@
+"""The cavity method as an experiment: insertions of a site over many instances, and what the theory says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Expr, sympify
+
+from symcavity.declare.quantities import (
+    DATUM,
+    FEATURE,
+    INDEX,
+    OTHER,
+    SIZE,
+    Average,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    site_quantities,
+)
+from symcavity.declare.system import BipartiteSystem
+from symcavity.errors import Infeasible, NotConverged, SymcavityError
+from symcavity.simulate.compare import point_of
+from symcavity.simulate.compiled import compile_system
+from symcavity.simulate.draw import coupling_law, seed_list
+from symcavity.simulate.executors import each, resolved
+from symcavity.simulate.insertion import Insertion, insert, single_site
+from symcavity.simulate.run import Setup, as_system, check_sizes
+from symcavity.simulate.values import read_values
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the experiment: a measured number, what it should be, and the distance.
+
+    Attributes
+    ----------
+    name : str
+        What was measured.
+    measured, stderr : float
+        Its mean over the insertions, and the standard error.
+    expected : float
+        What the cavity method says; nan where it makes no statement.
+    note : str
+        What the number means.
+    """
+
+    name: str
+    measured: float
+    stderr: float
+    expected: float = float("nan")
+    note: str = ""
+
+    @property
+    def z(self) -> float:
+        """The distance in standard errors."""
+        return (self.measured - self.expected) / self.stderr if self.stderr > 0 else float("nan")
+
+
+class Inserted:
+    """The insertions of a site on one side, over many instances.
+
+    Attributes
+    ----------
+    side : str
+        The side of the new site.
+    insertions : list of Insertion
+        One for each instance where both solutions exist.
+    missing : int
+        The number of instances where one of them does not.
+    predicted, predicted_by_mean : ndarray
+        The variables of the site (insertions, variables) by its own law, at the measured cavity field,
+        with the self-coupling of each instance and with the mean self-coupling.
+    theory : Findings of the theory
+        Mean self-coupling and field variance of a solution, where one is given.
+    """
+
+    def __init__(self, setup: Setup, side: str, n: int, found: list[Insertion | None], solution: Any) -> None:
+        self.side, self.N, self.setup = side, n, setup
+        self.insertions = [f for f in found if f is not None]
+        self.missing = len(found) - len(self.insertions)
+        if not self.insertions:
+            raise Infeasible(
+                f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
+            )
+        law = compile_system(setup.system).laws[side]
+        self.law, self.names = law, law.names
+        size = setup.values.sizes(n)
+        self.constants = [*(setup.values.parameters[s] for s in compile_system(setup.system).parameters)]
+        self.constants += [size[0], size[1], size[1] / size[0]]
+        self.other_size = size[1] if side == FEATURE else size[0]
+        self.predicted = self._site(self.stack("self_coupling"))
+        self.theory_self_coupling, self.theory_variance = self._theory(solution)
+        known = self.theory_self_coupling
+        self.predicted_by_mean = self._site(self.stack("mean_self_coupling") if known is None else known)
+
+    def stack(self, name: str) -> np.ndarray:
+        """Return one attribute of all insertions as an array."""
+        return np.stack([getattr(k, name) for k in self.insertions])
+
+    def _site(self, self_coupling: np.ndarray) -> np.ndarray:
+        quenched = {q: np.array([k.quenched[q] for k in self.insertions]) for q in self.law.quenched}
+        try:
+            return single_site(
+                self.law,
+                self.stack("cavity_field"),
+                self_coupling,
+                quenched,
+                self.stack("shared"),
+                self.constants,
+            )
+        except NotConverged as error:
+            return np.asarray(error.best)
+
+    def _theory(self, solution: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return (mean self-coupling, field variance) of a solution, insertion by insertion."""
+        if solution is None:
+            return None, None
+        coupling, variance = self_coupling_observables(self.setup.system, self.side)
+        cache: dict[Expr, float] = {}
+
+        def value(expr: Expr, insertion: Insertion) -> float:
+            expr = expr.xreplace({q.at_site(): sympify(v) for q, v in insertion.quenched.items()})
+            if expr not in cache:
+                cache[expr] = float(solution[expr])
+            return cache[expr]
+
+        try:
+            f = np.array([[[value(e, k) for e in row] for row in coupling] for k in self.insertions])
+            v = np.array([[value(e, k) for e in variance] for k in self.insertions])
+        except SymcavityError:
+            return None, None
+        return f, v
+
+    @property
+    def actual(self) -> np.ndarray:
+        """The variables of the new site in the instances that were solved with it."""
+        return self.stack("state")
+
+    def linear_error(self) -> np.ndarray:
+        """Return, for each insertion, the relative error of the linear response of all other sites."""
+        shift, linear = self.stack("shift"), self.stack("linear_shift")
+        size = np.linalg.norm(shift, axis=(1, 2))
+        kept = size > 1e-12
+        return np.linalg.norm(shift - linear, axis=(1, 2))[kept] / size[kept]
+
+    def findings(self) -> list[Finding]:
+        """Return what was measured, line by line."""
+        n = len(self.insertions)
+        out = []
+        for m in range(self.law.m):
+            tag = "" if self.law.m == 1 else f" {m + 1}"
+            eta, spread = self.stack("cavity_field")[:, m], self.stack("variance")[:, m]
+            if not np.any(spread):
+                continue
+            out.append(Finding(f"cavity field{tag}, mean", eta.mean(), _stderr(eta), 0.0))
+            out.append(Finding(f"cavity field{tag}, variance", *_mean(eta**2), float(spread.mean())))
+            if self.theory_variance is not None:
+                expected = float(self.theory_variance[:, m].mean())
+                out.append(Finding(f"cavity field{tag}, variance (theory)", *_mean(spread), expected))
+            for name, what, note in (
+                ("without", "without the site", "independent: 1"),
+                ("within", "with the site", "what the naive analysis takes for 1"),
+            ):
+                ratio = self.stack(name)[:, m]
+                out.append(
+                    Finding(f"field{tag} squared over its variance, {what}", *_mean(ratio**2), 1.0, note)
+                )
+            for k in range(self.stack("self_coupling").shape[2]):
+                own, mean = self.stack("self_coupling")[:, m, k], self.stack("mean_self_coupling")[:, m, k]
+                if not np.any(own):
+                    continue
+                label = tag if self.law.m == 1 else f" {m + 1}{k + 1}"
+                out.append(
+                    Finding(f"self-coupling{label}", *_mean(own), float(mean.mean()), "trace of the response")
+                )
+                if self.theory_self_coupling is not None:
+                    expected = float(self.theory_self_coupling[:, m, k].mean())
+                    out.append(Finding(f"self-coupling{label} (theory)", *_mean(own), expected))
+                scaled = np.std(own - mean, ddof=1) * np.sqrt(self.N) if n > 1 else float("nan")
+                error = scaled / np.sqrt(2 * max(n - 1, 1))
+                out.append(
+                    Finding(
+                        f"self-coupling{label}, fluctuation * sqrt(N)", scaled, error, note="of order one"
+                    )
+                )
+        for j, name in enumerate(self.names):
+            actual = self.actual[:, j]
+            for what, predicted in (("own F", self.predicted), ("mean F", self.predicted_by_mean)):
+                good = np.isfinite(predicted[:, j])
+                gap = actual[good] - predicted[good, j]
+                scale = float(np.sqrt(np.mean(actual**2))) or 1.0
+                rms = float(np.sqrt(np.mean(gap**2))) / scale if len(gap) else float("nan")
+                out.append(Finding(f"{name}: single-site law, {what}, relative error", rms, float("nan")))
+        error = self.linear_error()
+        if len(error):
+            out.append(
+                Finding(
+                    "others: linear response, median relative error", float(np.median(error)), float("nan")
+                )
+            )
+        return out
+
+    def plot(self, variable: str = "", ax: Any = None) -> Any:
+        """Plot a variable of the new site against the prediction at its measured cavity field."""
+        from symcavity.simulate.plots import plot_scatter
+
+        j = self.names.index(variable) if variable else self._shown()
+        name = self.law.unknowns[j]
+        tex = name._latex(_printer())  # noqa: SLF001 - SymPy's protocol for printing
+        return plot_scatter(
+            self.predicted[:, j],
+            self.actual[:, j],
+            xlabel=f"${tex}$ by its own law at the cavity field",
+            ylabel=f"${tex}$ in the instance",
+            ax=ax,
+        )
+
+    def _shown(self) -> int:
+        """Return the variable that the other side hears."""
+        for f in self.setup.system.laws[OTHER[self.side]].fields:
+            for q in f.states():
+                return self.law.unknowns.index(q)
+        return 0
+
+
+def _printer() -> Any:
+    from sympy.printing.latex import LatexPrinter
+
+    return LatexPrinter()
+
+
+def _stderr(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), _stderr(values)
+
+
+def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[list[Expr]], list[Expr]]:
+    """Return the mean self-coupling and the variance of the cavity field as observables.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The system.
+    side : str
+        The side of the inserted site; its own quenched parameters stay in the expressions.
+
+    Returns
+    -------
+    tuple
+        For each field of the side and each emission, ``sum over the other side of variance * response``;
+        and for each field ``sum of variance * emission squared``.
+    """
+    other = OTHER[side]
+    own, reply = system.laws[side], system.laws[other]
+    size = SIZE[other]
+    coupling, variance = [], []
+    for f in own.fields:
+        row = []
+        for g in reply.fields:
+            if g.coupling != f.coupling:
+                row.append(sympify(0))
+                continue
+            carrier = reply.coefficient(g)
+            source = reply.carrier(g).lhs
+            quantity = source if isinstance(source, SiteQuantity) and len(reply.fields) > 1 else None
+            terms = [f.emission.diff(s) * SiteResponse(s, quantity) for s in f.states()]
+            body = f.coupling.family.variance * carrier * sum(terms)
+            row.append(_averaged(body, side, other, size))
+        coupling.append(row)
+        variance.append(_averaged(f.coupling.family.variance * f.emission**2, side, other, size))
+    return coupling, variance
+
+
+def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
+    """Sum a product over the sites of the other side; what belongs to the inserted site stands outside."""
+    if body == 0:
+        return sympify(0)
+    mine = [q for q in site_quantities(body, Quenched) if side in q.site]
+    outside, inside = body.as_independent(
+        *[q for q in body.atoms(SiteQuantity) if other in q.site], as_Add=False
+    )
+    if any(inside.has(q) for q in mine):
+        raise NotConverged(
+            f"The variance {body} does not factorise into the two sides.", hint="products of them"
+        )
+    return outside * size * Average(inside) if inside.has(INDEX[other]) else outside * size * inside
+
+
+@dataclass(frozen=True)
+class CavityExperiment:
+    """The outcome of a cavity experiment.
+
+    Attributes
+    ----------
+    feature, datum : Inserted
+        The insertions of a feature, and of a datum.
+    """
+
+    feature: Inserted
+    datum: Inserted
+
+    def __iter__(self) -> Iterator[Inserted]:
+        return iter((self.feature, self.datum))
+
+    def findings(self) -> dict[str, list[Finding]]:
+        """Return the findings by side."""
+        return {inserted.side: inserted.findings() for inserted in self}
+
+    def __str__(self) -> str:
+        lines = []
+        for inserted in self:
+            count = len(inserted.insertions)
+            lines.append(f"one {inserted.side} added to {count} instances with N = {inserted.N}")
+            if inserted.missing:
+                lines.append(f"  {inserted.missing} further instances have no solution, before or after")
+            rows = inserted.findings()
+            width = max(len(r.name) for r in rows)
+            for r in rows:
+                line = f"  {r.name.ljust(width)}  {r.measured:>10.4g}"
+                line += f" ± {r.stderr:<8.2g}" if r.stderr == r.stderr else " " * 11
+                line += f"  expected {r.expected:.4g}, z = {r.z:+.2f}" if r.expected == r.expected else ""
+                lines.append(line + (f"  ({r.note})" if r.note else ""))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        out = []
+        for inserted in self:
+            rows = "".join(
+                "<tr>"
+                + "".join(
+                    f"<td>{escape(c)}</td>"
+                    for c in (
+                        r.name,
+                        f"{r.measured:.4g}",
+                        f"{r.stderr:.2g}",
+                        f"{r.expected:.4g}",
+                        f"{r.z:+.2f}",
+                        r.note,
+                    )
+                )
+                + "</tr>"
+                for r in inserted.findings()
+            )
+            head = "".join(f"<th>{h}</th>" for h in ("", "measured", "std. error", "expected", "z", ""))
+            out.append(
+                f"<h4>One {inserted.side} added, N = {inserted.N}</h4><table><tr>{head}</tr>{rows}</table>"
+            )
+        return "".join(out)
+
+    def plot(self) -> Any:
+        """Plot, for both sides, the new variable against its prediction, and the fields with and without it.
+
+        Returns
+        -------
+        Figure
+            A matplotlib figure of two rows.
+        """
+        from symcavity.simulate.plots import plot_fields, two_by_two
+
+        figure, axes = two_by_two()
+        for row, inserted in zip(axes, self, strict=True):
+            inserted.plot(ax=row[0])
+            plot_fields(
+                inserted.stack("without")[:, 0], inserted.stack("within")[:, 0], inserted.side, ax=row[1]
+            )
+        return figure
+
+
+def cavity_experiment(
+    declared: Any,
+    theory: Any,
+    values: Mapping[Any, Any],
+    *,
+    N: int,
+    seeds: int | Iterable[int] = 20,
+    couplings: Any = "gaussian",
+    executor: Any = None,
+    method: str = "",
+) -> CavityExperiment:
+    """Add one feature, and separately one datum, to many instances, and compare sample by sample.
+
+    Parameters
+    ----------
+    declared : ConvexProblem or BipartiteSystem
+        The declaration.
+    theory : Theory, Solution or None
+        What the measured self-coupling and field variance are compared with; without it, the exact
+        responses of each instance are.
+    values : mapping
+        As in :func:`symcavity.simulate.simulate`.
+    N : int
+        The number of features before the insertion.
+    seeds : int or iterable of int
+        How many instances, or their seeds.
+    couplings, executor, method
+        As in :func:`symcavity.simulate.simulate`.
+
+    Returns
+    -------
+    CavityExperiment
+        Tables and plots for both sides.
+    """
+    system = as_system(declared)
+    checked = read_values(system, values)
+    (n,) = check_sizes(N, checked)
+    coupling_law(couplings)
+    setup, wanted = Setup(system, checked, couplings, method), seed_list(seeds)
+    solution = theory
+    if theory is not None and hasattr(theory, "solve"):
+        sizes = checked.sizes(n)
+        solution = theory.solve(point_of(_At(setup, sizes)))
+    tasks = [(side, n, seed) for side in (FEATURE, DATUM) for seed in wanted]
+    with resolved(executor) as pool:
+        found = dict(each(pool, insert, setup, tasks))
+    by_side = [
+        Inserted(setup, side, n, [found[side, n, seed] for seed in wanted], solution)
+        for side in (FEATURE, DATUM)
+    ]
+    return CavityExperiment(*by_side)
+
+
+class _At:
+    """The point of a simulation that is not kept."""
+
+    def __init__(self, setup: Setup, sizes: tuple[int, int]) -> None:
+        self.setup, (self.N, self.P), self.sizes = setup, sizes, (sizes[0],)
+
+
+__all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment", "self_coupling_observables"]
