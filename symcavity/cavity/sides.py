@@ -12,7 +12,7 @@ from sympy import Add, Expr, Mul, S, Symbol
 from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
 from symcavity.cavity.nodes import CavitySymbol, OrderParameter
-from symcavity.cavity.single_site import IllPosed, SiteSolution, solve_site
+from symcavity.cavity.single_site import IllPosed, SiteSolution, check_denominators, solve_site
 from symcavity.cavity.statistics import (
     ParameterBook,
     carrier_state,
@@ -121,6 +121,8 @@ class Side:
                     list(sources.values()),
                     text,
                 )
+                if any(choice.values()):
+                    check_denominators(solution, [signed[f] for f, s in choice.items() if s], text)
             except IllPosed as problem:
                 last = last or problem
                 continue
@@ -132,17 +134,12 @@ class Side:
         raise last or IllPosed(f"{text} has no solution.")
 
     def _sign_choices(self, symbols: list[CavitySymbol]) -> Iterator[dict[CavitySymbol, int]]:
-        """Signs to try: none where the law has a single branch, else both for each diagonal self-coupling."""
-        from symcavity.cavity.branches import KINKS
-
-        kinked = any(e.difference.has(*KINKS) for e in self.law.equations)
-        linear = not self.law.pairs and not kinked and self._is_linear()
-        if linear or not symbols:
-            yield dict.fromkeys(symbols, 0)
-            return
+        """Signs to try for the self-couplings through own states; none at all for a linear law as a last resort."""
         diagonal = [f for f in symbols if f in self._diagonal()]
         for signs in product((1, -1), repeat=len(diagonal)):
             yield {f: (signs[diagonal.index(f)] if f in diagonal else 0) for f in symbols}
+        if diagonal and not self.law.pairs and self._is_linear():
+            yield dict.fromkeys(symbols, 0)
 
     def _is_linear(self) -> bool:
         return all(

@@ -7,6 +7,7 @@ an order that the assumptions do not prove becomes a condition that is tested at
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -245,6 +246,37 @@ def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
     )
 
 
+def check_denominators(solution: SiteSolution, couplings: Sequence[Symbol], text: str) -> None:
+    """Raise IllPosed if, for the chosen signs of the self-couplings, a response passes through infinity.
+
+    The sign of each denominator at seeded values must be that of weak self-coupling.
+    """
+    denominators = {fraction(v)[1] for b in solution.branches if not b.implicit for v in b.values.values()}
+    denominators = {d for d in denominators if d.has(*couplings)}
+    for bottom in sorted(denominators, key=str):
+        symbols = sorted(bottom.atoms(Symbol, SiteQuantity), key=lambda s: (str(type(s)), str(s)))
+        symbols = [s for s in symbols if isinstance(s, SiteQuantity) or not _is_index(s, [bottom])]
+        plain = [Dummy(f"s{k}") for k in range(len(symbols))]
+        call = lambdify(plain, bottom.xreplace(dict(zip(symbols, plain, strict=True))), "math")
+        rng = random.Random(11)  # noqa: S311 - seeded sampling, not cryptography
+        for _ in range(DRAWS):
+            point = [sample_value(s, rng) for s in symbols]
+            weak = [1e-9 * v if s in couplings else v for s, v in zip(symbols, point, strict=True)]
+            strong = [9.0 * v if s in couplings else v for s, v in zip(symbols, point, strict=True)]
+            signs = {math.copysign(1.0, call(*p)) for p in (weak, point, strong)}
+            if len(signs) > 1:
+                raise IllPosed(f"{text}: its response passes through infinity.", "laws with a response of one sign")
+
+
+def sample_value(symbol: Any, rng: random.Random) -> float:
+    """Draw a value of a symbol or of a quenched parameter."""
+    if isinstance(symbol, SiteQuantity):
+        return sample_quenched(symbol.family, rng)
+    if symbol.is_positive is None and symbol.is_negative is None:
+        return rng.gauss(0, 1.5)
+    return sample_parameter(symbol, rng)
+
+
 class _Layout:
     """Finds the order of the branches along the field."""
 
@@ -340,11 +372,7 @@ class _Layout:
     def _sample(self, symbol: Any, rng: random.Random) -> float:
         if symbol in self.sources:
             return 0.0
-        if isinstance(symbol, SiteQuantity):
-            return sample_quenched(symbol.family, rng)
-        if symbol.is_positive is None and symbol.is_negative is None:
-            return rng.gauss(0, 1.5)
-        return sample_parameter(symbol, rng)
+        return sample_value(symbol, rng)
 
     def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
         """The interval of the reflected field on which each branch holds."""

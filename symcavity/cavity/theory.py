@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sympy import Expr, S, Sum, Symbol, sqrt
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sympy import Expr, S, Sum, Symbol, sqrt, sympify
 
 from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
@@ -13,19 +17,19 @@ from symcavity.cavity.statistics import ParameterBook
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
-    INDEX,
-    SIZE,
     Average,
-    Global,
-    N,
-    Quenched,
+    Family,
     SiteQuantity,
     SiteResponse,
     alpha,
     site_quantities,
 )
 from symcavity.declare.system import BipartiteSystem, Equation
-from symcavity.errors import DeclarationError
+from symcavity.errors import DeclarationError, NoClosedForm
+
+if TYPE_CHECKING:
+    from symcavity.derivation.record import Derivation
+    from symcavity.numerics.solve import Solution, Task
 
 
 def side_of(body: Expr) -> str:
@@ -37,92 +41,371 @@ def side_of(body: Expr) -> str:
     return found.pop()
 
 
+class SideView:
+    """What the theory says of one side's site.
+
+    Attributes
+    ----------
+    equation : Equation or tuple of Equation
+        The law of the inserted site, with its cavity field, self-coupling and source.
+    field : dict
+        The covariances of the cavity fields.
+    self_coupling : dict
+        The mean of each self-coupling.
+    solution : dict
+        Each state as a function of the cavity field.
+    response : dict
+        The average response of each state.
+    """
+
+    def __init__(self, theory: Theory, side: Side) -> None:
+        self._theory, self._side = theory, side
+
+    @property
+    def equation(self) -> Any:
+        """The equations of the inserted site, in which the fields are explicit."""
+        found = self._side.effective_equations()
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @property
+    def field(self) -> dict[tuple[Symbol, Symbol], Expr]:
+        """Covariances of the cavity fields (their means vanish)."""
+        return dict(self._side.covariance)
+
+    @property
+    def variance(self) -> Expr:
+        """The variance of the cavity field (of the inner one, where there are several)."""
+        eta = self._side.inner().eta
+        return self._side.covariance[eta, eta]
+
+    @property
+    def self_coupling(self) -> Any:
+        """The mean self-coupling; a dictionary where there are several."""
+        means = self._side.means()
+        return next(iter(means.values())) if len(means) == 1 else means
+
+    @property
+    def solution(self) -> dict[SiteQuantity, Expr]:
+        """The states as functions of the cavity field, at zero sources."""
+        found = self._side.solution().without_sources()
+        return {q: found.expression(q) for q in found.unknowns}
+
+    @property
+    def response(self) -> dict[SiteQuantity, Expr]:
+        """The responses of the states, averaged over the field, for one site."""
+        ensemble = self._side.ensemble()
+        carriers = [h.carrier for h in self._side.ordered()]
+        inner = carriers[-1]
+        make: Callable[[Any], SiteResponse] = (lambda q: SiteResponse(q)) if inner is None else (
+            lambda q: SiteResponse(q, inner)
+        )
+        return {q: ensemble.at_site(make(q)) for q in self._side.law.unknowns}
+
+    @property
+    def ensemble(self) -> SiteEnsemble:
+        """The Gaussian ensemble of a site, for averages of one's own."""
+        return self._side.ensemble()
+
+    def __str__(self) -> str:
+        equations = self.equation if isinstance(self.equation, tuple) else (self.equation,)
+        lines = [f"{self._side.side} site", *(f"  {e}" for e in equations)]
+        lines += [f"  <{a} {b}> = {c}" for (a, b), c in self.field.items()]
+        lines += [f"  <{f}> = {m}" for f, m in self._side.means().items()]
+        lines += [f"  {q} = {v}" for q, v in self.solution.items()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
 class Theory:
-    def __init__(self, system: BipartiteSystem, *, naive: bool) -> None:
+    """A derived theory: order parameters, closed equations, numbers, and the record of the derivation.
+
+    Attributes
+    ----------
+    feature, datum : SideView
+        The single-site theories of the two sides.
+    order_parameters : dict
+        Each order parameter's symbol, and the average or response that it stands for.
+    equations : list of Equation
+        The closed system: as many equations as unknowns (order parameters, global variables, and one more
+        for each fixed condition: the load alpha, or a parameter).
+    """
+
+    def __init__(self, system: BipartiteSystem, *, naive: bool = False) -> None:
         self.system, self.is_naive = system, naive
-        self.book = ParameterBook()
-        self.sides = {side: build_side(system, side, self.book, naive=naive) for side in (FEATURE, DATUM)}
+        self._book = ParameterBook()
+        self.sides = {side: build_side(system, side, self._book, naive=naive) for side in (FEATURE, DATUM)}
         for side in self.sides.values():
             side.solve()
         for side in self.sides.values():
-            for f, mean in ((f, m) for h in side.heard for f, m in h.couplings.values()):
+            for f, mean in [pair for h in side.heard for pair in h.couplings.values()]:
                 found = sign_from_mean(f, mean)
-                if found and not naive:
+                if found and not (naive and side.side == FEATURE):
                     self._sign(*found)
         self.closures = self._closures()
         self.global_equations = [
-            Equation(self.sides[side].ensemble().average(body), S.Zero) for side, body in system.global_conditions
+            Equation(tidy_arguments(self.sides[side].ensemble().average(body)), S.Zero)
+            for side, body in system.global_conditions
         ]
-        self.fixed_equations = [self._fixed(e) for e in system.fixed]
-        self.closed = self._close()
+        self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in system.fixed]
+
+    # -- the closed system -----------------------------------------------------------------------
 
     def _sign(self, symbol: OrderParameter, value: int) -> None:
-        if symbol.is_positive or symbol.is_negative:
+        if symbol.is_positive or symbol.is_negative or symbol not in self._book.meanings:
             return
-        signed = self.book.sign(symbol, value)
+        signed = self._book.sign(symbol, value)
         for side in self.sides.values():
             side.substitute({symbol: signed})
 
     def _closures(self) -> dict[OrderParameter, Expr]:
+        """Each order parameter by the single-site average that it stands for; learn signs on the way."""
         while True:
-            out = {symbol: self.observable(meaning, raw=True) for symbol, meaning in self.book.meanings.items()}
+            out = {symbol: self._averaged(meaning) for symbol, meaning in self._book.meanings.items()}
             for symbol, value in out.items():
-                if symbol.is_positive is None and symbol.is_negative is None and sign_of(value):
-                    self._sign(symbol, sign_of(value))
+                known = symbol.is_positive or symbol.is_negative
+                if not known and (sign := sign_of(value)):
+                    self._sign(symbol, sign)
                     break
             else:
                 return out
 
-    def observable(self, expr: Expr, *, raw: bool = False) -> Expr:
-        """An observable in terms of order parameters, globals and parameters."""
+    def _averaged(self, expr: Expr) -> Expr:
         rule: dict[Expr, Expr] = {}
-        if not raw:
-            for symbol, meaning in self.book.meanings.items():
-                rule[meaning] = symbol
         for node in expr.atoms(Average, Sum):
-            if node in rule:
-                continue
             body = node.args[0]
             ensemble = self.sides[side_of(body)].ensemble()
             if isinstance(node, Average):
                 rule[node] = ensemble.average(body)
-            else:
-                inner = ensemble.at_site(body)
-                (index, _, size), = node.limits
-                rule[node] = size * inner if not inner.has(SiteQuantity) else Sum(inner, (index, 1, size))
+                continue
+            inner = ensemble.at_site(body)
+            ((index, _, size),) = node.limits
+            rule[node] = Sum(inner, (index, 1, size)) if inner.has(SiteQuantity) else size * inner
         return tidy_arguments(expr.xreplace(rule))
 
-    def _fixed(self, equation: Equation) -> Equation:
-        return Equation(self.observable(equation.lhs), equation.rhs)
+    def observable(self, key: Any) -> Expr:
+        """Return an observable in terms of order parameters, global variables and parameters.
+
+        Parameters
+        ----------
+        key : Expr or Family
+            ``average(...)``, ``Sum(..., (i, 1, N))``, ``response(w)``, any expression of these.
+
+        Raises
+        ------
+        DeclarationError
+            If it is not made of single-site quantities of this system.
+        """
+        if isinstance(key, Family):
+            raise DeclarationError(f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})")
+        expr = sympify(key)
+        rule = {meaning: symbol for symbol, meaning in self._book.meanings.items()}
+        expr = expr.xreplace(rule)
+        free = [q for q in site_quantities(_without_averages(expr))]
+        if free:
+            raise DeclarationError(
+                f"{free[0]} in {key} stands outside of an average: it differs from site to site.",
+                "average(...), Sum(..., (i, 1, N)) or Sum(..., (mu, 1, P)), response(...)",
+                f"average({key})",
+            )
+        return self._averaged(expr)
 
     @property
-    def order_parameters(self):
-        return dict(self.book.meanings)
+    def feature(self) -> SideView:
+        """The theory of a feature site."""
+        return SideView(self, self.sides[FEATURE])
 
     @property
-    def equations(self):
+    def datum(self) -> SideView:
+        """The theory of a datum site."""
+        return SideView(self, self.sides[DATUM])
+
+    @property
+    def order_parameters(self) -> dict[OrderParameter, Expr]:
+        """Each order parameter and what it stands for."""
+        return dict(self._book.meanings)
+
+    @property
+    def equations(self) -> list[Equation]:
+        """The closed system."""
         return [Equation(s, v) for s, v in self.closures.items()] + self.global_equations + self.fixed_equations
 
-    def _close(self) -> Closed:
-        rule = {}
-        self.units: dict[Symbol, Expr] = {}
+    @property
+    def unknowns(self) -> list[Symbol]:
+        """Order parameters and global variables; one of the parameters more for each fixed condition."""
+        return [*self._book.meanings, *self.system.globals]
+
+    @cached_property
+    def units(self) -> dict[Symbol, Expr]:
+        """Each global variable by its value in units of the standard deviation of the field it shifts."""
+        out = {}
         for g in self.system.globals:
-            scale = self._unit(g)
-            hat = OrderParameter(f"{g.name}_hat")
-            rule[g] = hat * scale
-            self.units[g] = hat * scale
-        exprs = [e.difference.xreplace(rule) for e in self.equations]
-        hats = [v.free_symbols & set(v.atoms(OrderParameter)) for v in self.units.values()]
-        unknowns = [*self.book.meanings] + [h for hs in hats for h in sorted(hs, key=str) if h.name.endswith("_hat")]
-        return eliminate(exprs, unknowns, [alpha])
+            scale: Expr = S.One
+            for side in self.sides.values():
+                if any(e.difference.has(g) for e in side.law.equations):
+                    eta = side.inner().eta
+                    variance = side.covariance[eta, eta]
+                    scale = S.One if variance.has(SiteQuantity) else sqrt(variance)
+            out[g] = OrderParameter(f"{g.name}_hat") * scale
+        return out
 
-    def _unit(self, g: Global) -> Expr:
-        for side in self.sides.values():
-            if any(e.difference.has(g) for e in side.law.equations):
-                inner = side.inner().eta
-                return sqrt(side.covariance[inner, inner])
-        return S.One
+    @cached_property
+    def _scaled_unknowns(self) -> tuple[Symbol, ...]:
+        hats = [next(s for s in v.atoms(OrderParameter) if s.name == f"{g.name}_hat") for g, v in self.units.items()]
+        return (*self._book.meanings, *hats)
+
+    def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
+        exprs = [e.difference.xreplace(self.units) for e in self.equations]
+        return eliminate(exprs, self._scaled_unknowns, last)
+
+    @cached_property
+    def reduced(self) -> Closed:
+        """The closed system after elimination of the order parameters."""
+        return self._eliminate(())
+
+    @cached_property
+    def reduced_with_load(self) -> Closed:
+        """The closed system after elimination of the order parameters and of the load alpha."""
+        return self._eliminate((alpha,))
+
+    def closed_form(self, symbol: Any) -> Expr:
+        """Return an unknown as an explicit expression in the parameters.
+
+        Parameters
+        ----------
+        symbol : Symbol or observable
+            The load ``alpha`` (where a fixed condition determines it), an order parameter, a global, or any
+            observable.
+
+        Raises
+        ------
+        NoClosedForm
+            If equations are left that only a root finder solves; they are in ``.remaining``.
+        """
+        target = sympify(symbol)
+        with_load = bool(self.system.fixed)
+        closed = self.reduced_with_load if with_load else self.reduced
+        expr = target if target == alpha else self.observable(target).xreplace(self.units)
+        for name in closed.definitions:
+            if expr.has(name):
+                expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
+        open_ = expr.free_symbols & (set(self._scaled_unknowns) | ({alpha} if with_load else set()))
+        if open_:
+            left = tuple(Equation(e, S.Zero) for e in closed.core)
+            raise NoClosedForm(
+                f"{symbol} has no closed form: {', '.join(sorted(map(str, open_)))} "
+                f"remain{'s' if len(open_) == 1 else ''}, fixed by {len(left)} equation{'' if len(left) == 1 else 's'}.",
+                left,
+                "theory.solve({...}) solves them numerically to any number of digits",
+            )
+        return expr
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _task(self) -> Task:
+        from symcavity.numerics.solve import Task
+
+        conditions = tuple(c for side in self.sides.values() for c in side.solution().assumed)
+        return Task(
+            self.equations,
+            self._scaled_unknowns,
+            self.system.parameters,
+            self.system.quenched,
+            self.reduced,
+            self.reduced_with_load,
+            self.units,
+            conditions,
+            self.system.name,
+        )
+
+    def solve(
+        self, values: Mapping[Any, Any] | None = None, dps: int = 15, *, guess: Mapping[Symbol, Any] | None = None
+    ) -> Solution:
+        """Solve the closed equations at given values.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters, ``alpha`` (or ``P`` and ``N``), quenched parameters.  With fixed conditions any one
+            of alpha and the parameters is left out for each of them, and solved for.
+        dps : int
+            Significant digits.
+        guess : mapping, optional
+            Values of a solution nearby, for continuation.
+
+        Raises
+        ------
+        ValuesError
+            For missing, superfluous or contradictory values, before any work.
+        Infeasible
+            If there is no solution, such as for a load above capacity.
+        NotConverged
+            If a root could not be found or polished; it carries the best point.
+        """
+        from symcavity.numerics.solve import solve
+
+        return solve(self._task, values or {}, dps, self.observable, guess)
+
+    def function(
+        self, target: Any, *arguments: Symbol, values: Mapping[Any, Any] | None = None, backend: str = "numpy"
+    ) -> Callable[..., Any]:
+        """Return a vectorised function of parameters.
+
+        Parameters
+        ----------
+        target : Symbol or observable
+            What to compute.
+        *arguments : Symbol
+            The parameters that the function takes, in order.
+        values : mapping, optional
+            Values of all other parameters.
+        backend : str
+            ``'numpy'`` broadcasts over arrays in double; ``'mpmath'`` computes at mpmath's current precision.
+
+        Raises
+        ------
+        ValuesError
+            If a parameter is neither an argument nor given a value.
+        """
+        from symcavity.numerics.function import make_function
+
+        return make_function(self, target, arguments, values or {}, backend)
+
+    # -- the record ------------------------------------------------------------------------------
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the derivation: steps with reasons, which print and check themselves."""
+        from symcavity.cavity.record import record
+
+        return record(self)
+
+    # -- display ---------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        head = "Naive mean-field theory" if self.is_naive else "Cavity theory"
+        lines = [f"{head}{' of ' + self.system.name if self.system.name else ''}"]
+        lines += [f"  {s} = {m}" for s, m in self.order_parameters.items()]
+        lines.append("  closed by")
+        lines += [f"  {e}" for e in self.equations]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        from symcavity.derivation.printing import tex
+
+        return "$$\\begin{gathered}" + " \\\\ ".join(tex(e) for e in self.equations) + "\\end{gathered}$$"
 
 
-def derive(system: BipartiteSystem, *, naive: bool) -> Theory:
+def _without_averages(expr: Expr) -> Expr:
+    return expr.xreplace({node: S.One for node in expr.atoms(Average, Sum)})
+
+
+def derive(system: BipartiteSystem, *, naive: bool = False) -> Theory:
+    """Derive the cavity theory of a system, or its naive mean field."""
     return Theory(system, naive=naive)
+
+
+__all__ = ["SideView", "Theory", "derive", "side_of"]

@@ -119,7 +119,7 @@ class Law:
 
     def coefficient(self, random_field: RandomField) -> Expr:
         """The factor of the field on the right-hand side of its equation."""
-        return self.carrier(random_field).rhs.coeff(random_field.symbol)
+        return self.carrier(random_field).rhs.diff(random_field.symbol)
 
     def quenched(self) -> list[Any]:
         """The families of quenched parameters in this side's law and statistics."""

@@ -268,7 +268,7 @@ def plot_fields(without: np.ndarray, within: np.ndarray, side: str, *, ax: Any =
     ax.hist(without, edges, density=True, histtype="stepfilled", color=RED, alpha=0.35, label="without it")
     x = np.linspace(-reach, reach, 300)
     ax.plot(x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), color=BLUE, lw=1.8, label="Gaussian")
-    ax.set_xlabel(f"field of the new {side} / standard deviation")
+    ax.set_xlabel(f"field of the new {side} / std. deviation")
     ax.set_ylabel("density")
     ax.legend(frameon=False, fontsize=8)
     return _finish(ax)

@@ -1,0 +1,25 @@
+"""Perceptron capacity for points whose features differ in variance (a covariance in its eigenbasis).
+
+Values: the spectrum ``l`` (an array, a finite law or a distribution) and ``kappa`` or ``alpha``.
+
+The response differs from feature to feature, so the rescaling that saves the naive analysis for identical
+features does not exist.  The naive mean field gives the capacity of an effective dimension, the
+participation ratio (sum l)^2 / sum l^2 of the paper's Conclusion (equation 159); the cavity theory does not:
+at kappa -> 0 it gives Cover's alpha = 2 whatever the spectrum.  The ratio is only the limit of large kappa.
+"""
+
+from sympy import Eq, Sum, Symbol
+
+from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, average, i, mu
+
+l = Quenched("l", i)
+x = Coupling("x", variance=l[i] / N)
+w = Feature("w")
+kappa = Symbol("kappa", positive=True)
+
+problem = ConvexProblem(
+    minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
+    fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
+    name="Perceptron capacity with anisotropic features",
+)

@@ -1,0 +1,36 @@
+"""The capacity of a perceptron for random points: the widest margin that separates them.
+
+Clark & Sompolinsky, section 2; E. Gardner, J. Phys. A 21, 257 (1988).
+"""
+
+from sympy import Eq, Sum, Symbol
+
+from symcavity import ConvexProblem, Coupling, Feature, N, average, i, mu
+
+x = Coupling("x")
+w = Feature("w")
+kappa = Symbol("kappa", positive=True)
+
+problem = ConvexProblem(
+    minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
+    fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
+    name="Perceptron capacity for random points",
+    source={
+        "disorder": "11, 12",
+        "lagrangian": "5",
+        "stationarity.w": "6",
+        "complementarity": "7-9",
+        "sources": "26, 27",
+        "feature.respond": "28",
+        "feature.substitute": "29-31",
+        "feature.cavity_field": "32",
+        "feature.self_coupling": "33",
+        "feature.field_statistics": "34, 35",
+        "feature.self_coupling_mean": "36",
+        "datum.respond": "41",
+        "datum.substitute": "42-44",
+        "datum.cavity_field": "45",
+        "datum.self_coupling": "46",
+    },
+)

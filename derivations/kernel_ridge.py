@@ -1,0 +1,33 @@
+"""Kernel ridge regression in the eigenbasis of its kernel.
+
+Clark & Sompolinsky, section 4.  The features are the errors ``Delta = a - w`` of the eigenmodes, the data
+the errors ``eps`` of the predictions.  Values: arrays ``rho`` and ``a`` over the modes, ``gamma``, and ``P``.
+The same theory follows from the loss (``from_loss``), whose weights are ``w = a - Delta``.
+
+The mean of the self-coupling of a datum (paper, equation 138) is printed there without the minus sign of
+its definition (135); the derivation has it.
+"""
+
+from sympy import Eq, Sum, Symbol
+
+from symcavity import BipartiteSystem, ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, i, mu
+
+phi = Coupling("phi", variance=1)
+Delta, eps, w = Feature("Delta"), Datum("eps"), Feature("w")
+rho, a = Quenched("rho", i), Quenched("a", i)
+gamma = Symbol("gamma", positive=True)
+
+problem = BipartiteSystem(
+    equations=[
+        Eq(eps[mu], Sum(phi[mu, i] * Delta[i], (i, 1, N))),
+        Eq(Delta[i], a[i] - rho[i] / gamma * Sum(phi[mu, i] * eps[mu], (mu, 1, P))),
+    ],
+    name="Kernel ridge regression",
+    source={"sources": "126, 127", "datum.respond": "128", "datum.cavity_field": "132", "datum.self_coupling": "133"},
+)
+
+from_loss = ConvexProblem(
+    minimize=Sum(Sum(phi[mu, i] * (a[i] - w[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2
+    + gamma * Sum(w[i] ** 2 / rho[i], (i, 1, N)) / 2,
+    name="Kernel ridge regression, from its loss",
+)

@@ -1,0 +1,18 @@
+"""Classification of random points with slack: the soft-margin support vector machine.
+
+Values: ``alpha`` and the penalty ``C``; ``C -> oo`` is the hard margin.
+"""
+
+from sympy import Sum, Symbol
+
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, i, mu
+
+x = Coupling("x")
+w, xi = Feature("w"), Datum("xi")
+C = Symbol("C", positive=True)
+
+problem = ConvexProblem(
+    minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(xi[mu], (mu, 1, P)),
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1 - xi[mu], xi[mu] >= 0],
+    name="Soft-margin classification of random points",
+)
