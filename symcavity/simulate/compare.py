@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.declare.quantities import Datum, Family, Feature, SiteQuantity, average, response
@@ -195,11 +196,12 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
         The system.
     """
     out: list[Expr] = []
+    auxiliary = {bound for bound, _ in getattr(system.record, "auxiliary", ())}
     for law in system.laws.values():
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]
         for q in law.unknowns:
-            if not isinstance(q.family, Feature | Datum):
+            if not isinstance(q.family, Feature | Datum) or q in auxiliary:
                 continue
             out += [average(q), average(q > 0)] if q in signed else []
             out.append(average(q**2))
@@ -230,7 +232,11 @@ def point_of(sim: Any) -> dict[Any, Any]:
     out: dict[Any, Any] = dict(values.parameters)
     single = len(sim.sizes) == 1
     out[alpha] = Rational(sim.P, sim.N) if single or values.load is None else values.load
-    out |= {q: law for q, law in values.quenched.items() if law is not q.law}
+    for q, law in values.quenched.items():
+        if isinstance(law, np.ndarray):
+            out[q] = law if law.ndim else {sympify(float(law)): 1}
+        elif law != q.law:
+            out[q] = law
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sympy import Expr, Piecewise, Symbol, latex, sympify
@@ -30,7 +31,7 @@ def label(observable: Any) -> str:
     """Return an observable as a user writes it: the average of a condition, not of its indicator."""
     expr = sympify(observable)
     rule = {a: Symbol(f"average({c})") for a, c in _indicators(expr).items()}
-    return str(expr.xreplace(rule))
+    return re.sub(r"\((\w+\[[^\]()]*\])\)(?=\*\*)", r"\1", str(expr.xreplace(rule)))
 
 
 def label_tex(observable: Any) -> str:
