@@ -9,10 +9,10 @@ import numpy as np
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.simulate.instance import Instance, Residuals, State
-from symcavity.simulate.newton import follow_path, solve_active
+from symcavity.simulate.newton import SIDES, follow_path, gaps, solve_active
 from symcavity.simulate.quadratic import quadratic_program
 
-ACCEPTED = 1e-8
+ACCEPTED, _VANISHING = 1e-8, 1e-12
 METHODS = ("active set", "interior point", "conic", "newton")
 
 
@@ -115,13 +115,23 @@ def _finish(instance: Instance, state: State, method: str) -> Solved | None:
         polished, _ = solve_active(instance, state.copy())
         residuals = instance.residuals(polished)
         if residuals.worst < ACCEPTED:
-            return Solved(polished, residuals, method)
+            return Solved(polished, residuals, method, _strict(instance, polished))
     except np.linalg.LinAlgError:
         pass
     residuals = instance.residuals(state)
     if residuals.worst < ACCEPTED:
         return Solved(state, residuals, method, sharp=False)
     return None
+
+
+def _strict(instance: Instance, state: State) -> bool:
+    """Whether only one member of every pair vanishes."""
+    for side in SIDES:
+        at = gaps(instance, state, side)
+        larger = np.maximum(at.p, at.q)
+        if larger.size and np.min(larger) <= _VANISHING * max(1.0, float(np.max(larger))):
+            return False
+    return True
 
 
 def _smooth(instance: Instance) -> Solved:
