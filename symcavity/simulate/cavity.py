@@ -16,13 +16,16 @@ from symcavity.declare.quantities import (
     OTHER,
     SIZE,
     Average,
+    N,
+    P,
     Quenched,
     SiteQuantity,
     SiteResponse,
+    alpha,
     site_quantities,
 )
 from symcavity.declare.system import BipartiteSystem
-from symcavity.errors import Infeasible, NotConverged, SymcavityError
+from symcavity.errors import Infeasible, NotConverged, SymcavityError, UnsupportedLaw
 from symcavity.simulate.compare import point_of
 from symcavity.simulate.compiled import compile_system
 from symcavity.simulate.draw import coupling_law, seed_list
@@ -74,8 +77,10 @@ class Inserted:
     predicted, predicted_by_mean : ndarray
         The variables of the site (insertions, variables) by its own law, at the measured cavity field,
         with the self-coupling of each instance and with the mean self-coupling.
-    theory : Findings of the theory
-        Mean self-coupling and field variance of a solution, where one is given.
+    theory_self_coupling, theory_variance : ndarray or None
+        Mean self-coupling (insertions, m, k) and field variance (insertions, m) of a solution.
+    theory_note : str
+        Why a solution that was given has no such values.
     """
 
     def __init__(self, setup: Setup, side: str, n: int, found: list[Insertion | None], solution: Any) -> None:
@@ -93,6 +98,7 @@ class Inserted:
         self.constants += [size[0], size[1], size[1] / size[0]]
         self.other_size = size[1] if side == FEATURE else size[0]
         self.predicted = self._site(self.stack("self_coupling"))
+        self.theory_note = ""
         self.theory_self_coupling, self.theory_variance = self._theory(solution)
         known = self.theory_self_coupling
         self.predicted_by_mean = self._site(self.stack("mean_self_coupling") if known is None else known)
@@ -131,7 +137,8 @@ class Inserted:
         try:
             f = np.array([[[value(e, k) for e in row] for row in coupling] for k in self.insertions])
             v = np.array([[value(e, k) for e in variance] for k in self.insertions])
-        except SymcavityError:
+        except SymcavityError as error:
+            self.theory_note = error.found
             return None, None
         return f, v
 
@@ -287,10 +294,11 @@ def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
         *[q for q in body.atoms(SiteQuantity) if other in q.site], as_Add=False
     )
     if any(inside.has(q) for q in mine):
-        raise NotConverged(
-            f"The variance {body} does not factorise into the two sides.", hint="products of them"
+        raise UnsupportedLaw(
+            f"The variance {body} does not factorise into the two sides.", "products of them"
         )
-    return outside * size * Average(inside) if inside.has(INDEX[other]) else outside * size * inside
+    total = outside * size * (Average(inside) if inside.has(INDEX[other]) else inside)
+    return total.xreplace({P: alpha * N})
 
 
 @dataclass(frozen=True)
@@ -320,6 +328,8 @@ class CavityExperiment:
             lines.append(f"one {inserted.side} added to {count} instances with N = {inserted.N}")
             if inserted.missing:
                 lines.append(f"  {inserted.missing} further instances have no solution, before or after")
+            if inserted.theory_note:
+                lines.append(f"  the theory has no value here: {inserted.theory_note}")
             rows = inserted.findings()
             width = max(len(r.name) for r in rows)
             for r in rows:

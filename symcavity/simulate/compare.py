@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Expr, sympify
+from sympy import Expr, Rational, sympify
 
-from symcavity.declare.quantities import Datum, Family, Feature, SiteQuantity, average, response
+from symcavity.declare.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.simulate.estimates import Estimate, Extrapolation
@@ -77,11 +77,14 @@ class Comparison:
         The numbers of features that were simulated.
     infeasible : int
         The number of instances without a solution, which have no observables.
+    remark : str
+        What else a reader of the table must know.
     """
 
     rows: tuple[Row, ...]
     sizes: tuple[int, ...]
     infeasible: int = 0
+    remark: str = ""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -122,6 +125,7 @@ class Comparison:
             )
         if self.infeasible:
             out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
+        out += [self.remark] if self.remark else []
         out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
         return out
 
@@ -224,14 +228,12 @@ def point_of(sim: Any) -> dict[Any, Any]:
     sim : Simulation or Simulations
         The simulation.
     """
-    from sympy import Rational
-
-    from symcavity.declare.quantities import alpha
-
     values = sim.setup.values
     out: dict[Any, Any] = dict(values.parameters)
-    single = len(sim.sizes) == 1
-    out[alpha] = Rational(sim.P, sim.N) if single or values.load is None else values.load
+    if len(sim.sizes) == 1:
+        out |= {alpha: Rational(sim.P, sim.N), N: sim.N, P: sim.P}
+    else:
+        out[alpha] = values.load if values.load is not None else sim.largest.load
     for q, law in values.quenched.items():
         if isinstance(law, np.ndarray):
             out[q] = law if law.ndim else {sympify(float(law)): 1}
@@ -259,7 +261,17 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
     Comparison
         The table.
     """
-    solution = theory.solve(point_of(sim)) if hasattr(theory, "solve") else theory
+    remark = ""
+    solution = theory
+    if hasattr(theory, "solve"):
+        try:
+            solution = theory.solve(point_of(sim))
+        except ValuesError:
+            if len(sim.sizes) == 1:
+                raise
+            sim = sim.largest
+            solution = theory.solve(point_of(sim))
+            remark = "The theory itself depends on N: only the largest size is compared."
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     chosen = default_observables(sim.system) if observables is None else [_observable(o) for o in observables]
@@ -271,7 +283,7 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))
-    return Comparison(tuple(rows), sim.sizes, sim.infeasible)
+    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark)
 
 
 def _observable(value: Any) -> Expr:

@@ -22,12 +22,15 @@ class Estimate:
         The observable, as written.
     infeasible : int
         The number of instances that have no value because they have no solution.
+    sites : int
+        The number of sites of the smaller side: what a fraction of sites can resolve.
     """
 
     samples: np.ndarray
     seeds: tuple[int, ...]
     name: str = ""
     infeasible: int = 0
+    sites: int = 0
 
     @property
     def mean(self) -> float:
@@ -41,18 +44,14 @@ class Estimate:
             return float("nan")
         return float(np.std(self.samples, ddof=1) / np.sqrt(len(self.samples)))
 
+    @property
+    def resolution(self) -> float:
+        """One site in all instances: no average that never varied is known better than this."""
+        return 1.0 / (self.sites * len(self.samples)) if self.sites else 0.0
+
     def z(self, theory: float) -> float:
-        """Return the distance from a theoretical value in standard errors; rounding errors are no spread."""
-        distance, floor = self.mean - theory, 1e-12 * (1 + abs(theory))
-        if self.stderr > floor:
-            return distance / self.stderr
-        return (
-            float("nan")
-            if np.isnan(self.stderr)
-            else 0.0
-            if abs(distance) <= 1e-6 * (1 + abs(theory))
-            else np.inf
-        )
+        """Return the distance from a theoretical value in standard errors (at least the resolution)."""
+        return _distance(self, theory, self.resolution)
 
     def __float__(self) -> float:
         return self.mean
@@ -113,7 +112,7 @@ class Extrapolation:
 
     def z(self, theory: float) -> float:
         """Return the distance of the limit from a theoretical value, in standard errors."""
-        return Estimate.z(self, theory)  # type: ignore[arg-type]
+        return _distance(self, theory, self.raw[max(self.raw)].resolution)
 
     def __float__(self) -> float:
         return self.mean
@@ -127,6 +126,14 @@ class Extrapolation:
         return [{"N": n, "mean": e.mean, "stderr": e.stderr} for n, e in self.raw.items()]
 
     __repr__ = __str__
+
+
+def _distance(estimate: Estimate | Extrapolation, theory: float, resolution: float) -> float:
+    error = max(estimate.stderr, resolution) if np.isfinite(estimate.stderr) else float("nan")
+    distance = estimate.mean - theory
+    if error > 0:
+        return distance / error
+    return float("nan") if np.isnan(error) else 0.0 if distance == 0 else float(np.copysign(np.inf, distance))
 
 
 __all__ = ["Estimate", "Extrapolation"]

@@ -18,6 +18,7 @@ from symcavity.simulate.draw import Law, coupling_law, seed_list
 from symcavity.simulate.estimates import Estimate, Extrapolation
 from symcavity.simulate.executors import each, resolved
 from symcavity.simulate.instance import Instance, Residuals
+from symcavity.simulate.labels import label
 from symcavity.simulate.observables import Reader
 from symcavity.simulate.solve import Solved, solve_instance
 from symcavity.simulate.values import Values, read_values
@@ -217,7 +218,9 @@ class Simulation:
                 ):  # do not hold the couplings of many large instances
                     self._readers.clear()
             seeds = tuple(s.seed for s in self.feasible)
-            self._estimates[key] = Estimate(np.array(samples), seeds, str(key), self.infeasible)
+            self._estimates[key] = Estimate(
+                np.array(samples), seeds, label(key), self.infeasible, min(self.N, self.P)
+            )
         return self._estimates[key]
 
     def __iter__(self) -> Iterator[Sample]:

@@ -114,14 +114,22 @@ def _finish(instance: Instance, state: State, method: str) -> Solved | None:
     try:
         polished, _ = solve_active(instance, state.copy())
         residuals = instance.residuals(polished)
-        if residuals.worst < ACCEPTED:
+        if _holds(residuals, polished):
             return Solved(polished, residuals, method, _strict(instance, polished))
     except np.linalg.LinAlgError:
         pass
     residuals = instance.residuals(state)
-    if residuals.worst < ACCEPTED:
+    if _holds(residuals, state):
         return Solved(state, residuals, method, sharp=False)
     return None
+
+
+def _holds(residuals: Residuals, state: State) -> bool:
+    """Whether the equations hold, relative to the size of the variables where that is large."""
+    size = max(
+        (float(np.max(np.abs(z), initial=0.0)) for z in (*state.site.values(), state.shared)), default=0.0
+    )
+    return residuals.worst < ACCEPTED * max(1.0, size)
 
 
 def _strict(instance: Instance, state: State) -> bool:
@@ -147,7 +155,7 @@ def _smooth(instance: Instance) -> Solved:
             hint="a regulariser; fewer data or more features",
         ) from error
     residuals = instance.residuals(state)
-    if not residuals.worst < ACCEPTED:
+    if not _holds(residuals, state):
         _failed(instance, state)
     return Solved(state, residuals, "linear solve" if instance.system.affine else "newton")
 
