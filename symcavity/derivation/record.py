@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ SYMBOLIC = "symbolic"
 NUMERIC = "50 digits at seeded points"
 BRUTE_FORCE = "brute force over explicit sums"
 SIMULATION = "finite-size simulation"
-UNCHECKED = "unchecked"
+PREMISE = "premise"
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,6 @@ class Verdict:
     kind: str
     ok: bool
     detail: str = ""
-
-
-Checker = Callable[["Step"], list[Verdict]]
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,10 @@ class Step:
         The assumptions used here: the name of the assumption, and what it needs to be said.
     rests_on : tuple of str
         Keys of the steps that this one uses.
-    checker : callable, optional
-        Judges the claims of the step that it is given, by whatever applies.
+    check : str
+        The name of the check that judges the claims; empty where a step claims nothing that could fail.
+    evidence : dict
+        What that check needs beside the claims.
     reference : str
         The equation number in the declared source, if any.
     """
@@ -60,12 +59,15 @@ class Step:
     data: dict[str, Any] = field(default_factory=dict)
     assumptions: tuple[tuple[str, dict[str, Any]], ...] = ()
     rests_on: tuple[str, ...] = ()
-    checker: Checker | None = field(default=None, compare=False, repr=False)
+    check: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     reference: str = ""
 
-    def verdicts(self) -> list[Verdict]:
-        """Run the checks of this step."""
-        return self.checker(self) if self.checker is not None else []
+    def verdicts(self, dps: int = 50) -> list[Verdict]:
+        """Run the checks of this step, to ``dps`` digits where they are numerical."""
+        from symcavity.derivation.witness import judge
+
+        return judge(self, dps)
 
     def __str__(self) -> str:
         from symcavity.derivation.text import step_text
@@ -169,28 +171,31 @@ class Derivation:
 
     def assumptions(self) -> list[tuple[str, dict[str, Any], list[str]]]:
         """Every assumption, with what it needs to be said and the steps that use it."""
-        seen: dict[str, tuple[dict[str, Any], list[str]]] = {}
+        seen: dict[tuple[str, str], tuple[str, dict[str, Any], list[str]]] = {}
         for step in self.steps:
             for name, data in step.assumptions:
-                seen.setdefault(name, (data, []))[1].append(step.key)
-        return [(name, data, keys) for name, (data, keys) in seen.items()]
+                key = (name, str(sorted(data.items(), key=lambda item: item[0])))
+                seen.setdefault(key, (name, data, []))[2].append(step.key)
+        return list(seen.values())
 
     def replaced(self, key: str, **changes: Any) -> Derivation:
         """Return a copy in which one step is changed (for negative controls)."""
         changed = replace(self[key], **changes)
         return replace(self, steps=tuple(changed if s.key == key else s for s in self.steps))
 
-    def verify(self, simulation: Any = None) -> Verification:
+    def verify(self, dps: int = 50, simulation: Any = None) -> Verification:
         """Check every claim by whatever applies.
 
         Parameters
         ----------
+        dps : int
+            Digits of the numerical checks.
         simulation : Simulation, optional
             A simulation of the same declaration: claims about averages get a z-score as a further witness.
         """
         rows = []
         for step in self.steps:
-            verdicts = list(step.verdicts())
+            verdicts = list(step.verdicts(dps))
             if simulation is not None:
                 verdicts += simulation.witness(step)
             rows.append(Checked(step, tuple(verdicts)))

@@ -1,0 +1,627 @@
+"""Write down a derivation: each step with its claim, its rule, and what a check needs to judge it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sympy import Add, And, Expr, S, Sum, Symbol, sqrt
+
+from symcavity.algebra.indexed import flatten, fresh_index
+from symcavity.cavity.nodes import DisorderAverage, Perturbation, ResponseElement
+from symcavity.cavity.sides import Side
+from symcavity.cavity.statistics import (
+    coupling_covariance,
+    field_sum,
+    inserted,
+    self_coupling_sum,
+    source_of,
+)
+from symcavity.cavity.symmetry import Symmetry, find_symmetry
+from symcavity.cavity.work import identity_steps
+from symcavity.declare.fields import RandomField
+from symcavity.declare.quantities import (
+    DATUM,
+    FEATURE,
+    INDEX,
+    OTHER,
+    SIZE,
+    Average,
+    Coupling,
+    Field,
+    SiteQuantity,
+    SiteResponse,
+    alpha,
+)
+from symcavity.declare.system import BipartiteSystem, Equation
+from symcavity.derivation.record import Derivation, Step
+from symcavity.errors import NoClosedForm
+
+if TYPE_CHECKING:
+    from symcavity.cavity.theory import Theory
+
+TITLES = {FEATURE: "Feature cavity", DATUM: "Datum cavity"}
+
+
+def record(theory: Theory) -> Derivation:
+    """Return the record of a theory's derivation, in the order of the method."""
+    writer = _Writer(theory)
+    system = theory.system
+    steps = writer.problem()
+    if system.record is not None:
+        steps += writer.optimality()
+    steps += writer.sources()
+    for side in (FEATURE, DATUM):
+        steps += writer.side(theory.sides[side])
+    steps += writer.closure()
+    steps += writer.elimination()
+    steps += identity_steps(theory)
+    steps += writer.symmetry()
+    method = "naive" if theory.is_naive else "cavity"
+    name = system.name or "A bipartite convex problem"
+    results = tuple(claim for step in steps if step.rule == "result" for claim in step.claims)
+    return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results)
+
+
+class _Writer:
+    """Writes the steps of one theory."""
+
+    def __init__(self, theory: Theory) -> None:
+        self.theory = theory
+        self.system: BipartiteSystem = theory.system
+        self.source = self.system.source
+
+    def step(self, key: str, rule: str, claims: Any = (), **rest: Any) -> Step:
+        """Make a step; its equation number comes from the declaration, if it gives one."""
+        return Step(key, rule, tuple(claims), reference=self.source.get(key, ""), **rest)
+
+    # -- the declared problem --------------------------------------------------------------------
+
+    def problem(self) -> list[Step]:
+        """The declaration, and the assumption about the disorder."""
+        system, kkt = self.system, self.system.record
+        states = {
+            side: [q for q in law.unknowns if kkt is None or _declared(q, kkt)] for side, law in system.laws.items()
+        }
+        data: dict[str, Any] = {
+            "states": states,
+            "quenched": list(system.quenched),
+            "globals": list(system.globals),
+            "fixed": list(system.fixed),
+        }
+        if kkt is not None:
+            data |= {"minimize": kkt.problem.minimize, "subject_to": list(kkt.problem.subject_to)}
+        else:
+            data |= {
+                "equations": list(system.declared),
+                "conditions": [p for law in system.laws.values() for p in law.pairs],
+            }
+        couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
+        claims = []
+        for x in couplings:
+            first = dict(zip((INDEX[s] for s in x.family.slots), x.indices, strict=False))
+            second = {index: fresh_index(index, {index}) for index in first}
+            y = x.xreplace(second)
+            claims += [
+                Equation(DisorderAverage(x), S.Zero),
+                Equation(DisorderAverage(x * y), coupling_covariance(x, y)),
+            ]
+        premise = [("iid", {}), ("large_size", {})]
+        return [
+            self.step("problem", "problem", section="The problem", data=data),
+            self.step(
+                "disorder",
+                "disorder",
+                claims,
+                section="The problem",
+                data={"couplings": couplings},
+                assumptions=tuple(premise),
+                check="premise",
+            ),
+        ]
+
+    def optimality(self) -> list[Step]:
+        """The Lagrangian and its optimality conditions."""
+        kkt, section = self.system.record, "Optimality conditions"
+        rule = {f.symbol: f.as_sum for f in kkt.fields}
+        multipliers = [(m, expr.xreplace(rule), equality) for m, expr, equality in kkt.multipliers]
+        steps = [
+            self.step(
+                "lagrangian",
+                "lagrangian",
+                [Equation(Symbol("L"), kkt.total)],
+                section=section,
+                data={"multipliers": multipliers, "auxiliary": list(kkt.auxiliary)},
+                assumptions=(("convexity", {}),),
+                rests_on=("problem",),
+                check="premise",
+            )
+        ]
+        named = {
+            e.lhs: e.rhs.xreplace(rule)
+            for law in self.system.laws.values()
+            for e in law.equations
+            if isinstance(e.lhs, SiteQuantity)
+        }
+        for dual, raw in kkt.duals:
+            equation = next(e for law in self.system.laws.values() for e in law.equations if e.lhs == dual)
+            steps.append(
+                self.step(
+                    f"dual.{dual.family.name}",
+                    "dual",
+                    [equation],
+                    section=section,
+                    data={"dual": dual},
+                    rests_on=("lagrangian",),
+                    check="message",
+                    evidence={"raw": raw, "named": named, "rule": rule},
+                )
+            )
+        for state, equation in kkt.stationarity:
+            name = state.family.name if isinstance(state, SiteQuantity) else str(state)
+            steps.append(
+                self.step(
+                    f"stationarity.{name}",
+                    "stationarity",
+                    [equation.xreplace(rule)],
+                    section=section,
+                    data={"state": state},
+                    rests_on=("lagrangian",),
+                    check="stationarity",
+                    evidence={"lagrangian": kkt.total, "state": state, "named": named, "duals": kkt.duals, "rule": rule},
+                )
+            )
+        pairs = [p for law in self.system.laws.values() for p in law.pairs]
+        if pairs:
+            slacks = [Equation(q, expr.xreplace(rule)) for q, expr in kkt.slacks]
+            steps.append(
+                self.step(
+                    "complementarity",
+                    "complementarity",
+                    slacks,
+                    section=section,
+                    data={"pairs": pairs},
+                    rests_on=("lagrangian",),
+                    check="premise",
+                )
+            )
+        return steps
+
+    def sources(self) -> list[Step]:
+        """The equations that couple the two sides, with their sources."""
+        claims = []
+        for law in (self.system.datum, self.system.feature):
+            rule = {f.symbol: f.as_sum for f in law.fields}
+            for f in law.fields:
+                carrier = law.carrier(f)
+                source = source_of(self.system, f)[law.index]
+                claims.append(Equation(carrier.lhs.xreplace(rule), carrier.rhs.xreplace(rule) + source))
+        return [
+            self.step(
+                "sources",
+                "sources",
+                claims,
+                section="Bipartite system",
+                assumptions=(("uniqueness", {}),),
+                check="premise",
+            )
+        ]
+
+    # -- one side --------------------------------------------------------------------------------
+
+    def side(self, side: Side) -> list[Step]:
+        """Insertion, response, identification, averages, solution and response of one side."""
+        key, section = side.side, TITLES[side.side]
+        naive = side.naive and side.side == FEATURE
+        steps = self._inserted(side, section)
+        steps += self._statistics(side, section)
+        if naive:
+            steps.append(
+                self.step(
+                    f"{key}.naive_drop",
+                    "naive_drop",
+                    [Equation(f, S.Zero) for h in side.heard for f, _ in h.couplings.values()],
+                    section=section,
+                    data={"side": key},
+                    assumptions=(("naive_independence", {}),),
+                    rests_on=(f"{key}.cavity_equation",),
+                    check="premise",
+                )
+            )
+        means = side.means()
+        effective = [_at_zero(e.xreplace(means), key) for e in side.effective_equations()]
+        steps.append(
+            self.step(
+                f"{key}.effective_law",
+                "effective_law",
+                effective,
+                section=section,
+                data={"side": key, "pairs": [p.xreplace({INDEX[key]: S.Zero}) for p in side.law.pairs]},
+                rests_on=(f"{key}.cavity_equation", f"{key}.naive_drop" if naive else f"{key}.self_coupling_mean"),
+                check="effective_law",
+                evidence={"side": side, "means": means},
+            )
+        )
+        steps += self._solution(side, section)
+        return steps
+
+    def _inserted(self, side: Side, section: str) -> list[Step]:
+        system, key, other = self.system, side.side, OTHER[side.side]
+        law, answers = side.law, self.system.laws[other]
+        second = fresh_index(INDEX[other], {INDEX[other]})
+        shifts = {g: inserted(g.coupling * g.emission, key) for g in answers.fields}
+        steps = [
+            self.step(
+                f"{key}.insert",
+                "insert",
+                [Equation(Perturbation(self._field_name(g)), shift) for g, shift in shifts.items()],
+                section=section,
+                data={
+                    "side": key,
+                    "other": other,
+                    "states": list(dict.fromkeys(_at_zero(q, key) for g in answers.fields for q in g.states())),
+                    "couplings": list(dict.fromkeys(inserted(g.coupling, key) for g in answers.fields)),
+                },
+                assumptions=(("independence", {}),),
+                rests_on=("sources",),
+                check="insert",
+                evidence={"fields": list(answers.fields), "side": key},
+            )
+        ]
+        responds = []
+        for h in side.heard:
+            message = h.declared.emission
+            if not h.declared.states():
+                continue
+            total: Expr = S.Zero
+            for g, shift in shifts.items():
+                weight = answers.coefficient(g)
+                element = ResponseElement(message, source_of(system, g)[second])
+                total += Sum(
+                    element * (weight * shift).xreplace({INDEX[other]: second}), (second, 1, SIZE[other])
+                )
+            responds.append(Equation(Perturbation(message), total))
+        responds = list(dict.fromkeys(responds))
+        order = 1 / sqrt(SIZE[FEATURE])
+        if responds:
+            steps.append(
+                self.step(
+                    f"{key}.respond",
+                    "respond",
+                    responds,
+                    section=section,
+                    data={"side": key, "other": other, "order": order},
+                    assumptions=(("linear_response", {"order": order}),),
+                    rests_on=(f"{key}.insert",),
+                    check="respond",
+                    evidence={"system": system, "side": key, "shifts": shifts, "second": second},
+                )
+            )
+        steps += self._substituted(side, section, responds)
+        return steps
+
+    def _field_name(self, g: RandomField) -> Expr:
+        """A field by the variable of its equation where that is its name, else written out."""
+        carrier = self.system.laws[g.side].carrier(g)
+        if isinstance(carrier.lhs, SiteQuantity) and carrier.rhs == g.symbol:
+            return carrier.lhs
+        return g.as_sum
+
+    def _substituted(self, side: Side, section: str, responds: list[Equation]) -> list[Step]:
+        system, key, other = self.system, side.side, OTHER[side.side]
+        answers = system.laws[other]
+        responses = {r.lhs.args[0]: r.rhs for r in responds}
+        chain, fields, couplings, effective = [], [], [], []
+        for equation in side.law.equations:
+            heard = [h for h in side.heard if equation.difference.has(h.declared.symbol)]
+            if not heard:
+                continue
+            start: dict[Expr, Expr] = {}
+            expanded: dict[Expr, Expr] = {}
+            for h in heard:
+                x, message = inserted(h.declared.coupling, key), h.declared.emission
+                answer = responses.get(message, S.Zero)
+                body = x * (message + Perturbation(message)) if answer != 0 else x * message
+                start[h.declared.symbol] = Sum(body, (INDEX[other], 1, SIZE[other]))
+                back = flatten(Sum(x * answer, (INDEX[other], 1, SIZE[other]))) if answer != 0 else S.Zero
+                expanded[h.declared.symbol] = field_sum(h.declared) + back
+                fields.append(Equation(h.eta, field_sum(h.declared)))
+                for emission, (f, _) in h.couplings.items():
+                    g = next(g for g in answers.fields if g.emission == emission)
+                    couplings.append(
+                        Equation(f, _at_zero(self_coupling_sum(system, h.declared, g), key))
+                    )
+            sources = Add(*(h.source for h in heard))
+            lhs = _at_zero(equation.lhs, key)
+            rows = [
+                Equation(lhs, _at_zero(equation.rhs.xreplace(r) + sources, key)) for r in (start, expanded)
+            ]
+            chain += rows
+            effective.append((lhs, rows[-1].rhs))
+        closed = [
+            _at_zero(e, key)
+            for e, law_equation in zip(side.effective_equations(), side.law.equations, strict=True)
+            if any(law_equation.difference.has(h.declared.symbol) for h in side.heard)
+        ]
+        common: dict[str, Any] = {"section": section}
+        base = {"system": system, "side": key, "responds": responds}
+        return [
+            self.step(
+                f"{key}.substitute",
+                "substitute",
+                chain,
+                data={"side": key},
+                rests_on=("sources", f"{key}.respond"),
+                check="substitute",
+                evidence=base,
+                **common,
+            ),
+            self.step(
+                f"{key}.cavity_field", "cavity_field", fields, data={"side": key}, rests_on=(f"{key}.substitute",),
+                check="definition", evidence=base, **common,
+            ),
+            *(
+                [
+                    self.step(
+                        f"{key}.self_coupling", "self_coupling", couplings, data={"side": key},
+                        rests_on=(f"{key}.substitute",), check="definition", evidence=base, **common,
+                    )
+                ]
+                if couplings
+                else []
+            ),
+            self.step(
+                f"{key}.cavity_equation",
+                "cavity_equation",
+                closed,
+                data={"side": key},
+                rests_on=(f"{key}.cavity_field", f"{key}.self_coupling") if couplings else (f"{key}.cavity_field",),
+                check="identify",
+                evidence={**base, "expanded": effective, "definitions": [*fields, *couplings]},
+                **common,
+            ),
+        ]
+
+    def _statistics(self, side: Side, section: str) -> list[Step]:
+        key = side.side
+        claims = [Equation(DisorderAverage(h.eta), S.Zero) for h in side.heard]
+        for k, a in enumerate(side.heard):
+            for b in side.heard[k:]:
+                value = _at_zero(side.covariance[a.eta, b.eta], key)
+                claims.append(Equation(DisorderAverage(a.eta * b.eta), value))
+        definitions = {h.eta: field_sum(h.declared) for h in side.heard}
+        evidence = {"system": self.system, "side": key, "definitions": definitions, "meanings": self.theory.order_parameters}
+        steps = [
+            self.step(
+                f"{key}.field_statistics",
+                "field_statistics",
+                claims,
+                section=section,
+                data={"side": key, "several": len(side.heard) > 1, "reason": []},
+                assumptions=(("independence", {}), ("clt", {})),
+                rests_on=("disorder", f"{key}.cavity_field"),
+                check="enumerate",
+                evidence=evidence,
+            )
+        ]
+        means = [
+            (f, mean, h, e) for h in side.heard for e, (f, mean) in h.couplings.items()
+        ]
+        if means and not (side.naive and key == FEATURE):
+            answers = self.system.laws[OTHER[key]]
+            sums = {
+                f: _at_zero(
+                    self_coupling_sum(self.system, h.declared, next(g for g in answers.fields if g.emission == e)), key
+                )
+                for f, _, h, e in means
+            }
+            steps.append(
+                self.step(
+                    f"{key}.self_coupling_mean",
+                    "self_coupling_mean",
+                    [Equation(DisorderAverage(f), _at_zero(mean, key)) for f, mean, _, _ in means],
+                    section=section,
+                    data={"side": key},
+                    assumptions=(("independence", {}), ("self_averaging", {})),
+                    rests_on=("disorder", f"{key}.self_coupling"),
+                    check="enumerate",
+                    evidence={**evidence, "definitions": sums},
+                )
+            )
+        return steps
+
+    def _solution(self, side: Side, section: str) -> list[Step]:
+        key = side.side
+        solution = side.solution().without_sources()
+        eta = side.inner().eta
+        zero = {INDEX[key]: S.Zero}
+        means = side.means()
+        relations = [(means[f] > 0 if s > 0 else means[f] < 0) for f, s in side.signs if means.get(f, 0) != 0]
+        branches = []
+        t = solution.reflection * eta
+        for region in solution.regions:
+            bounds = [t > region.low] if region.low is not None else []
+            bounds += [t < region.high] if region.high is not None else []
+            values = {q.xreplace(zero): v.xreplace(zero) for q, v in region.values.items()}
+            condition = And(*bounds).xreplace(zero) if bounds else None
+            branches.append(([], condition, values))
+        claims = [
+            Equation(q.xreplace(zero), solution.expression(q).xreplace(zero)) for q in solution.unknowns
+        ]
+        implicit = solution.is_implicit
+        evidence = {"side": side, "solution": side.solution()}
+        steps = [
+            self.step(
+                f"{key}.solution",
+                "implicit" if implicit else "branches",
+                claims
+                if not implicit
+                else [
+                    *(Equation(eta, b.implicit[1].xreplace(zero)) for b in solution.branches if b.implicit),
+                    *claims,
+                ],
+                section=section,
+                data={
+                    "side": key,
+                    "branches": branches if len(branches) > 1 and not implicit else [],
+                    "field": eta,
+                    "sign_assumptions": relations if len(branches) > 1 else [],
+                },
+                assumptions=(("sign", {"relations": relations}),) if relations and len(branches) > 1 else (),
+                rests_on=(f"{key}.effective_law",),
+                check="solution",
+                evidence=evidence,
+            )
+        ]
+        responses = self._responses(side)
+        if responses:
+            steps.append(
+                self.step(
+                    f"{key}.response",
+                    "response",
+                    responses,
+                    section=section,
+                    data={"side": key},
+                    rests_on=(f"{key}.solution",),
+                    check="response",
+                    evidence=evidence,
+                )
+            )
+        return steps
+
+    def _responses(self, side: Side) -> list[Equation]:
+        """The responses that the order parameters need, for one site, averaged over its field."""
+        wanted = {
+            r
+            for meaning in self.theory.order_parameters.values()
+            for r in meaning.atoms(SiteResponse)
+            if side.side in r.state.site
+        }
+        ensemble = side.ensemble()
+        zero = {INDEX[side.side]: S.Zero}
+        return [
+            Equation(DisorderAverage(r.xreplace(zero)), ensemble.at_site(r).xreplace(zero))
+            for r in sorted(wanted, key=str)
+        ]
+
+    # -- closing ---------------------------------------------------------------------------------
+
+    def closure(self) -> list[Step]:
+        """Each order parameter by the single-site average that it stands for, and the closed system."""
+        theory, section = self.theory, "Self-consistent equations"
+        steps = []
+        for symbol, value in theory.closures.items():
+            meaning = theory.order_parameters[symbol]
+            steps.append(
+                self.step(
+                    f"closure.{symbol}",
+                    "closure",
+                    [Equation(symbol, value)],
+                    section=section,
+                    data={"symbol": symbol, "meaning": meaning, "observable": meaning},
+                    assumptions=(("self_averaging", {}),),
+                    rests_on=tuple(f"{s}.solution" for s in _sides(meaning)),
+                    check="closure",
+                    evidence={"theory": theory, "meaning": meaning},
+                )
+            )
+        for k, equation in enumerate(theory.global_equations):
+            side, body = theory.system.global_conditions[k]
+            steps.append(
+                self.step(
+                    f"global.{k + 1}",
+                    "global_condition",
+                    [equation],
+                    section=section,
+                    rests_on=(f"{side}.solution",),
+                    check="closure",
+                    evidence={"theory": theory, "meaning": Average(body)},
+                )
+            )
+        for k, (equation, declared) in enumerate(zip(theory.fixed_equations, theory.system.fixed, strict=True)):
+            steps.append(
+                self.step(
+                    f"fixed.{k + 1}", "fixed", [equation], section=section, rests_on=("problem",),
+                    check="closure", evidence={"theory": theory, "meaning": declared.lhs},
+                )
+            )
+        free = [alpha] if theory.system.fixed else []
+        parameters = [*theory.system.parameters, *([] if free else [alpha])]
+        steps.append(
+            self.step(
+                "closed_system",
+                "closed_system",
+                theory.equations,
+                section=section,
+                data={"unknowns": [*theory.unknowns, *free], "parameters": parameters},
+                rests_on=tuple(s.key for s in steps),
+                check="solved",
+                evidence={"theory": theory},
+            )
+        )
+        return steps
+
+    def elimination(self) -> list[Step]:
+        """What elimination leaves: the explicit unknowns, and the core that needs a root finder."""
+        theory, section = self.theory, "Results"
+        closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
+        steps = []
+        for symbol, expr in closed.definitions.items():
+            steps.append(
+                self.step(
+                    f"eliminate.{symbol}", "elimination", [Equation(symbol, expr)], section=section,
+                    data={"solved": symbol}, rests_on=("closed_system",), check="solved", evidence={"theory": theory},
+                )
+            )
+        claims = [Equation(core, S.Zero) for core in closed.core]
+        for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):
+            try:
+                claims.append(Equation(target, theory.closed_form(target)))
+            except NoClosedForm:
+                continue
+        if claims:
+            steps.append(
+                self.step(
+                    "result", "result", claims, section=section, rests_on=tuple(s.key for s in steps) or ("closed_system",),
+                    check="solved", evidence={"theory": theory},
+                )
+            )
+        return steps
+
+    def symmetry(self) -> list[Step]:
+        """Whether a rescaling makes the naive analysis right."""
+        found = find_symmetry(self.system)
+        return [
+            self.step(
+                "symmetry",
+                "symmetry",
+                section="Symmetry",
+                data={"found": bool(found), "reason": _words(found)},
+                check="symmetry",
+                evidence={"theory": self.theory, "found": found},
+            )
+        ]
+
+
+def _words(found: Symmetry) -> list[Any]:
+    """What the finder has to say, as words and expressions."""
+    if not found:
+        return ["The reason: ", *found.parts]
+    scaled = [*found.scaled, *found.feature_scaled]
+    names = [part for k, q in enumerate(scaled) for part in ((", ", q) if k else (q,))]
+    return ["Here ", *names, " may be divided by any ", Symbol("A"), " > 0, at fixed fields."]
+
+
+def _declared(q: SiteQuantity, kkt: Any) -> bool:
+    made = {m for m, _, _ in kkt.multipliers} | {a for a, _ in kkt.auxiliary} | {s for s, _ in kkt.slacks}
+    made |= {d for d, _ in kkt.duals}
+    return q not in made and not isinstance(q.family, Field)
+
+
+def _at_zero(expr: Any, side: str) -> Any:
+    """The site index inside site quantities set to that of the inserted site."""
+    return expr.xreplace({INDEX[side]: S.Zero})
+
+
+def _sides(expr: Expr) -> list[str]:
+    found = {slot for q in expr.atoms(SiteQuantity) if not isinstance(q.family, Coupling) for slot in q.site}
+    return sorted(found, reverse=True)

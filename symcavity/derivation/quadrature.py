@@ -1,0 +1,262 @@
+"""Direct numerical averages over a site's fields: the independent judge of every closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Abs, Dummy, Expr, Heaviside, Max, Min, Piecewise, S, Sum, Symbol, lambdify, sign
+
+from symcavity.algebra.quadrature import mp_gaussian
+from symcavity.declare.quantities import (
+    INDEX,
+    SIZE,
+    Average,
+    N,
+    P,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    alpha,
+    site_quantities,
+)
+
+SEEDS = 2
+
+
+def direct_average(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple[Any, int, str]:
+    """Hold a closed form against a numerical average, at seeded values of all order parameters.
+
+    Returns
+    -------
+    (gap, digits, how)
+        The largest relative gap, the digits to be expected, and how the average was taken.
+    """
+    from symcavity.cavity.theory import side_of
+
+    body = meaning.args[0]
+    side = theory.sides[side_of(body)]
+    simple = len(side.heard) == 1 and not side.solution().is_implicit and side.solution().regions
+    few = min(dps, 50)
+    worst = mpmath.mpf(0)
+    for seed in range(SEEDS):
+        values, laws = _point(theory, meaning, claimed, side, seed)
+        direct = (_exact if simple else _double)(side, body, values, laws, few)
+        if isinstance(meaning, Sum):
+            direct *= values[SIZE[side.side]]
+        expected = _claimed(claimed, values, laws, few, double=not simple)
+        size = max(abs(direct), abs(expected), mpmath.mpf("1e-30"))
+        floor = mpmath.mpf(1) if abs(size) < mpmath.mpf("1e-12") else size
+        worst = max(worst, abs(direct - expected) / floor)
+    if simple:
+        return worst, few - 8, "direct quadrature of the solution"
+    return worst, 6, "direct quadrature in double of the solution found by bisection"
+
+
+def _point(theory: Any, meaning: Expr, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    from symcavity.derivation.points import seeded_values
+    from symcavity.derivation.witness import Point
+
+    solution = side.solution()
+    exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
+    for part in (*solution.branches, *solution.regions):
+        exprs += list(part.values.values())
+        if part.implicit:
+            exprs.append(part.implicit[1])
+    bound = {b.implicit[0] for b in solution.branches if b.implicit}
+    point = Point(seed + 11, exprs)
+    laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
+    for q in theory.system.quenched:
+        if q not in laws and q.law is not None and hasattr(q.law, "args") and not hasattr(q.law, "pspace"):
+            laws[q] = {v: w for v, w in q.law}
+        elif q not in laws:
+            laws[q] = {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
+    values = {
+        k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound and not isinstance(k, SiteQuantity)
+    }
+    values |= {N: S(30), P: S(30) * values.get(alpha, S.One)}
+    # a covariance matrix must be positive: let the mixed moments be small
+    from symcavity.cavity.nodes import OrderParameter
+
+    for a in (h.eta for h in side.heard):
+        for b in (h.eta for h in side.heard):
+            if a != b:
+                for s in side.covariance[a, b].atoms(OrderParameter):
+                    if s in values and not s.is_positive:
+                        values[s] = values[s] / (10 * (1 + abs(values[s])))
+    return values, laws
+
+
+def _cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[dict[Any, Any], Any]]:
+    """Joint values of quenched parameters with their weights."""
+    out: list[tuple[dict[Any, Any], Any]] = [({}, S.One)]
+    for q in quantities:
+        out = [({**known, q: v}, w * u) for known, w in out for v, u in laws[q.family].items()]
+    return out
+
+
+def _averages(expr: Expr, values: dict[Any, Any], laws: dict[Any, Any]) -> Expr:
+    """Replace averages of purely quenched quantities by their values."""
+    rule = {}
+    for node in expr.atoms(Average):
+        quenched = site_quantities(node.body, Quenched)
+        rule[node] = sum((w * node.body.xreplace(v) for v, w in _cases(quenched, laws)), S.Zero)
+    return expr.xreplace(rule)
+
+
+def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
+    """Integrate the solution over the one field of the site, split where the branches meet."""
+    h = side.heard[0]
+    solution = side.solution()
+    plain = side.plain_sources()
+    source = plain[h.source]
+    quiet = solution.without_sources()
+    quenched = sorted(
+        {
+            q
+            for e in (body, side.covariance[h.eta, h.eta], *(v for r in solution.regions for v in r.values.values()))
+            for q in site_quantities(e, Quenched)
+        },
+        key=str,
+    )
+    total = mpmath.mpf(0)
+    with mpmath.workdps(dps + 12):
+        for case, weight in _cases(quenched, laws):
+            rule = {**values, **case}
+
+            def number(expr: Expr, rule: dict[Any, Any] = rule) -> Any:
+                value = _averages(expr, values, laws).xreplace(rule)
+                return mpmath.mpf(value.evalf(dps + 12)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001
+
+            sigma = mpmath.sqrt(number(side.covariance[h.eta, h.eta]))
+            s = number(solution.reflection)
+            edges = [number(r.high) for r in quiet.regions if r.high is not None]
+            calls = []
+            for region in solution.regions:
+                here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
+                responses = {r: region.values[r.state].diff(source).xreplace({source: S.Zero}) for r in body.atoms(SiteResponse)}
+                inside = _averages(body.xreplace(responses).xreplace(here), values, laws).xreplace(rule)
+                calls.append(lambdify(h.eta, inside, "mpmath"))
+
+            def integrand(z: Any, calls: Any = calls, edges: Any = edges, s: Any = s, sigma: Any = sigma) -> Any:
+                eta = sigma * z
+                t = s * eta
+                k = sum(1 for e in edges if t > e)
+                return calls[k](eta)
+
+            extra = _body_breaks(body, solution, values, rule, laws, h.eta, source, dps)
+            points = [e / (s * sigma) for e in edges] + [p / sigma for p in extra]
+            total += mpmath.mpf(int(weight.p)) / int(weight.q) * mp_gaussian(integrand, points)
+    return total
+
+
+def _body_breaks(
+    body: Expr, solution: Any, values: Any, rule: Any, laws: Any, eta: Symbol, source: Symbol, dps: int
+) -> list[Any]:
+    """Fields at which the integrand itself has a kink or a jump."""
+    from symcavity.algebra.quadrature import break_points
+
+    if not body.has(Max, Min, Abs, sign, Heaviside, Piecewise):
+        return []
+    out = []
+    for region in solution.regions:
+        here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
+        responses = {r: S.Zero for r in body.atoms(SiteResponse)}
+        inside = _averages(body.xreplace(responses).xreplace(here), values, laws).xreplace(rule)
+        for b in break_points(inside, eta):
+            value = b.evalf(dps + 12)
+            if value.is_real:
+                out.append(mpmath.mpf(value._to_mpmath(mpmath.mp.prec)))  # noqa: SLF001
+    return out
+
+
+def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
+    """Average in double over a grid of all fields; the states are found by testing the branches."""
+    solution = side.solution()
+    sources = list(side.plain_sources().values())
+    order = [h.eta for h in side.ordered()]
+    exprs = [body, *side.covariance.values()]
+    for b in solution.branches:
+        exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]
+    quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+    total = 0.0
+    for case, weight in _cases(quenched, laws):
+        rule = {**values, **case}
+
+        def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
+            return _averages(expr, values, laws).xreplace(rule)
+
+        matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
+        lower = np.linalg.cholesky(matrix)
+        nodes, weights = _grid(len(order))
+        fields = lower @ nodes
+        total += float(weight) * float(np.sum(weights * _on_branches(side, solution, body, plain, order, fields, sources)))
+    return mpmath.mpf(total)
+
+
+def _grid(count: int) -> tuple[np.ndarray, np.ndarray]:
+    x, w = np.polynomial.legendre.leggauss(160 if count == 1 else 80)
+    edges = np.linspace(-8, 8, 9)
+    z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in zip(edges, edges[1:], strict=False)])
+    g = np.concatenate([(b - a) / 2 * w for a, b in zip(edges, edges[1:], strict=False)])
+    g = g * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    if count == 1:
+        return z[None, :], g
+    a, b = np.meshgrid(z, z, indexing="ij")
+    return np.stack([a.ravel(), b.ravel()]), np.outer(g, g).ravel()
+
+
+def _on_branches(
+    side: Any, solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
+) -> np.ndarray:
+    from symcavity.numerics.evaluate import invert
+
+    quiet = dict.fromkeys(sources, S.Zero)
+    by_carrier = {h.carrier: side.plain_sources()[h.source] for h in side.heard}
+    out = np.full(fields.shape[1], np.nan)
+    for branch in solution.branches:
+        arguments = list(order)
+        grid: list[Any] = list(fields)
+        values = {q: v for q, v in branch.values.items()}
+        responses = {}
+        for r in body.atoms(SiteResponse):
+            source = by_carrier.get(r.field, next(iter(by_carrier.values())))
+            direct = values[r.state].diff(source)
+            if branch.implicit:
+                x, psi = branch.implicit
+                direct -= values[r.state].diff(x) * psi.diff(source) / psi.diff(x)
+            responses[r] = direct
+        inside = plain(body.xreplace(responses).xreplace(values).xreplace(quiet))
+        conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
+        if branch.implicit:
+            x, psi = branch.implicit
+            mark = Dummy("x")
+            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), "numpy")
+            found = invert(lambda v, call=call: call(v, *fields), fields[-1])
+            arguments, grid = [x, *order], [found, *fields]
+        holds = np.ones(fields.shape[1], dtype=bool)
+        for c in conditions:
+            holds &= np.broadcast_to(lambdify(arguments, c, "numpy")(*grid), holds.shape) >= -1e-12
+        here = np.broadcast_to(lambdify(arguments, inside, "numpy")(*grid), holds.shape)
+        out = np.where(holds & np.isnan(out), here, out)
+    return out
+
+
+def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
+    """The closed form at the same values."""
+    from symcavity.numerics.evaluate import LAWS, Compiled, to_mpf
+    from symcavity.numerics.sites import read_quenched
+
+    quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
+    site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
+    if double:
+        env: dict[Any, Any] = {k: float(v) for k, v in values.items()}
+        with np.errstate(all="ignore"):
+            return mpmath.mpf(float(Compiled(claimed, "numpy")({**env, LAWS: site_laws})))
+    with mpmath.workdps(dps + 12):
+        env = {k: to_mpf(v) for k, v in values.items()}
+        return mpmath.mpf(Compiled(claimed, "mpmath")({**env, LAWS: site_laws}))
+
+
+__all__ = ["INDEX", "direct_average"]
