@@ -1,0 +1,267 @@
+"""The command line: derive, check, solve, simulate, sweep, experiment, manifold."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symcavity.commands import actions
+from symcavity.errors import SymcavityError
+
+REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+TRACEBACK = "SYMCAVITY_TRACEBACK"
+
+_TARGET = "a name that 'symcavity list' shows, or FILE.py with a declaration of your own"
+_VALUES = """values:
+  kappa=1/2   kappa=0.5   alpha=1e-3     exact decimals and fractions
+  y=1:0.8,-1:0.2                         a law of a quenched parameter, value:weight
+  l=0.2,1.8                              an array, one value a site
+  rho=@modes.csv   rho=@modes.npy        an array from a file
+"""
+
+
+def _examples(*lines: str) -> str:
+    return "examples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+# -- the parser ----------------------------------------------------------------------------------------
+
+
+def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], words: str, epilog: str) -> Any:
+    parser = commands.add_parser(
+        name,
+        help=words,
+        description=words,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_target(parser: argparse.ArgumentParser, *, values: bool = False) -> None:
+    parser.add_argument("target", metavar="NAME|FILE.py", help=_TARGET)
+    if values:
+        parser.add_argument("values", nargs="*", metavar="name=value", help="values of parameters; see below")
+    parser.add_argument("--object", default="", metavar="OBJECT", help="which object of the file is meant")
+    parser.add_argument(
+        "--method", choices=("cavity", "naive"), default="cavity", help="the analysis (default: cavity)"
+    )
+
+
+def _add_instances(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--N", metavar="N[,N...]", help="features of an instance; several extrapolate in 1/N")
+    parser.add_argument("--seeds", type=int, default=10, help="instances at every point (default: 10)")
+    parser.add_argument("--couplings", default="gaussian", help="gaussian (default), rademacher or uniform")
+    parser.add_argument("--jobs", type=int, metavar="JOBS", help="processes to run on (default: this one)")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    from symcavity import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="symcavity",
+        description="Derive, print, evaluate and test cavity theories of convex learning problems.",
+        epilog=_examples(
+            "symcavity list",
+            "symcavity derive gardner --latex gardner.tex",
+            "symcavity solve gardner kappa=1/2 --dps 50",
+            "symcavity simulate gardner alpha=1.2 --N 200 --seeds 20",
+            "symcavity check my_problem.py",
+        )
+        + "\n\n'symcavity COMMAND --help' explains a command by examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"symcavity {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    words = "Show the derivations that are installed."
+    _add(commands, "list", actions.show_list, words, _examples("symcavity list"))
+
+    derive = _add(
+        commands,
+        "derive",
+        actions.derive,
+        "Derive the theory of a declared problem, and print every step with its reason.",
+        _examples(
+            "symcavity derive gardner",
+            "symcavity derive gardner --method naive",
+            "symcavity derive kernel_ridge --object from_loss",
+            "symcavity derive my_problem.py --latex my.tex --html my.html",
+        ),
+    )
+    _add_target(derive)
+    derive.add_argument("--latex", metavar="F", help="write a complete LaTeX document ('-' for stdout)")
+    derive.add_argument("--html", metavar="F", help="write a self-contained page ('-' for stdout)")
+
+    check = _add(
+        commands,
+        "check",
+        actions.verify,
+        "Check every claim of a derivation, and say by what. The exit status is 1 if a claim fails.",
+        _examples("symcavity check gardner", "symcavity check my_problem.py --dps 30"),
+    )
+    _add_target(check)
+    check.add_argument("--dps", type=int, default=50, help="digits of the checks by number (default: 50)")
+
+    solve = _add(
+        commands,
+        "solve",
+        actions.solve,
+        "Solve the closed equations at given values.",
+        _examples(
+            "symcavity solve gardner kappa=1/2 --dps 50",
+            "symcavity solve gardner alpha=1.2                    # for kappa instead",
+            "symcavity solve output_bias kappa=1 y=1:0.8,-1:0.2",
+            "symcavity solve anisotropic kappa=1/2 l=0.2,1.8 --json",
+            'symcavity solve soft_margin alpha=2 C=1 --show "average(xi[mu])" --show "average(xi[mu] > 1)"',
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(solve, values=True)
+    solve.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
+    solve.add_argument("--json", action="store_true", help="print JSON; numbers are strings, with all digits")
+    solve.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="and this")
+
+    simulate = _add(
+        commands,
+        "simulate",
+        actions.simulate,
+        "Solve finite instances of the declared problem, and hold them against the theory.",
+        _examples(
+            "symcavity simulate gardner alpha=1.2 --N 400 --seeds 20",
+            "symcavity simulate soft_margin alpha=2 C=1 --N 100,200,400",
+            "symcavity simulate gardner kappa=1 --N 200              # at the load that the theory gives",
+            "symcavity simulate gardner alpha=1.2 --N 200 --couplings rademacher --plot z.pdf",
+            "symcavity simulate anisotropic alpha=0.8 l=0.2:1/2,1.8:1/2 --N 200 --method naive",
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(simulate, values=True)
+    _add_instances(simulate)
+    simulate.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="only this")
+    simulate.add_argument("--plot", metavar="F", help="draw the z-scores")
+
+    sweep = _add(
+        commands,
+        "sweep",
+        actions.sweep,
+        "Solve the theory over a grid of parameters, with simulations beside it.",
+        _examples(
+            "symcavity sweep gardner kappa=0:3:61 --csv capacity.csv --plot capacity.pdf",
+            "symcavity sweep gardner kappa=0.2:2:7 --simulate --N 200 --seeds 10 --plot capacity.pdf",
+            "symcavity sweep soft_margin alpha=0.5:3:11 C=1,10 --csv soft.csv --resume",
+            'symcavity sweep soft_margin alpha=0.5:3:11 C=1 --y "average(xi[mu])" --plot slack.pdf',
+        )
+        + "\n\ngrids:\n  kappa=0:3:61    start:stop:count, both ends included\n"
+        + "  kappa=0.5,1,2   these values\n\n"
+        + _VALUES,
+    )
+    _add_target(sweep, values=True)
+    _add_instances(sweep)
+    sweep.add_argument("--simulate", action="store_true", help="simulate at every point of the grid")
+    sweep.add_argument(
+        "--csv", metavar="F", help="write rows as they finish (simulations go to F's name with .simulation)"
+    )
+    sweep.add_argument("--resume", action="store_true", help="keep the rows that are in the file already")
+    sweep.add_argument("--overwrite", action="store_true", help="begin the file again")
+    sweep.add_argument("--plot", metavar="F", help="draw theory as a line, simulations as points")
+    sweep.add_argument("--x", default="", help="horizontal axis (default: the first grid)")
+    sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it comes out)")
+    sweep.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="a further column")
+
+    experiment = _add(
+        commands,
+        "experiment",
+        actions.experiment,
+        "Add one feature, and one datum, to solved instances, and measure what the cavity method claims.",
+        _examples(
+            "symcavity experiment gardner alpha=0.5 --N 200 --seeds 50",
+            "symcavity experiment soft_margin alpha=2 C=1 --N 200 --seeds 50 --plot cavity.pdf",
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(experiment, values=True)
+    _add_instances(experiment)
+    experiment.add_argument("--plot", metavar="F", help="draw the new variables against their prediction")
+
+    manifold = _add(
+        commands,
+        "manifold",
+        actions.manifold,
+        "Measure the capacity, the effective radius and the effective dimension of manifolds of points.",
+        _examples(
+            "symcavity manifold points.npy                        # manifolds x points x dimensions",
+            "symcavity manifold points.npy --kappa 0.1 --samples 16384 --csv geometry.csv",
+        ),
+    )
+    manifold.add_argument("points", metavar="points.npy", help="an array of manifolds x points x dimensions")
+    manifold.add_argument("--kappa", default="0", help="margin, in units of a centre's distance")
+    manifold.add_argument("--samples", type=int, default=4096, help="sources for each (default: 4096)")
+    manifold.add_argument("--seed", type=int, default=0, help="seed of the quasi-random sources (default: 0)")
+    manifold.add_argument("--subtract-mean", action="store_true", help="centre all data first")
+    manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")
+    manifold.add_argument("--json", action="store_true", help="print JSON")
+    manifold.add_argument("--csv", metavar="F", help="write the table")
+    return parser
+
+
+def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the arguments; values may stand on either side of an option."""
+    args, rest = parser.parse_known_args(argv)
+    if rest:
+        if not hasattr(args, "values") or any(word.startswith("-") or "=" not in word for word in rest):
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        args.values += rest
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process by default.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        args = _parse(build_parser(), argv)
+        status = args.run(args)
+        sys.stdout.flush()
+    except SymcavityError as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        _complain(str(error))
+        return REFUSED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # a defect of ours is said in a sentence
+        if os.environ.get(TRACEBACK):
+            raise
+        _complain(
+            f"This is a defect of symcavity: {type(error).__name__}: {error}\n"
+            f"Try: {TRACEBACK}=1 shows where it happened; please report it with the declaration."
+        )
+        return INTERNAL
+    return int(status)
+
+
+def _complain(text: str) -> None:
+    print(f"symcavity: {text}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

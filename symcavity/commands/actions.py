@@ -1,0 +1,233 @@
+"""One function for each command: it takes the parsed arguments and returns the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symcavity.commands.files import check_figure, check_writable, save_figure, write
+from symcavity.errors import ValuesError
+
+if TYPE_CHECKING:
+    from symcavity.cavity.theory import Theory
+    from symcavity.declare.system import BipartiteSystem
+
+FAILED = 1
+
+
+def _system(args: argparse.Namespace) -> BipartiteSystem:
+    from symcavity.declare.problem import ConvexProblem
+    from symcavity.loading import load
+
+    problem = load(args.target, args.object)
+    return problem.kkt() if isinstance(problem, ConvexProblem) else problem
+
+
+def _theory(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
+    return system.naive() if args.method == "naive" else system.cavity()
+
+
+def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
+    """Turn a condition on an average into the load at which an instance meets it.
+
+    At finite size such a condition is not imposed but comes out: ``kappa=1`` means the load at which the
+    theory has ``kappa = 1``.
+    """
+    from symcavity.declare.quantities import P, alpha
+    from symcavity.simulate.values import law_symbols
+
+    outer = [s for s in system.parameters if s in values and s not in law_symbols(system)]
+    if not outer or alpha in values or P in values:
+        return values
+    solution = theory.solve(values)
+    load = solution[alpha]
+    told = ", ".join(f"{s} = {values[s]}" for s in outer)
+    print(f"{told}: the theory has the load alpha = {float(load):.6g}", file=sys.stderr)
+    return {k: v for k, v in values.items() if k not in outer} | {alpha: float(load)}
+
+
+def show_list(_: argparse.Namespace) -> int:
+    """Print the installed derivations."""
+    from symcavity.loading import installed
+
+    names = installed()
+    width = max(map(len, names))
+    for name, words in names.items():
+        print(f"{name:<{width}}  {words}")
+    return 0
+
+
+def derive(args: argparse.Namespace) -> int:
+    """Derive a theory and print its record."""
+    for name in (args.latex, args.html):
+        check_writable(name)
+    derivation = _theory(args, _system(args)).derivation
+    if args.latex:
+        write(args.latex, derivation.to_latex())
+    if args.html:
+        write(args.html, derivation.to_html())
+    if "-" not in (args.latex, args.html):
+        print(derivation.to_text(), end="")
+    return 0
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Check every claim of a derivation."""
+    if args.dps < 1:
+        raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
+    verification = _theory(args, _system(args)).derivation.verify(dps=args.dps)
+    print(verification)
+    return 0 if verification else FAILED
+
+
+def solve(args: argparse.Namespace) -> int:
+    """Solve a theory at given values."""
+    from symcavity.commands.arguments import read_observable, read_pairs
+
+    if args.dps < 1:
+        raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
+    system = _system(args)
+    values = read_pairs(args.values, system)
+    theory = _theory(args, system)
+    shown = {text: read_observable(text, system, theory.order_parameters) for text in args.show}
+    for observable in shown.values():
+        theory.observable(observable)
+    solution = theory.solve(values, dps=args.dps)
+    extra = {text: solution[observable] for text, observable in shown.items()}
+    if args.json:
+        print(json.dumps(_solved(args, system, values, solution, extra), indent=2))
+        return 0
+    print(solution)
+    for text, value in extra.items():
+        print(f"  {text:<18} = {_digits(value, max(args.dps, 6))}")
+    return 0
+
+
+def _digits(value: Any, digits: int) -> str:
+    import mpmath
+
+    return str(mpmath.nstr(value, digits))
+
+
+def _solved(
+    args: argparse.Namespace,
+    system: BipartiteSystem,
+    values: dict[Any, Any],
+    solution: Any,
+    extra: dict[str, Any],
+) -> dict[str, Any]:
+    """Return a solution for JSON: numbers are strings, so that no digit is lost in reading them."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(k): str(v) for k, v in value.items()}
+        return [str(v) for v in value] if hasattr(value, "__len__") else str(value)
+
+    return {
+        "problem": args.target,
+        "title": system.name,
+        "method": args.method,
+        "dps": args.dps,
+        "given": {str(k): plain(v) for k, v in values.items()},
+        "values": {str(k): _digits(v, args.dps) for k, v in solution.rows()},
+        "observables": {k: _digits(v, args.dps) for k, v in extra.items()},
+        "residual": _digits(solution.residual, 3),
+    }
+
+
+def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:
+    """Read what simulations and experiments have in common."""
+    from symcavity.commands.arguments import read_pairs, whole_numbers
+    from symcavity.declare.quantities import N
+
+    system = _system(args)
+    values = read_pairs(args.values, system)
+    theory = _theory(args, system)
+    given = values.pop(N, None)
+    size: Any = whole_numbers(args.N, "--N") if args.N else [int(given)] if given is not None else []
+    options: dict[str, Any] = {"seeds": args.seeds, "couplings": args.couplings, "executor": args.jobs}
+    if size:
+        options["N"] = size if len(size) > 1 else size[0]
+    return system, theory, _finite_values(values, system, theory), options
+
+
+def simulate(args: argparse.Namespace) -> int:
+    """Simulate a declaration and compare with its theory."""
+    from symcavity.commands.arguments import read_observable
+    from symcavity.simulate import compare
+    from symcavity.simulate import simulate as run
+
+    check_figure(args.plot)
+    system, theory, values, options = _instances(args)
+    shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
+    simulation = run(system, values, **options)
+    print(simulation)
+    print()
+    comparison = compare(theory, simulation, shown or None)
+    print(comparison)
+    if args.plot:
+        save_figure(comparison.plot(), args.plot)
+    return 0
+
+
+def experiment(args: argparse.Namespace) -> int:
+    """Insert sites into solved instances."""
+    from symcavity.simulate import cavity_experiment
+
+    check_figure(args.plot)
+    system, theory, values, options = _instances(args)
+    outcome = cavity_experiment(system, theory, values, **options)
+    print(outcome)
+    if args.plot:
+        save_figure(outcome.plot(), args.plot)
+    return 0
+
+
+def sweep(args: argparse.Namespace) -> int:
+    """Solve, and simulate, over a grid."""
+    from symcavity.commands.sweeping import run_sweep
+
+    check_figure(args.plot)
+    check_writable(args.csv)
+    system = _system(args)
+    rows, drawn = run_sweep(args, system, _theory(args, system))
+    print(rows)
+    if args.plot:
+        save_figure(drawn(), args.plot)
+    return 0
+
+
+def manifold(args: argparse.Namespace) -> int:
+    """Measure manifolds of points."""
+    from symcavity.commands.arguments import number, read_npy
+    from symcavity.shapes import cloud_geometry
+
+    check_writable(args.csv)
+    points = read_npy(Path(args.points))
+    kappa = number(args.kappa, "kappa")
+    table = cloud_geometry(
+        points,
+        float(kappa),
+        samples=args.samples,
+        seed=args.seed,
+        subtract_mean=args.subtract_mean,
+        orthogonal=not args.oblique,
+    )
+    rows = list(table.rows())
+    if args.json:
+        whole = {
+            "kappa": str(kappa),
+            "samples": table.samples,
+            "mean_capacity": table.mean_capacity,
+            "mean_capacity_stderr": table.mean_capacity_stderr,
+        }
+        print(json.dumps(whole | {"manifolds": rows}, indent=2))
+    else:
+        print(table)
+    if args.csv:
+        lines = [",".join(rows[0]), *(",".join(repr(v) for v in row.values()) for row in rows)]
+        write(args.csv, "\n".join(lines) + "\n")
+    return 0

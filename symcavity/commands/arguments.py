@@ -1,0 +1,327 @@
+"""Read what is typed on a command line, as exact numbers and observables; nothing is evaluated as code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sympy import Abs, Expr, Rational, Sum, Symbol, sqrt
+
+from symcavity.declare.quantities import SIZE, Family, N, P, Quenched, alpha, average, i, mu, response
+from symcavity.declare.system import BipartiteSystem
+from symcavity.errors import SymcavityError, ValuesError
+
+_NUMBER = re.compile(r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,4})?(/\d{1,1000})?", re.ASCII)
+_SHORT = {"lam": "lambda", "eps": "varepsilon"}
+_WORDY, _POWER, _POINTS = 400, 20, 100_000
+_OBSERVABLES = "average(...), response(...), Sum(..., (i, 1, N)), with the words "
+_NUMBERS = "exact decimals or fractions: 2, 0.1, 1e-3, 1/2"
+
+
+def number(text: str, name: str) -> Rational:
+    """Read an exact number.
+
+    Parameters
+    ----------
+    text : str
+        A decimal, a fraction, or a decimal with an exponent.
+    name : str
+        What it is a value of, for the message.
+    """
+    stripped = text.strip()
+    if not _NUMBER.fullmatch(stripped) or ("/" in stripped and not re.fullmatch(r"[+-]?\d+/\d+", stripped)):
+        raise ValuesError(f"The value of {name} is {text[:60]!r}.", _NUMBERS)
+    try:
+        return Rational(Fraction(stripped))
+    except ZeroDivisionError:
+        raise ValuesError(f"The value of {name} is {text[:60]!r}, a division by zero.", _NUMBERS) from None
+
+
+def numbers_from_file(path: Path, name: str) -> Any:
+    """Read an array: ``.npy`` without pickled objects, anything else as numbers in text."""
+    try:
+        if path.suffix == ".npy":
+            return read_npy(path)
+        words = path.read_text(encoding="utf-8-sig").replace(",", " ").replace(";", " ").split()
+    except OSError as error:
+        raise ValuesError(
+            f"The file {path} with the values of {name} cannot be read: {error.strerror or error}.",
+            "a .npy file, or a text file of numbers",
+        ) from None
+    except UnicodeDecodeError:
+        raise ValuesError(f"The file {path} is no text.", "a .npy file, or a text file of numbers") from None
+    return [number(word, f"{name} (in {path.name})") for word in words]
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """Read an array of numbers from a ``.npy`` file; pickled objects are refused."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValuesError(
+            f"The file {path} is not a .npy array of numbers: {error}.",
+            "arrays of numbers, as numpy.save writes them; objects are not loaded",
+        ) from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValuesError(f"The file {path} cannot be read: {reason}.", "a .npy file") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise ValuesError(f"The file {path} holds no array of real numbers.", "arrays of floats or integers")
+    return array
+
+
+def _quenched(family: Quenched, text: str) -> Any:
+    """Read a law ``1:0.8,-1:0.2``, an array ``0.2,1.8``, or a file ``@values.npy``."""
+    if text.startswith("@"):
+        array = numbers_from_file(Path(text[1:]), family.name)
+        return array if isinstance(array, list) else array.astype(float)
+    parts = [p for p in text.split(",") if p.strip()]
+    if not parts:
+        raise ValuesError(
+            f"The quenched parameter {family.name} has no value.",
+            "a law y=1:0.8,-1:0.2 (value:weight), an array l=0.2,1.8, or a file rho=@values.csv",
+        )
+    if all(p.count(":") == 1 for p in parts):
+        law: dict[Any, Any] = {}
+        for part in parts:
+            value, weight = part.split(":")
+            key = number(value, family.name)
+            law[key] = law.get(key, Rational(0)) + number(weight, f"a weight of {family.name}")
+        return law
+    if any(":" in p for p in parts):
+        raise ValuesError(
+            f"The law of {family.name} is {text[:80]!r}, where some values have a weight and some have none.",
+            f"{family.name}=1:0.8,-1:0.2 (values with weights) or {family.name}=0.2,1.8 (one value a site)",
+        )
+    return [number(p, family.name) for p in parts]
+
+
+def _grid(name: str, text: str) -> list[Any]:
+    """Read a grid: ``start:stop:count`` or values separated by commas."""
+    if ":" not in text:
+        return [number(p, name) for p in text.split(",") if p.strip()]
+    parts = text.split(":")
+    if len(parts) != 3 or not re.fullmatch(r"\d{1,6}", parts[2].strip()):
+        raise ValuesError(f"The grid of {name} is {text[:60]!r}.", "start:stop:count, as in kappa=0:3:61")
+    start, stop, count = number(parts[0], name), number(parts[1], name), int(parts[2])
+    if not 1 <= count <= _POINTS or (count == 1 and start != stop):
+        raise ValuesError(f"The grid of {name} has {count} points.", f"2 to {_POINTS} points")
+    return [start + (stop - start) * Rational(k, max(count - 1, 1)) for k in range(count)]
+
+
+def split_pairs(words: Iterable[str]) -> dict[str, str]:
+    """Split words ``name=value``, refusing doubles."""
+    out: dict[str, str] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign or not name.strip():
+            raise ValuesError(f"The argument {word[:60]!r} is no value.", "name=value, such as kappa=1/2")
+        if name.strip() in out:
+            raise ValuesError(f"{name.strip()} is given twice.", "one value for each name")
+        out[name.strip()] = text.strip()
+    return out
+
+
+def _key(name: str, system: BipartiteSystem) -> Any:
+    known: dict[str, Any] = {s.name: s for s in (*system.parameters, alpha, N, P)}
+    known |= {q.name: q for q in system.quenched}
+    long = _SHORT.get(name, name)
+    if long in known:
+        return known[long]
+    variables = [*system.variables, *(g.name for g in system.globals)]
+    if long in variables:
+        raise ValuesError(
+            f"{name} is a variable of this problem; its value comes out.", f"values for {', '.join(known)}"
+        )
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    raise ValuesError(
+        f"This problem has no parameter {name}.", f"values for {', '.join(known)}", near[0] if near else ""
+    )
+
+
+def read_pairs(words: Iterable[str], system: BipartiteSystem) -> dict[Any, Any]:
+    """Read the values ``name=value`` of a problem.
+
+    Parameters
+    ----------
+    words : iterable of str
+        For a parameter an exact number; for a quenched parameter a law ``y=1:0.8,-1:0.2``, an array
+        ``l=0.2,1.8``, or a file ``rho=@modes.npy``.
+    system : BipartiteSystem
+        Whose parameters they are.
+    """
+    out = {}
+    for name, text in split_pairs(words).items():
+        key = _key(name, system)
+        out[key] = _quenched(key, text) if isinstance(key, Quenched) else number(text, name)
+    return out
+
+
+def read_grid(words: Iterable[str], system: BipartiteSystem) -> tuple[dict[Any, list[Any]], dict[Any, Any]]:
+    """Read the values of a sweep: those with several values make the grid, the others stay."""
+    grid: dict[Any, list[Any]] = {}
+    rest: dict[Any, Any] = {}
+    for name, text in split_pairs(words).items():
+        key = _key(name, system)
+        if isinstance(key, Quenched):
+            rest[key] = _quenched(key, text)
+            continue
+        points = _grid(name, text)
+        if len(points) > 1:
+            grid[key] = points
+        elif points:
+            rest[key] = points[0]
+        else:
+            raise ValuesError(f"The parameter {name} has no value.", _NUMBERS)
+    if not grid:
+        raise ValuesError(
+            "No parameter has several values.", "a grid name=start:stop:count, or name=a,b,c", "kappa=0:3:61"
+        )
+    return grid, rest
+
+
+def whole_numbers(text: str, name: str) -> list[int]:
+    """Read whole numbers separated by commas."""
+    parts = [p.strip() for p in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,9}", p) for p in parts):
+        raise ValuesError(f"{name} is {text!r}.", f"whole numbers: {name} 400, or {name} 100,200,400")
+    return [int(p) for p in parts]
+
+
+# -- observables ---------------------------------------------------------------------------------------
+
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
+_RELATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Gt: lambda a, b: a > b,
+    ast.Lt: lambda a, b: a < b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.LtE: lambda a, b: a <= b,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "average": average,
+    "response": response,
+    "sqrt": sqrt,
+    "abs": Abs,
+}
+
+
+class _Reader:
+    """Translates the syntax tree of an observable, node by node; what is not on the list is refused."""
+
+    def __init__(self, text: str, words: Mapping[str, Any]) -> None:
+        self.text, self.words = text, words
+
+    def read(self, node: ast.AST) -> Any:
+        reader = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if reader is None:
+            raise self._refuse(node)
+        return reader(node)
+
+    def _refuse(self, node: ast.AST, why: str = "") -> ValuesError:
+        piece = ast.get_source_segment(self.text, node) if isinstance(node, ast.expr) else None
+        return ValuesError(
+            f"The observable {self.text!r} cannot be read" + (f" at {piece!r}" if piece else "") + f"{why}.",
+            _OBSERVABLES + ", ".join(sorted(self.words)),
+            '--show "average(w[i]**2)"',
+        )
+
+    def _expression(self, node: ast.Expression) -> Any:
+        return self.read(node.body)
+
+    def _constant(self, node: ast.Constant) -> Any:
+        piece = ast.get_source_segment(self.text, node) or ""
+        if not _NUMBER.fullmatch(piece):
+            raise self._refuse(node)
+        return Rational(Fraction(piece))
+
+    def _name(self, node: ast.Name) -> Any:
+        word = _SHORT.get(node.id, node.id)
+        if word not in self.words:
+            near = get_close_matches(word, self.words, n=1)
+            raise self._refuse(node, f"; the nearest word is {near[0]}" if near else "")
+        return self.words[word]
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        family = self.read(node.value)
+        if not isinstance(family, Family):
+            raise self._refuse(node)
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return family[tuple(self.read(e) for e in entries)]
+
+    def _unaryop(self, node: ast.UnaryOp) -> Any:
+        if not isinstance(node.op, ast.USub | ast.UAdd):
+            raise self._refuse(node)
+        value = self.read(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+
+    def _binop(self, node: ast.BinOp) -> Any:
+        a, b = self.read(node.left), self.read(node.right)
+        if isinstance(node.op, ast.Pow):
+            large = a.is_number and not (a.is_Rational and max(abs(a.p), a.q) < 10**6)
+            if not (b.is_Rational and abs(b) <= _POWER) or large:
+                raise self._refuse(node, f" (powers up to {_POWER})")
+            return a**b
+        if type(node.op) not in _OPERATORS or (isinstance(node.op, ast.Div) and b == 0):
+            raise self._refuse(node)
+        return _OPERATORS[type(node.op)](a, b)
+
+    def _compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) != 1 or type(node.ops[0]) not in _RELATIONS:
+            raise self._refuse(node)
+        return _RELATIONS[type(node.ops[0])](self.read(node.left), self.read(node.comparators[0]))
+
+    def _call(self, node: ast.Call) -> Any:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            raise self._refuse(node)
+        if name == "Sum" and len(node.args) == 2 and isinstance(node.args[1], ast.Tuple):
+            limits = tuple(self.read(e) for e in node.args[1].elts)
+            if limits not in {(i, 1, N), (mu, 1, P)}:
+                raise self._refuse(node.args[1])
+            return Sum(self.read(node.args[0]), limits)
+        if name not in _FUNCTIONS or not 1 <= len(node.args) <= (2 if name == "response" else 1):
+            raise self._refuse(node)
+        return _FUNCTIONS[name](*(self.read(a) for a in node.args))
+
+
+def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] = ()) -> Expr:
+    """Read an observable in the words of a declaration, without evaluating anything.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``average(w[i]**2)``, ``response(w)``, ``Sum(Delta[i]**2, (i, 1, N))``.
+    system : BipartiteSystem
+        Whose variables and parameters are meant.
+    more : iterable of Symbol
+        Further words, such as order parameters.
+    """
+    words: dict[str, Any] = {name: q.family for name, q in system.variables.items()}
+    words |= {q.name: q for q in system.quenched}
+    words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu, *SIZE.values())}
+    written = re.sub(r"\blambda\b", "lam", text.strip())[:_WORDY]  # lambda is a word of Python's
+    try:
+        return _Reader(written, words).read(ast.parse(written, mode="eval"))
+    except SymcavityError:
+        raise
+    except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError, MemoryError):
+        raise ValuesError(
+            f"The observable {text[:80]!r} cannot be read.",
+            _OBSERVABLES + ", ".join(sorted(words)),
+            '--show "average(w[i]**2)"',
+        ) from None
+
+
+__all__ = ["number", "read_grid", "read_npy", "read_observable", "read_pairs", "whole_numbers"]

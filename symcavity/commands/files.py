@@ -1,0 +1,69 @@
+"""Files that a command writes: refused before any work if they cannot be written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from symcavity.errors import ValuesError
+
+
+def check_writable(name: str | None) -> None:
+    """Refuse a file that cannot be written before any work is done; leave no trace of the attempt."""
+    if not name or name == "-":
+        return
+    path = Path(name)
+    new = not path.exists()
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise ValuesError(
+            f"The file {name} cannot be written: {error.strerror or error}.", "a path in a folder that exists"
+        ) from None
+    if new:
+        path.unlink()
+
+
+def write(name: str, content: str) -> None:
+    """Write a text file, or print it where the name is ``-``."""
+    if name == "-":
+        print(content)
+        return
+    try:
+        Path(name).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ValuesError(f"The file {name} cannot be written: {error.strerror or error}.") from None
+    print(f"wrote {name}", file=sys.stderr)
+
+
+def save_figure(drawn: Any, name: str) -> None:
+    """Save the figure that holds what was drawn."""
+    try:
+        getattr(drawn, "figure", drawn).savefig(name)
+    except (OSError, ValueError) as error:
+        raise ValuesError(
+            f"The figure {name} cannot be written: {error}.", "file names that end in .pdf, .png or .svg"
+        ) from None
+    print(f"wrote {name}", file=sys.stderr)
+
+
+def check_figure(name: str | None) -> None:
+    """Refuse a figure that cannot be drawn or written, before any work is done."""
+    if not name:
+        return
+    check_writable(name)
+    if Path(name).suffix.lower() not in {".pdf", ".png", ".svg", ".eps"}:
+        raise ValuesError(f"The figure {name} has no known format.", "names that end in .pdf, .png or .svg")
+    from importlib.util import find_spec
+
+    from symcavity.errors import MissingDependency
+
+    if find_spec("matplotlib") is None:
+        raise MissingDependency(
+            "Plots need matplotlib, which is not installed.", "", "pip install 'symcavity[all]'"
+        )
+
+
+__all__ = ["check_figure", "check_writable", "save_figure", "write"]

@@ -1,0 +1,147 @@
+"""What the command ``sweep`` does: a theory over a grid, and simulations at the same points."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sympy import Expr, Symbol, lambdify, solve
+
+from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
+from symcavity.declare.quantities import N, P, alpha
+from symcavity.declare.system import BipartiteSystem
+from symcavity.errors import ValuesError
+from symcavity.simulate import Sweep, sweep_simulation, sweep_theory
+from symcavity.simulate.compare import default_observables
+from symcavity.simulate.labels import label, label_tex
+from symcavity.simulate.values import law_symbols
+
+if TYPE_CHECKING:
+    from symcavity.cavity.theory import Theory
+
+Row = dict[str, Any]
+
+
+def run_sweep(
+    args: argparse.Namespace, system: BipartiteSystem, theory: Theory
+) -> tuple[Sweep, Callable[[], Any]]:
+    """Run the sweep of a command line.
+
+    Returns
+    -------
+    Sweep
+        The rows of the theory, and those of the simulations after them.
+    callable
+        Draws the figure.
+    """
+    grid, rest = read_grid(args.values, system)
+    given = {*grid, *rest}
+    names = [read_observable(text, system, theory.order_parameters) for text in args.show]
+    columns = list(dict.fromkeys([*default_observables(system), *names]))
+    free = [s for s in (*system.parameters, alpha) if s not in given] if system.fixed else []
+    x = _axis(args.x, next(iter(grid)), system, theory)
+    y = _axis(args.y, (free or columns)[0], system, theory)
+    columns += [o for o in (x, y) if o not in columns and o not in given and o not in free]
+    size = rest.pop(N, None)
+    sizes = whole_numbers(args.N, "--N") if args.N else [int(size)] if size is not None else []
+    if args.simulate and not sizes:
+        raise ValuesError("The simulations have no size.", "--N 200, or --N 100,200,400", "--N 200")
+    if size is not None and not args.simulate:
+        rest[N] = size
+    files = _files(args)
+    telling = sys.stderr.isatty()
+    points = grid | {k: [v] for k, v in rest.items() if not hasattr(v, "__len__")}
+    fixed = {k: v for k, v in rest.items() if hasattr(v, "__len__")}
+    sweep = sweep_theory(
+        theory,
+        points,
+        values=fixed,
+        observables=[*free, *columns],
+        file=files[0],
+        executor=args.jobs,
+        progress=telling,
+    )
+    if args.simulate:
+        finite = sweep_simulation(
+            system,
+            _loads(sweep, points, system),
+            N=sizes,
+            seeds=args.seeds,
+            values=fixed,
+            observables=columns,
+            couplings=args.couplings,
+            file=files[1],
+            executor=args.jobs,
+            progress=telling,
+        )
+        sweep = sweep + Sweep(_measured(finite.rows, system), finite.columns)
+    return sweep, lambda: sweep.plot(
+        label(x), label(y), labels={label(o): f"${label_tex(o)}$" for o in (x, y)}
+    )
+
+
+def _axis(text: str, default: Expr, system: BipartiteSystem, theory: Theory) -> Expr:
+    return read_observable(text, system, theory.order_parameters) if text else default
+
+
+def _files(args: argparse.Namespace) -> tuple[Path | None, Path | None]:
+    """Return the files of rows; one that has rows already is kept unless told otherwise."""
+    if not args.csv:
+        return None, None
+    path = Path(args.csv)
+    beside = path.with_name(f"{path.stem}.simulation{path.suffix}") if args.simulate else None
+    for file in (path, beside):
+        if file is None or not file.exists() or file.stat().st_size == 0:
+            continue
+        if args.overwrite:
+            file.unlink()
+        elif not args.resume:
+            raise ValuesError(
+                f"The file {file} has rows already.",
+                "--resume keeps them and computes the others, --overwrite begins again",
+                "--resume",
+            )
+    return path, beside
+
+
+def _loads(sweep: Sweep, points: dict[Any, list[Any]], system: BipartiteSystem) -> list[dict[Any, Any]]:
+    """Return the points of the simulations: with the load where the theory had a condition on an average."""
+    inner = law_symbols(system)
+    out = []
+    for row in sweep.rows:
+        if row.get("error"):
+            continue
+        point: dict[Any, Any] = {s: row[str(s)] for s in points if s in inner or s in (alpha, P)}
+        if P not in point:
+            point[alpha] = row[str(alpha)]
+        out.append(point)
+    if not out:
+        raise ValuesError(f"The theory has no solution at any point: {sweep.failed[0]['error']}")
+    return out
+
+
+def _measured(rows: list[Row], system: BipartiteSystem) -> list[Row]:
+    """Add to the rows of simulations the parameters of the conditions on averages, as they came out."""
+    out = [dict(r) for r in rows]
+    for row in out:
+        if row.get("P") and row.get("N"):
+            row[str(alpha)] = float(row["P"]) / float(row["N"])
+    for equation in system.fixed:
+        outer = sorted(equation.rhs.free_symbols - law_symbols(system), key=str)
+        if len(outer) != 1:
+            continue
+        mark = Symbol("measured", positive=True)
+        found = [s for s in solve(equation.rhs - mark, outer[0]) if s.is_positive is not False]
+        if len(found) != 1 or found[0].free_symbols != {mark}:
+            continue
+        read, key = lambdify(mark, found[0], "math"), label(equation.lhs)
+        for row in out:
+            if isinstance(row.get(key), float) and row[key] > 0:
+                row[str(outer[0])] = read(row[key])
+    return out
+
+
+__all__ = ["run_sweep"]

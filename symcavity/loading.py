@@ -1,0 +1,170 @@
+"""Find a declaration: by name among the installed derivations, or in a file of the user's own."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from symcavity.errors import DeclarationError, SymcavityError
+
+if TYPE_CHECKING:
+    from symcavity.declare.problem import ConvexProblem
+    from symcavity.declare.system import BipartiteSystem
+
+PACKAGE = "symcavity.derivations"
+PREFERRED = "problem"
+
+
+class UserCodeError(SymcavityError):
+    """An exception that the user's own file raised, with the place in that file."""
+
+
+def installed() -> dict[str, str]:
+    """Return the names of the installed derivations, each with the first line of its description."""
+    package = importlib.import_module(PACKAGE)
+    out = {}
+    for entry in pkgutil.iter_modules(package.__path__):
+        if entry.name.startswith("_"):
+            continue
+        spec = importlib.util.find_spec(f"{PACKAGE}.{entry.name}")
+        read = getattr(spec.loader, "get_source", None) if spec is not None else None
+        words = (ast.get_docstring(ast.parse(read(spec.name))) or "") if read is not None and spec else ""
+        out[entry.name] = words.partition("\n")[0]
+    return dict(sorted(out.items()))
+
+
+def is_file(target: str) -> bool:
+    """Whether a target of the command line means a file rather than a name."""
+    return target.endswith(".py") or "/" in target or "\\" in target
+
+
+def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
+    """Return the declared problem that a name or a file stands for.
+
+    Parameters
+    ----------
+    target : str
+        The name of an installed derivation, or the path of a Python file.
+    wanted : str, optional
+        Which object to take, where a file declares several; ``problem`` by default.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such name or file, or if it does not declare exactly one problem.
+    UserCodeError
+        If the user's file raises.
+    """
+    if is_file(target):
+        path = Path(target)
+        return choose(run_file(path), path.name, wanted)
+    names = installed()
+    if target not in names:
+        near = get_close_matches(target, names, n=3, cutoff=0.4)
+        hint = f"{' or '.join(near)}" if near else "symcavity list"
+        if Path(f"{target}.py").is_file():
+            hint = f"{target}.py, the file in this folder"
+        elif Path(target).is_file():
+            hint = f"./{target}, if you mean the file in this folder"
+        raise DeclarationError(
+            f"No derivation is named {target!r}.", f"{', '.join(names)}; or the path of a file FILE.py", hint
+        )
+    return choose(vars(importlib.import_module(f"{PACKAGE}.{target}")), target, wanted)
+
+
+def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
+    """Return the one problem of a namespace, the one called ``problem``, or the one that is wanted."""
+    from symcavity.declare.problem import ConvexProblem
+    from symcavity.declare.system import BipartiteSystem
+
+    kinds = (ConvexProblem, BipartiteSystem)
+    found = {name: value for name, value in namespace.items() if isinstance(value, kinds)}
+    if wanted:
+        if wanted in found:
+            return found[wanted]
+        what = f"is a {type(namespace[wanted]).__name__}" if wanted in namespace else "is not there"
+        near = get_close_matches(wanted, found, n=1, cutoff=0.4)
+        raise DeclarationError(
+            f"{origin} was asked for the object {wanted}, which {what}.",
+            f"a ConvexProblem or a BipartiteSystem: {', '.join(found) or 'this file has none'}",
+            f"--object {near[0]}" if near else "",
+        )
+    if PREFERRED in found:
+        return found[PREFERRED]
+    different = {id(value): name for name, value in reversed(found.items())}
+    if len(different) == 1:
+        return next(iter(found.values()))
+    if not found:
+        made = [n for n, v in namespace.items() if isinstance(v, types.FunctionType)]
+        raise DeclarationError(
+            f"{origin} declares no problem.",
+            "a file whose top level makes one ConvexProblem or BipartiteSystem",
+            f"problem = {made[-1]}(...), so that the problem stands at the top level of the file"
+            if made
+            else "problem = ConvexProblem(minimize=..., subject_to=[...])",
+        )
+    names = sorted(different.values())
+    raise DeclarationError(
+        f"{origin} declares {len(different)} problems: {', '.join(names)}.",
+        "one problem in a file, or one that is called problem",
+        f"--object {names[0]}",
+    )
+
+
+def run_file(path: Path) -> dict[str, object]:
+    """Execute a Python file of the user's and return its namespace; what it prints goes to stderr."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise DeclarationError(
+            f"The file {path} cannot be read: {error.strerror or error}.", "the path of a Python file"
+        ) from None
+    module = types.ModuleType(f"_declaration_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    try:
+        with _beside(path), contextlib.redirect_stdout(sys.stderr):
+            exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 - it is the user's own program
+    except (Exception, SystemExit) as error:
+        raise _theirs(path, error) from error
+    return vars(module)
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """Let a file import its neighbours, as it could when run by Python."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+
+
+def _theirs(path: Path, error: BaseException) -> SymcavityError:
+    """Say where in the user's file an exception came from; ours keep their words."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        line = f"\n    {error.text.strip()}" if error.text else ""
+        return UserCodeError(f"{path}, line {error.lineno}: {type(error).__name__}: {error.msg}{line}")
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    place = f"{path}, line {frames[-1].lineno}" if frames else str(path)
+    line = f"\n    {frames[-1].line}" if frames and frames[-1].line else ""
+    if isinstance(error, SymcavityError):
+        return UserCodeError(f"{place}:{line}\n{error.found}", error.supported, error.hint)
+    if isinstance(error, SystemExit):
+        return UserCodeError(f"{place}: the file left with SystemExit({error.code!r}).{line}")
+    return UserCodeError(f"{place}: {type(error).__name__}: {error}{line}")
+
+
+__all__ = ["UserCodeError", "choose", "installed", "is_file", "load", "run_file"]

@@ -1,0 +1,490 @@
+"""The command line: what it prints, what it refuses, and that no traceback of ours reaches a user."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symcavity.cli import main
+from symcavity.commands.arguments import number, read_observable, read_pairs
+from symcavity.errors import ValuesError
+from symcavity.loading import installed, load
+
+DECLARATION = '''
+from sympy import Sum, Symbol
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, i, mu
+
+x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
+C = Symbol("C", positive=True)
+
+
+def make(penalty):
+    return ConvexProblem(
+        minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + penalty * Sum(xi[mu] ** 2, (mu, 1, P)) / 2,
+        subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1 - xi[mu]],
+    )
+
+'''
+FIVE = {"anisotropic", "gardner", "kernel_ridge", "output_bias", "soft_margin"}
+
+
+class Run:
+    """The outcome of one command."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *argv: str) -> None:
+        capsys.readouterr()
+        try:
+            self.status = main(argv)
+        except SystemExit as left:  # argparse leaves this way
+            self.status = int(left.code or 0)
+        self.out, self.err = capsys.readouterr()
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *argv: Run(capsys, *argv)
+
+
+# -- what it does --------------------------------------------------------------------------------------
+
+
+def test_list_names_every_installed_derivation_with_a_line_about_it(run):
+    out = run("list").out
+    assert set(installed()) >= FIVE
+    for name, words in installed().items():
+        assert words, name
+        assert f"{name} " in out
+        assert words in out
+
+
+def test_derive_prints_the_whole_record(run):
+    got = run("derive", "gardner")
+    assert got.status == 0
+    assert "Perceptron capacity" in got.out
+    assert "Assumptions" in got.out
+    assert "Traceback" not in got.out
+
+
+def test_derive_writes_latex_and_html_from_any_folder(run, tmp_path):
+    got = run("derive", "gardner", "--latex", "g.tex", "--html", "g.html")
+    assert got.status == 0
+    assert (tmp_path / "g.tex").read_text(encoding="utf-8").startswith("\\documentclass")
+    assert "<html" in (tmp_path / "g.html").read_text(encoding="utf-8")
+    assert "wrote g.tex" in got.err
+
+
+def test_derive_prints_latex_to_stdout_on_request(run):
+    assert run("derive", "gardner", "--latex", "-").out.startswith("\\documentclass")
+
+
+def test_derive_naive_is_another_derivation(run):
+    assert run("derive", "gardner", "--method", "naive").out != run("derive", "gardner").out
+
+
+def test_solve_prints_as_many_digits_as_asked(run):
+    got = run("solve", "gardner", "kappa=1", "--dps", "38")
+    assert got.status == 0
+    assert "0.5195722296049379694876559648691737282" in got.out
+
+
+def test_solve_finds_kappa_where_alpha_is_given(run):
+    got = json.loads(run("solve", "gardner", "alpha=1.2", "--json").out)
+    back = json.loads(run("solve", "gardner", f"kappa={got['values']['kappa']}", "--json").out)
+    assert float(back["values"]["alpha"]) == pytest.approx(1.2, rel=1e-12)
+
+
+def test_solve_json_keeps_digits_values_and_residual(run):
+    got = json.loads(run("solve", "gardner", "kappa=1/2", "--dps", "50", "--json").out)
+    assert got["given"] == {"kappa": "1/2"}
+    assert got["dps"] == 50
+    assert isinstance(got["values"]["alpha"], str)
+    assert len(got["values"]["alpha"]) >= 50
+    assert float(got["residual"]) < 1e-50
+
+
+def test_values_may_stand_after_options(run):
+    a = run("solve", "gardner", "--dps", "20", "kappa=1/2").out
+    assert a == run("solve", "gardner", "kappa=1/2", "--dps", "20").out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["anisotropic", "kappa=1/2", "l=0.2,1.8"], "0.77024"),
+        (["anisotropic", "kappa=1/2", "l=0.2:1/2,1.8:0.5"], "0.77024"),
+        (["output_bias", "kappa=1", "y=1:0.8,-1:0.2"], "0.72063"),
+    ],
+)
+def test_solve_reads_laws_and_arrays_of_quenched_parameters(run, words, expected):
+    assert expected in run("solve", *words).out
+
+
+def test_solve_reads_arrays_from_files(run, tmp_path):
+    rho = 1 / np.arange(1, 41) ** 2
+    np.save("rho.npy", rho)
+    (tmp_path / "a.csv").write_text("\n".join(repr(float(v)) for v in np.sqrt(rho)), encoding="utf-8")
+    got = run("solve", "kernel_ridge", "gamma=1/10", "P=20", "rho=@rho.npy", "a=@a.csv", "--json")
+    assert got.status == 0, got.err
+    values = json.loads(got.out)
+    assert float(values["values"]["S_varepsilon"]) > 0
+    assert len(values["given"]["rho"]) == 40
+
+
+def test_solve_shows_observables_in_the_words_of_the_declaration(run):
+    words = ["average(lambda[mu] > 0)", "average(lam[mu] > 0)", "S_w", "response(w)"]
+    options = [option for word in words for option in ("--show", word)]
+    got = json.loads(run("solve", "gardner", "kappa=1", "--json", *options).out)
+    shown = got["observables"]
+    assert float(shown["average(lambda[mu] > 0)"]) == pytest.approx(0.841344746068543)
+    assert shown["average(lam[mu] > 0)"] == shown["average(lambda[mu] > 0)"]
+    assert shown["S_w"] == shown["response(w)"] == got["values"]["S_w"]
+
+
+@pytest.mark.parametrize("name", sorted(FIVE))
+def test_check_accepts_what_is_derived(run, name):
+    got = run("check", name, "--dps", "30")
+    assert got.status == 0, got.out + got.err
+    assert "0 FAILED" in got.out
+
+
+def test_check_fails_with_status_1_if_a_claim_fails(run, monkeypatch):
+    from symcavity.derivation.record import Derivation, Verdict, Verification
+
+    true = Derivation.verify
+
+    def verify(self, *args, **options):
+        rows = true(self, *args, **options).rows
+        bad = type(rows[0])(rows[0].step, (Verdict("symbolic", False, "a sign"),))
+        return Verification((bad, *rows[1:]))
+
+    monkeypatch.setattr(Derivation, "verify", verify)
+    assert run("check", "gardner", "--dps", "20").status == 1
+
+
+def test_simulate_compares_theory_with_instances(run):
+    got = run("simulate", "gardner", "alpha=1.2", "--N", "60", "--seeds", "4")
+    assert got.status == 0, got.err
+    assert "average(w[i]**2)" in got.out
+    assert "4 instances" in got.out
+
+
+def test_simulate_takes_the_load_from_the_theory_where_an_average_is_given(run):
+    got = run("simulate", "gardner", "kappa=1", "--N", "60", "--seeds", "3", "--show", "average(w[i]**2)")
+    assert got.status == 0, got.err
+    assert "P = 31" in got.out
+    assert "alpha = 0.519572" in got.err
+
+
+def test_sweep_writes_resumes_and_draws(run, tmp_path):
+    words = ("sweep", "gardner", "kappa=0:2:3", "--csv", "c.csv", "--plot", "c.png")
+    assert run(*words).status == 0
+    first = (tmp_path / "c.csv").read_text(encoding="utf-8")
+    assert len(first.splitlines()) == 4
+    assert (tmp_path / "c.png").stat().st_size > 1000
+    again = run(*words)
+    assert again.status == 2
+    assert "--resume" in again.err
+    assert (tmp_path / "c.csv").read_text(encoding="utf-8") == first
+    assert run(*words, "--resume").status == 0
+    assert (tmp_path / "c.csv").read_text(encoding="utf-8") == first
+
+
+def test_sweep_simulates_beside_the_theory(run, tmp_path):
+    options = ("--simulate", "--N", "40", "--seeds", "2", "--csv", "c.csv")
+    got = run("sweep", "gardner", "kappa=0.5,1.5", *options)
+    assert got.status == 0, got.err
+    rows = (tmp_path / "c.simulation.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 1 + 4
+
+
+def test_experiment_inserts_sites(run):
+    got = run("experiment", "gardner", "alpha=0.5", "--N", "40", "--seeds", "6")
+    assert got.status == 0, got.err
+    assert "one feature added" in got.out
+    assert "one datum added" in got.out
+
+
+def test_manifold_measures_point_clouds(run, tmp_path):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(2, 1, 12)) * 3 + 0.3 * rng.normal(size=(2, 8, 12))
+    np.save("points.npy", points)
+    got = run("manifold", "points.npy", "--samples", "512", "--csv", "geometry.csv")
+    assert got.status == 0, got.err
+    assert "capacity" in got.out
+    assert len((tmp_path / "geometry.csv").read_text(encoding="utf-8").splitlines()) == 3
+    table = json.loads(run("manifold", "points.npy", "--samples", "512", "--json").out)
+    assert len(table["manifolds"]) == 2
+
+
+# -- files of the user's -------------------------------------------------------------------------------
+
+
+def test_a_file_of_ones_own_goes_through(run, tmp_path):
+    (tmp_path / "mine.py").write_text(DECLARATION + "soft = make(C)\n", encoding="utf-8")
+    assert run("derive", "mine.py").status == 0
+    assert run("solve", "mine.py", "alpha=1", "C=2").status == 0
+
+
+def test_problem_wins_and_object_selects(run, tmp_path):
+    source = DECLARATION + "problem = make(C)\nother = make(2 * C)\n"
+    (tmp_path / "two.py").write_text(source, encoding="utf-8")
+    one = json.loads(run("solve", "two.py", "alpha=1", "C=2", "--json").out)
+    two = json.loads(run("solve", "two.py", "alpha=1", "C=1", "--object", "other", "--json").out)
+    assert one["values"] == two["values"]
+    assert run("derive", "kernel_ridge", "--object", "from_loss").status == 0
+    assert load("kernel_ridge") is not load("kernel_ridge", "from_loss")
+
+
+def test_what_a_file_prints_does_not_spoil_the_output(run, tmp_path):
+    (tmp_path / "loud.py").write_text(DECLARATION + "print('hello')\nproblem = make(C)\n", encoding="utf-8")
+    got = run("solve", "loud.py", "alpha=1", "C=2", "--json")
+    assert json.loads(got.out)["values"]
+    assert "hello" in got.err
+
+
+def test_a_file_may_import_its_neighbour_and_give_one_problem_two_names(run, tmp_path):
+    (tmp_path / "base.py").write_text(DECLARATION + "shared = make(C)\n", encoding="utf-8")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "beside.py").write_text(DECLARATION, encoding="utf-8")
+    (folder / "uses.py").write_text("from beside import make, C\na = make(C)\nb = a\n", encoding="utf-8")
+    assert run("solve", "elsewhere/uses.py", "alpha=1", "C=2").status == 0
+
+
+BAD_FILES = {
+    "no problem": ("x = 1\n", ["declares no problem", "ConvexProblem"]),
+    "only a function": (DECLARATION, ["declares no problem", "make(...)"]),
+    "two problems": (
+        DECLARATION + "a = make(C)\nb = make(2 * C)\n",
+        ["declares 2 problems: a, b", "--object a"],
+    ),
+    "their exception": ("y = 2\nprint(z)\n", ["bad.py, line 2", "NameError", "print(z)"]),
+    "their syntax": ("def f(:\n", ["bad.py, line 1", "SyntaxError"]),
+    "their exit": ("import sys\nsys.exit(3)\n", ["bad.py, line 2", "SystemExit"]),
+    "a float": (
+        DECLARATION + "problem = make(0.5)\n",
+        ["bad.py, line", "float 0.5", "Rational('0.5')"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_bad_file_is_refused_with_its_reason(run, tmp_path, case):
+    source, said = BAD_FILES[case]
+    (tmp_path / "bad.py").write_text(source, encoding="utf-8")
+    got = run("derive", "bad.py")
+    assert got.status == 2
+    assert got.out == ""
+    for words in said:
+        assert words in got.err
+    assert "Traceback" not in got.err
+    assert "loading.py" not in got.err
+
+
+# -- bad input -----------------------------------------------------------------------------------------
+
+BAD_COMMANDS = {
+    "an unknown name": (["derive", "gardnr"], ["No derivation is named 'gardnr'", "Try: gardner"]),
+    "a file that is not there": (["derive", "nowhere.py"], ["nowhere.py cannot be read"]),
+    "a folder": (["derive", "./"], ["cannot be read"]),
+    "an unknown object": (["derive", "kernel_ridge", "--object", "fromloss"], ["from_loss"]),
+    "an unknown parameter": (["solve", "gardner", "kapa=1"], ["no parameter kapa", "Try: kappa"]),
+    "an unknown of the theory": (["solve", "gardner", "kappa=1", "w=1"], ["variable", "comes out"]),
+    "a value twice": (["solve", "gardner", "kappa=1", "kappa=2"], ["given twice"]),
+    "no value": (["solve", "gardner"], ["missing"]),
+    "too many values": (["solve", "gardner", "kappa=1", "alpha=1"], ["Too many values"]),
+    "no equals sign": (["solve", "gardner", "kappa"], ["name=value"]),
+    "a word for a value": (["solve", "gardner", "kappa=one"], ["'one'", "fractions"]),
+    "code for a value": (["solve", "gardner", "kappa=__import__('os')"], ["fractions"]),
+    "an endless exponent": (["solve", "gardner", "kappa=1e999999999"], ["fractions"]),
+    "a division by zero": (["solve", "gardner", "kappa=1/0"], ["division by zero"]),
+    "a negative value": (["solve", "gardner", "kappa=-1"], ["positive"]),
+    "above capacity": (["solve", "gardner", "alpha=3"], ["capacity 2"]),
+    "no digits": (["solve", "gardner", "kappa=1", "--dps", "0"], ["positive integer"]),
+    "no digits of a check": (["check", "gardner", "--dps", "0"], ["positive integer"]),
+    "weights": (["solve", "output_bias", "kappa=1", "y=1:0.8,-1:0.3"], ["11/10", "sum to one"]),
+    "half a law": (["solve", "output_bias", "kappa=1", "y=1:0.8,-1"], ["some have none"]),
+    "a law that is missing": (["solve", "output_bias", "kappa=1"], ["y"]),
+    "an array that is not there": (["solve", "anisotropic", "kappa=1", "l=@no.csv"], ["no.csv"]),
+    "code for an observable": (
+        ["solve", "gardner", "kappa=1", "--show", "__import__('os').system('true')"],
+        ["cannot be read"],
+    ),
+    "an attribute": (["solve", "gardner", "kappa=1", "--show", "w.family"], ["cannot be read"]),
+    "a tower of powers": (["solve", "gardner", "kappa=1", "--show", "9**9**9"], ["powers"]),
+    "a variable outside an average": (["solve", "gardner", "kappa=1", "--show", "w[i]"], ["average"]),
+    "a folder that is not there": (["derive", "gardner", "--latex", "no/such/g.tex"], ["cannot be written"]),
+    "a plot of no format": (["simulate", "gardner", "alpha=1", "--N", "20", "--plot", "p.xyz"], [".pdf"]),
+    "no size": (["simulate", "gardner", "alpha=1"], ["N"]),
+    "no seeds": (["simulate", "gardner", "alpha=1", "--N", "20", "--seeds", "0"], ["seeds"]),
+    "a size of words": (["simulate", "gardner", "alpha=1", "--N", "many"], ["whole numbers"]),
+    "unknown couplings": (
+        ["simulate", "gardner", "alpha=1", "--N", "20", "--couplings", "cauchy"],
+        ["gaussian"],
+    ),
+    "no grid": (["sweep", "gardner", "kappa=1"], ["kappa=0:3:61"]),
+    "half a grid": (["sweep", "gardner", "kappa=0:3"], ["start:stop:count"]),
+    "no size in a sweep": (["sweep", "gardner", "kappa=0:3:4", "--simulate"], ["--N 200"]),
+    "no points": (["manifold", "points.npy"], ["points.npy", "cannot be read"]),
+    "an option that is none": (["solve", "gardner", "kappa=1", "--digits", "3"], ["unrecognized"]),
+    "no command": ([], ["COMMAND"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COMMANDS)
+def test_bad_input_is_refused_in_a_sentence(run, case):
+    argv, said = BAD_COMMANDS[case]
+    got = run(*argv)
+    assert got.status == 2, (got.out, got.err)
+    assert got.out == ""
+    for words in said:
+        assert words in got.err
+    assert "Traceback" not in got.err
+    assert "defect" not in got.err
+
+
+def test_an_output_is_refused_before_the_work_and_leaves_no_file(run, tmp_path):
+    assert run("derive", "gardnr", "--latex", "g.tex").status == 2
+    assert not (tmp_path / "g.tex").exists()
+
+
+def test_pickled_arrays_are_refused(run):
+    np.save("evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    for argv in (["manifold", "evil.npy"], ["solve", "anisotropic", "kappa=1", "l=@evil.npy"]):
+        got = run(*argv)
+        assert got.status == 2
+        assert "objects are not loaded" in got.err
+
+
+def test_a_defect_of_ours_is_said_in_a_sentence(run, monkeypatch):
+    from symcavity.commands import actions
+
+    def broken(*_):
+        raise ZeroDivisionError("at the worst moment")
+
+    monkeypatch.setattr(actions, "_theory", broken)
+    got = run("derive", "gardner")
+    assert got.status == 3
+    assert "defect of symcavity" in got.err
+    assert "Traceback" not in got.err
+
+
+def test_interruption_is_quiet(run, monkeypatch):
+    from symcavity.commands import actions
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(actions, "_theory", interrupted)
+    got = run("derive", "gardner")
+    assert (got.status, got.out, got.err) == (130, "", "")
+
+
+# -- the readers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1/2", (1, 2)), ("0.1", (1, 10)), ("1e-3", (1, 1000)), ("-2.50", (-5, 2)), (".5", (1, 2))],
+)
+def test_numbers_are_exact(text, value):
+    found = number(text, "kappa")
+    assert (found.p, found.q) == value
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "1_000", "0x10", "1/2/3", "1.5/2", "pi", "--1", "1 2"])
+def test_other_numbers_are_refused(text):
+    with pytest.raises(ValuesError):
+        number(text, "kappa")
+
+
+def test_observables_are_read_like_code_but_are_none():
+    import sympy
+
+    import symcavity as sc
+    from symcavity.derivations.soft_margin import problem, w, xi
+
+    system = problem.kkt()
+    read = {
+        "average(w[i]**2)": sc.average(w[sc.i] ** 2),
+        "average(xi[mu] > 1)": sc.average(xi[sc.mu] > 1),
+        "Sum(w[i]**2, (i, 1, N))/2": sympy.Sum(w[sc.i] ** 2, (sc.i, 1, sc.N)) / 2,
+        "sqrt(average(w[i]**2)) - 0.5*response(w)": sympy.sqrt(sc.average(w[sc.i] ** 2)) - sc.response(w) / 2,
+    }
+    for text, expected in read.items():
+        assert read_observable(text, system) == expected
+
+
+def test_values_are_read_by_name():
+    from symcavity.derivations.output_bias import kappa, problem, y
+
+    found = read_pairs(["y=1:0.8,-1:0.2", "kappa=1/2"], problem.kkt())
+    assert set(found) == {y, kappa}
+    assert sum(found[y].values()) == 1
+
+
+# -- whole processes -----------------------------------------------------------------------------------
+
+
+def _process(*argv: str, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "symcavity.cli", *argv]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)  # noqa: S603
+
+
+def test_the_whole_process_works_in_an_empty_folder_and_is_quick(tmp_path):
+    began = time.monotonic()
+    got = _process("derive", "gardner", cwd=tmp_path)
+    assert got.returncode == 0, got.stderr
+    assert "Perceptron capacity" in got.stdout
+    assert got.stderr == ""
+    assert time.monotonic() - began < 10  # three seconds on an idle machine; see benchmarks
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_of_few_letters_gets_question_marks(tmp_path):
+    got = _process("derive", "gardner", cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert got.returncode == 0, got.stderr
+    assert "Perceptron capacity" in got.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_broken_pipe_is_quiet(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        command = [sys.executable, "-m", "symcavity.cli", "derive", "gardner"]
+        got = subprocess.run(  # noqa: S603
+            command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False, timeout=120, cwd=tmp_path
+        )
+    assert got.returncode == 141
+    assert got.stderr == ""
+
+
+def test_help_teaches_by_examples_that_parse(run):
+    import re
+    import shlex
+
+    from symcavity.cli import build_parser
+
+    examples = []
+    for command in ("list", "derive", "check", "solve", "simulate", "sweep", "experiment", "manifold"):
+        text = run(command, "--help").out
+        found = re.findall(r"^  symcavity (.+?)(?:\s+#.*)?$", text, flags=re.MULTILINE)
+        assert found, command
+        examples += found
+    for example in examples:
+        build_parser().parse_args(shlex.split(example))
+
+
+def test_the_package_on_disk_has_the_derivations():
+    import symcavity.derivations
+
+    assert Path(next(iter(symcavity.derivations.__path__))).is_dir()
