@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sympy import Add, And, Expr, S, Sum, Symbol, sqrt
+from sympy import Add, And, Expr, S, StrictGreaterThan, StrictLessThan, Sum, Symbol, UnevaluatedExpr, sqrt
 
 from symcavity.algebra.indexed import flatten, fresh_index
 from symcavity.cavity.nodes import DisorderAverage, Perturbation, ResponseElement
-from symcavity.cavity.sides import Side
+from symcavity.cavity.sides import HeardField, Side
 from symcavity.cavity.statistics import (
     coupling_covariance,
     field_sum,
@@ -323,8 +323,8 @@ class _Writer:
                 body = x * (message + Perturbation(message)) if answer != 0 else x * message
                 start[h.declared.symbol] = Sum(body, (INDEX[other], 1, SIZE[other]))
                 back = flatten(Sum(x * answer, (INDEX[other], 1, SIZE[other]))) if answer != 0 else S.Zero
-                expanded[h.declared.symbol] = field_sum(h.declared) + back
-                fields.append(Equation(h.eta, field_sum(h.declared)))
+                expanded[h.declared.symbol] = _field(h) + back
+                fields.append(Equation(h.eta, _field(h)))
                 for emission, (f, _) in h.couplings.items():
                     g = next(g for g in answers.fields if g.emission == emission)
                     couplings.append(
@@ -388,7 +388,7 @@ class _Writer:
             for b in side.heard[k:]:
                 value = _at_zero(side.covariance[a.eta, b.eta], key)
                 claims.append(Equation(DisorderAverage(a.eta * b.eta), value))
-        definitions = {h.eta: field_sum(h.declared) for h in side.heard}
+        definitions = {h.eta: _field(h) for h in side.heard}
         evidence = {"system": self.system, "side": key, "definitions": definitions, "meanings": self.theory.order_parameters}
         steps = [
             self.step(
@@ -435,7 +435,11 @@ class _Writer:
         eta = side.inner().eta
         zero = {INDEX[key]: S.Zero}
         means = side.means()
-        relations = [(means[f] > 0 if s > 0 else means[f] < 0) for f, s in side.signs if means.get(f, 0) != 0]
+        relations = [
+            StrictGreaterThan(means[f], 0, evaluate=False) if s > 0 else StrictLessThan(means[f], 0, evaluate=False)
+            for f, s in side.signs
+            if means.get(f, 0) != 0
+        ]
         branches = []
         t = solution.reflection * eta
         for region in solution.regions:
@@ -448,7 +452,7 @@ class _Writer:
             Equation(q.xreplace(zero), solution.expression(q).xreplace(zero)) for q in solution.unknowns
         ]
         implicit = solution.is_implicit
-        evidence = {"side": side, "solution": side.solution()}
+        evidence = {"side": side, "solution": side.solution(), "theory": self.theory}
         steps = [
             self.step(
                 f"{key}.solution",
@@ -600,6 +604,12 @@ class _Writer:
                 evidence={"theory": self.theory, "found": found},
             )
         ]
+
+
+def _field(h: HeardField) -> Expr:
+    """The field of the inserted site, written out."""
+    total = field_sum(h.declared)
+    return total.xreplace({u: u.args[0] for u in total.atoms(UnevaluatedExpr)})
 
 
 def _words(found: Symmetry) -> list[Any]:

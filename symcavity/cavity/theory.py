@@ -142,6 +142,8 @@ class Theory:
                 found = sign_from_mean(f, mean)
                 if found and not (naive and side.side == FEATURE):
                     self._sign(*found)
+            for h in side.heard:
+                self._variance(side.covariance[h.eta, h.eta])
         self.closures = self._closures()
         self.global_equations = [
             Equation(tidy_arguments(self.sides[side].ensemble().average(body)), S.Zero)
@@ -157,6 +159,14 @@ class Theory:
         signed = self._book.sign(symbol, value)
         for side in self.sides.values():
             side.substitute({symbol: signed})
+
+    def _variance(self, expr: Expr) -> None:
+        """The order parameter of a variance is positive (as is the variance of a coupling)."""
+        found = sorted(expr.atoms(OrderParameter), key=str)
+        if len(found) == 1:
+            prefactor = (expr / found[0]).xreplace({q: Symbol("v", positive=True) for q in expr.atoms(SiteQuantity)})
+            if sign_of(prefactor) == 1:
+                self._sign(found[0], 1)
 
     def _closures(self) -> dict[OrderParameter, Expr]:
         """Each order parameter by the single-site average that it stands for; learn signs on the way."""

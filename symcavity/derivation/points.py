@@ -6,13 +6,12 @@ import random
 from typing import Any
 
 import mpmath
-import numpy as np
 from sympy import Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.declare.convexity import sample_parameter
-from symcavity.declare.quantities import DATUM, FEATURE, N, P, Quenched, alpha, families
+from symcavity.declare.quantities import DATUM, N, P, Quenched, alpha, families
 from symcavity.derivation.record import NUMERIC, Verdict
 from symcavity.errors import SymcavityError
 
@@ -106,4 +105,4 @@ def _solves(theory: Any, values: dict[Any, Any]) -> bool:
     return True
 
 
-__all__ = ["FEATURE", "compare_with_naive", "np", "seeded_values", "solved_point"]
+__all__ = ["compare_with_naive", "seeded_values", "solved_point"]
