@@ -18,7 +18,8 @@ from symcavity.simulate.linear import LinearSystem, SideSystem
 
 SIDES = (FEATURE, DATUM)
 _PATH_STEPS, _REPAIRS, _NEWTON = 120, 40, 60
-_TARGET, _SHORTEST, _FAR, _ROUNDING = 1e-9, 1e-6, 1e13, 1e-14
+TARGETS = (1e-9, 1e-14)
+_SHORTEST, _FAR, _ROUNDING = 1e-6, 1e13, 1e-14
 
 
 @dataclass
@@ -122,7 +123,9 @@ def linearise(instance: Instance, state: State) -> LinearSystem:
     return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared)
 
 
-def solve_active(instance: Instance, state: State, *, repairs: int = _REPAIRS) -> tuple[State, float]:
+def solve_active(
+    instance: Instance, state: State, *, repairs: int = _REPAIRS
+) -> tuple[State, float, dict[str, Gaps]]:
     """Solve with each pair on a branch, moving sites to the other branch until all signs are right.
 
     Parameters
@@ -137,7 +140,7 @@ def solve_active(instance: Instance, state: State, *, repairs: int = _REPAIRS) -
     Returns
     -------
     tuple
-        The state, and the largest violation of an equation or of a sign.
+        The state, the largest violation of an equation or of a sign, and the law evaluated there.
     """
     for _ in range(repairs):
         state, error, at = _newton(instance, state)
@@ -154,8 +157,8 @@ def solve_active(instance: Instance, state: State, *, repairs: int = _REPAIRS) -
                 state.active = {**state.active, side: state.active[side] ^ wrong}
                 changed = True
         if not changed:
-            return state, worst
-    return state, worst
+            break
+    return state, worst, at
 
 
 def _newton(instance: Instance, state: State) -> tuple[State, float, dict[str, Gaps]]:
@@ -236,10 +239,9 @@ class _Path:
         """Whether the path has run to infinity."""
         return not np.isfinite(self.error) or self.scale > _FAR
 
-    @property
-    def arrived(self) -> bool:
+    def arrived(self, target: float) -> bool:
         """Whether the equations hold and the products are small."""
-        return self.error < _TARGET * self.scale and self.mean < _TARGET * min(self.scale, 10.0)
+        return self.error < target * self.scale and self.mean < target * min(self.scale, 10.0)
 
     def _direction(
         self, system: LinearSystem, along: dict[str, Slopes], target: dict[str, np.ndarray]
@@ -295,13 +297,15 @@ class _Path:
             step *= 0.5
 
 
-def follow_path(instance: Instance) -> tuple[State, float]:
+def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, float]:
     """Follow the central path from far away towards the solution of the complementarity problem.
 
     Parameters
     ----------
     instance : Instance
         The instance.
+    target : float
+        How far to go; the branches of nearly degenerate pairs show late.
 
     Returns
     -------
@@ -319,7 +323,7 @@ def follow_path(instance: Instance) -> tuple[State, float]:
             best, worst, stuck = path.state, now, 0
         elif (stuck := stuck + 1) > 15:
             break
-        if path.arrived:
+        if path.arrived(target):
             break
         try:
             path.advance()
@@ -341,4 +345,4 @@ def _reach(
     return reach
 
 
-__all__ = ["follow_path", "linearise", "solve_active"]
+__all__ = ["TARGETS", "follow_path", "linearise", "solve_active"]

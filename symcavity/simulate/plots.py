@@ -203,7 +203,7 @@ def plot_distribution(
     if share > 0:
         if mass is None and solution is not None:
             mass = 1 - float(solution[average(expr > 0)]) - float(solution[average(expr < 0)])
-        inset = ax.inset_axes((0.70, 0.42, 0.26, 0.34))
+        inset = ax.inset_axes((0.70, 0.34, 0.26, 0.34))
         entries = [("sim.", share, RED)] + ([("theory", float(mass), BLUE)] if mass is not None else [])
         for k, (_, height_, colour) in enumerate(entries):
             inset.bar(k, height_, color=colour, alpha=0.6, width=0.6)

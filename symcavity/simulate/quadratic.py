@@ -14,10 +14,8 @@ from symcavity.errors import MissingDependency
 from symcavity.simulate.compiled import CompiledSystem, Table, compile_system
 from symcavity.simulate.instance import Instance, State
 
-_INFINITE = 1e30
 
-
-class _SideForm:
+class SideForm:
     """One side's objective and constraints in its own states, its fields and the globals."""
 
     def __init__(self, side: str, system: BipartiteSystem, compiled: CompiledSystem) -> None:
@@ -76,7 +74,7 @@ class QuadraticProgram:
     def __init__(self, system: BipartiteSystem) -> None:
         compiled = compile_system(system)
         self.compiled = compiled
-        self.forms = {side: _SideForm(side, system, compiled) for side in (FEATURE, DATUM)}
+        self.forms = {side: SideForm(side, system, compiled) for side in (FEATURE, DATUM)}
         self.quadratic = all(f.quadratic for f in self.forms.values())
         feature, datum = self.forms[FEATURE], self.forms[DATUM]
         self.feature_only = (
@@ -91,7 +89,8 @@ class QuadraticProgram:
         self.problem = system.record.problem
         self.globals = system.globals
 
-    def _arguments(self, instance: Instance, side: str) -> list[Any]:
+    def arguments(self, instance: Instance, side: str) -> list[Any]:
+        """Return the arguments of a side's tables: all variables at zero, given fields at their values."""
         form = self.forms[side]
         given = []
         for f in form.given:
@@ -105,98 +104,6 @@ class QuadraticProgram:
             given.append((x if side == DATUM else x.T) @ sent)
         blank = [0.0] * (len(form.states) + len(form.moving) + len(self.globals))
         return [*blank, *given, *(instance.quenched[q] for q in form.law.quenched), *instance.constants]
-
-    # -- features only: a strictly convex quadratic program in the weights ---------------------------
-
-    def solve_active_set(self, instance: Instance) -> State | None:
-        """Solve by a dense dual active-set method; None if the instance is infeasible.
-
-        Raises
-        ------
-        ArithmeticError
-            If the method does not apply or gave up.
-        """
-        daqp = _daqp()
-        n, p = instance.size[FEATURE], instance.size[DATUM]
-        feature, datum = self.forms[FEATURE], self.forms[DATUM]
-        at_f, at_d = self._arguments(instance, FEATURE), self._arguments(instance, DATUM)
-        curvature, slope = feature.hessian(at_f, n)[:, 0, 0], feature.slope(at_f, n)[:, 0]
-        if not np.all(curvature > 0):
-            raise ArithmeticError("The objective is not strictly convex in the states.")
-        emission, emits = feature.emission(at_f, n), feature.emits(at_f, n)[:, :, 0]
-        rows, offset = datum.rows(at_d, p), datum.offset(at_d, p)
-        blocks, lower = [], []
-        for c in range(len(datum.equality)):
-            block, shift = None, offset[:, c]
-            for m, f in enumerate(datum.moving):
-                x = instance.couplings[self.compiled.couplings.index(f.coupling)]
-                h = feature.heard.index(f)
-                factor, gain = rows[:, c, m], emits[:, h]
-                if not np.any(factor):
-                    continue
-                part = x if np.all(gain == 1) else x * gain
-                part = part if np.all(factor == 1) else part * factor[:, None]
-                block = part if block is None else block + part
-                if np.any(emission[:, h]):
-                    shift = shift + factor * (x @ emission[:, h])
-            blocks.append(np.zeros((p, n)) if block is None else block)
-            lower.append(-shift)
-        low, high, bound = self._bounds(feature, at_f, n)
-        matrix = np.ascontiguousarray(np.concatenate(blocks) if len(blocks) > 1 else blocks[0])
-        floor = np.concatenate(
-            [
-                *(
-                    [
-                        low,
-                    ]
-                    if bound
-                    else []
-                ),
-                *lower,
-            ]
-        )
-        ceiling = np.concatenate([*([high] if bound else []), np.full(len(matrix), _INFINITE)])
-        sense = np.zeros(len(floor), dtype=np.intc)
-        start = n if bound else 0
-        for c, equal in enumerate(datum.equality):
-            if equal:
-                where = slice(start + c * p, start + (c + 1) * p)
-                sense[where], ceiling[where] = 5, floor[where]
-        z, _, flag, info = daqp.solve(np.diag(curvature), slope, matrix, ceiling, floor, sense)
-        if flag == -1:
-            return None
-        if flag != 1:
-            raise ArithmeticError(f"The active-set method stopped with the flag {flag}.")
-        state = instance.start()
-        weights = info["lam"]
-        state.active = {
-            s: np.ones((instance.size[s], law.kp), dtype=bool) for s, law in self.compiled.laws.items()
-        }
-        for c, k in enumerate(datum.pair):
-            if k is not None:
-                state.active[DATUM][:, k] = weights[start + c * p : start + (c + 1) * p] == 0
-        if bound:
-            gaps = feature.rows(at_f, n)[:, :, 0] * z[:, None] + feature.offset(at_f, n)
-            tight = np.abs(gaps) <= 1e-9 * (1 + np.abs(z))[:, None]
-            for c, k in enumerate(feature.pair):
-                if k is not None:
-                    state.active[FEATURE][:, k] = ~(tight[:, c] & (weights[:n] != 0))
-        return state
-
-    @staticmethod
-    def _bounds(feature: _SideForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndarray, bool]:
-        low, high = np.full(n, -_INFINITE), np.full(n, _INFINITE)
-        if not feature.equality:
-            return low, high, False
-        rows, offset = feature.rows(args, n)[:, :, 0], feature.offset(args, n)
-        for c, equal in enumerate(feature.equality):
-            if np.any(rows[:, c] == 0):
-                raise ArithmeticError("A constraint of the features does not bound them.")
-            bound = -offset[:, c] / rows[:, c]
-            up = rows[:, c] > 0
-            low = np.where(up | equal, np.maximum(low, bound), low)
-            high = np.where(~up | equal, np.minimum(high, bound), high)
-        return low, high, True
 
     # -- the general program, sparse -----------------------------------------------------------------
 
@@ -218,13 +125,13 @@ class QuadraticProgram:
         hessian, slope = sparse.csc_matrix((count, count)), np.zeros(count)
         rows, shifts, equal = [], [], []
         for side, form in self.forms.items():
-            n, args = instance.size[side], self._arguments(instance, side)
+            n, args = instance.size[side], self.arguments(instance, side)
             maps, constants = [], []
             for q in form.states:
                 maps.append(sparse.eye_array(n, count, k=offsets[q]).tocsc())
                 constants.append(np.zeros(n))
             other = FEATURE if side == DATUM else DATUM
-            emitter, at = self.forms[other], self._arguments(instance, other)
+            emitter, at = self.forms[other], self.arguments(instance, other)
             emission, emits = (
                 emitter.emission(at, instance.size[other]),
                 emitter.emits(at, instance.size[other]),
@@ -337,18 +244,6 @@ class QuadraticProgram:
         return state
 
 
-def _daqp() -> Any:
-    try:
-        import daqp
-    except ImportError:
-        raise MissingDependency(
-            "The active-set solver daqp is not installed.",
-            "daqp 0.7 or later",
-            "pip install 'symcavity[all]'",
-        ) from None
-    return daqp
-
-
 def _clarabel() -> Any:
     try:
         import clarabel
@@ -374,4 +269,4 @@ def quadratic_program(system: BipartiteSystem) -> QuadraticProgram | None:
     return program if program.quadratic else None
 
 
-__all__ = ["QuadraticProgram", "quadratic_program"]
+__all__ = ["QuadraticProgram", "SideForm", "quadratic_program"]

@@ -110,7 +110,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
         seed,
         features,
         instance.size[DATUM],
-        _arrays(setup.system, solved),
+        {},
         solved.residuals,
         solved.state is not None,
         solved.method,
@@ -375,7 +375,9 @@ def simulate(
     tasks = [(n, seed) for n in sizes for seed in wanted]
     found: dict[tuple[int, int], Sample] = {}
     with resolved(executor) as pool:
-        found.update(each(pool, run_one, setup, tasks))
+        for task, sample in each(pool, run_one, setup, tasks):
+            sample.arrays = _arrays(system, sample.solved)
+            found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}
     return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
+from symcavity.simulate.activeset import solve_active_set
 from symcavity.simulate.instance import Instance, Residuals, State
-from symcavity.simulate.newton import SIDES, follow_path, gaps, solve_active
+from symcavity.simulate.newton import TARGETS, Gaps, follow_path, solve_active
 from symcavity.simulate.quadratic import quadratic_program
 
-ACCEPTED, _VANISHING = 1e-8, 1e-12
+ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton")
 
 
@@ -81,8 +82,13 @@ def solve_instance(system: BipartiteSystem, instance: Instance, method: str = ""
         raise UnsupportedLaw(
             f"The system has no inequality for the method {method!r}.", "the method 'newton'"
         )
-    state, error = follow_path(instance)
-    solved = _finish(instance, state, "interior point") if error < 1e-3 else None
+    solved = None
+    for target in TARGETS:
+        state, error = follow_path(instance, target)
+        found = _finish(instance, state, "interior point") if error < _HOPEFUL else None
+        solved = found or solved
+        if error >= _HOPEFUL or (found is not None and found.sharp):
+            break
     if solved is not None:
         return solved
     if program is not None and quiet:
@@ -101,7 +107,7 @@ def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None
     program = quadratic_program(system)
     assert program is not None  # noqa: S101 - the caller has looked
     try:
-        state = program.solve_active_set(instance)
+        state = solve_active_set(program, instance)
     except (ArithmeticError, MissingDependency):
         return None
     if state is None:
@@ -112,10 +118,10 @@ def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None
 def _finish(instance: Instance, state: State, method: str) -> Solved | None:
     """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
     try:
-        polished, _ = solve_active(instance, state.copy())
+        polished, _, at = solve_active(instance, state.copy())
         residuals = instance.residuals(polished)
         if _holds(residuals, polished):
-            return Solved(polished, residuals, method, _strict(instance, polished))
+            return Solved(polished, residuals, method, _strict(at))
     except np.linalg.LinAlgError:
         pass
     residuals = instance.residuals(state)
@@ -132,11 +138,10 @@ def _holds(residuals: Residuals, state: State) -> bool:
     return residuals.worst < ACCEPTED * max(1.0, size)
 
 
-def _strict(instance: Instance, state: State) -> bool:
+def _strict(at: dict[str, Gaps]) -> bool:
     """Whether only one member of every pair vanishes."""
-    for side in SIDES:
-        at = gaps(instance, state, side)
-        larger = np.maximum(at.p, at.q)
+    for side in at.values():
+        larger = np.maximum(side.p, side.q)
         if larger.size and np.min(larger) <= _VANISHING * max(1.0, float(np.max(larger))):
             return False
     return True
@@ -148,7 +153,7 @@ def _smooth(instance: Instance) -> Solved:
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
     }
     try:
-        state, _ = solve_active(instance, start)
+        state, _, _ = solve_active(instance, start)
     except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"The equations of the instance with seed {instance.seed} are singular: {error}",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import Basic, Expr, Symbol, Tuple, sympify
@@ -70,6 +71,26 @@ class Values:
 
 def law_symbols(system: BipartiteSystem) -> set[Symbol]:
     """Return the plain parameters that the law itself needs, conditions on averages left aside."""
+    return set(_words(system)[0])
+
+
+def _words(system: BipartiteSystem) -> tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]:
+    """Return what the law needs, the quenched families, and all plain parameters; found once a system."""
+    if system not in _WORDS:
+        _WORDS[system] = (
+            frozenset(_law_symbols(system)),
+            frozenset(system.quenched),
+            frozenset(system.parameters),
+        )
+    return _WORDS[system]
+
+
+_WORDS: WeakKeyDictionary[
+    BipartiteSystem, tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]
+] = WeakKeyDictionary()
+
+
+def _law_symbols(system: BipartiteSystem) -> set[Symbol]:
     exprs: list[Expr] = [body for _, body in system.global_conditions]
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
@@ -133,8 +154,8 @@ def read_values(system: BipartiteSystem, values: Mapping[Any, Any]) -> Values:
     """
     if not isinstance(values, Mapping):
         raise ValuesError(f"The values are {values!r}.", "a dictionary {symbol: number}", "{alpha: 1.2}")
-    needed, wanted = law_symbols(system), set(system.quenched)
-    fixed_only = set(system.parameters) - needed
+    needed, wanted, every = _words(system)
+    fixed_only = every - needed
     given = {_key(k, system): v for k, v in values.items()}
     plain: dict[Symbol, float] = {}
     quenched: dict[Quenched, Any] = {}
