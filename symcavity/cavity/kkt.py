@@ -29,7 +29,7 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.system import BipartiteSystem, Equation
-from symcavity.errors import NotConvex
+from symcavity.errors import DeclarationError, NotConvex
 
 STATE = {FEATURE: Feature, DATUM: Datum}
 
@@ -95,7 +95,9 @@ def optimality(problem: ConvexProblem) -> BipartiteSystem:
     record = Lagrangian(problem)
     every = [*problem.objective.values(), *(c.expr for c in problem.constraints)]
     every += [f.emission for f in record.fields] + [f.coupling for f in record.fields]
-    names = _Names({q.family.name for expr in every for q in site_quantities(expr)} | {"u", "v"})
+    declared = {q.family.name for expr in every for q in site_quantities(expr)}
+    declared |= {symbol.name for expr in every for symbol in expr.atoms(Symbol)}
+    names = _Names(declared | {"u", "v"})
     objective, constraints = _epigraph(problem, record, names)
     equations: list[Eq | Equation] = []
     conditions: list[Complementary] = []
@@ -119,10 +121,10 @@ def optimality(problem: ConvexProblem) -> BipartiteSystem:
     )
 
 
-def _varying(side: str, expr: Expr, problem: ConvexProblem) -> list[Expr]:
-    """The variables of a site's function that depend on states."""
+def _varying(side: str, expr: Expr, problem: ConvexProblem, *, present: bool = False) -> list[Expr]:
+    """The variables of a site's function that depend on states; all fields of the side, or those present."""
     found: list[Expr] = [q for q in site_quantities(expr, Feature, Datum) if side in q.site]
-    found += [f.symbol for f in problem.book.all(side) if f.states()]
+    found += [f.symbol for f in problem.book.all(side) if f.states() and (not present or expr.has(f.symbol))]
     return [*found, *sorted(expr.atoms(Global), key=str)]
 
 
@@ -179,9 +181,19 @@ def _split(constraint: Constraint, problem: ConvexProblem) -> list[Constraint]:
                 f"{kink} stands in the constraint {constraint.declared} with the factor {slope}.",
                 "concave expressions g in g >= 0: positive factors of Min, negative ones of Abs and Max",
             )
-        parts = [Constraint(constraint.side, body.xreplace({kink: a}), False, constraint.declared) for a in
-                 _arguments(kink)]
+        parts = [
+            Constraint(constraint.side, body.xreplace({kink: a}), False, constraint.declared)
+            for a in _arguments(kink)
+        ]
         return [piece for part in parts for piece in _split(part, problem)]
+    if not constraint.equality and not _varying(constraint.side, body, problem, present=True):
+        if sign_of(body) in (0, 1):
+            return []
+        raise DeclarationError(
+            f"A part of the constraint {constraint.declared} does not depend on the states: {body} >= 0"
+            + (", which never holds." if sign_of(body) == -1 else "."),
+            "constraints on states, whatever the parameters",
+        )
     return [constraint]
 
 

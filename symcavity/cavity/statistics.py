@@ -128,22 +128,32 @@ def message_response(system: BipartiteSystem, message: Expr, carrier: RandomFiel
 
 
 def carrier_state(system: BipartiteSystem, f: RandomField) -> SiteQuantity | None:
-    """The quantity that names the equation of a field, needed where a side has several fields."""
+    """The quantity that names the equation of a field, needed where a side has several fields.
+
+    It is the left-hand side where that is a single variable; the others take the first variable of their
+    equation, or else of the law, that names no other equation.
+    """
     law = system.laws[f.side]
     if len(law.fields) == 1:
         return None
-    lhs = law.carrier(f).lhs
-    if isinstance(lhs, SiteQuantity):
-        return lhs
-    states = site_quantities(lhs, Feature, Datum, Field) or site_quantities(
-        law.carrier(f).rhs, Feature, Datum, Field
-    )
-    if not states:
-        raise UnsupportedLaw(
-            f"The equation {law.carrier(f)} of a {f.side} has no variable to name its source by.",
-            "equations of the form Eq(u[mu], Sum(...) + ...) where a side hears several fields",
-        )
-    return states[0]
+    names: dict[str, SiteQuantity] = {}
+    for g in law.fields:
+        lhs = law.carrier(g).lhs
+        if isinstance(lhs, SiteQuantity) and lhs not in names.values():
+            names[g.symbol.name] = lhs
+    for g in law.fields:
+        if g.symbol.name in names:
+            continue
+        carrier = law.carrier(g)
+        own = [q for side in (carrier.lhs, carrier.rhs) for q in site_quantities(side, Feature, Datum, Field)]
+        free = [q for q in (*own, *law.unknowns) if q not in names.values()]
+        if not free:
+            raise UnsupportedLaw(
+                f"The equation {carrier} of a {f.side} has no variable to name its source by.",
+                "as many variables as random fields; equations of the form Eq(u[mu], Sum(...) + ...)",
+            )
+        names[g.symbol.name] = free[0]
+    return names[f.symbol.name]
 
 
 @dataclass

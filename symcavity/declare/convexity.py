@@ -6,12 +6,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Expr, Symbol, Tuple, lambdify
+from sympy import Dummy, Expr, Symbol, Tuple, lambdify
+from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.stats.rv import RandomSymbol
 
-from symcavity.declare.fields import parameters_of
-from symcavity.declare.quantities import Datum, Feature, Global, Quenched, site_quantities
-from symcavity.errors import NotConvex
+from symcavity.declare.quantities import Datum, Feature, Global, N, P, Quenched, alpha, site_quantities
+from symcavity.declare.words import parameters_of
+from symcavity.errors import DeclarationError, NotConvex
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
 
@@ -54,24 +55,40 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     if not states or expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states):
         return
     quenched = site_quantities(expr, Quenched)
-    marks = {q: Symbol(f"q{k}") for k, q in enumerate([*states, *quenched])}
-    parameters = sorted(parameters_of(expr) - set(states) , key=lambda s: s.name)
-    plain = [Symbol(f"p{k}") for k in range(len(parameters))]
-    body = expr.xreplace(marks).xreplace(dict(zip(parameters, plain, strict=True)))
-    call = lambdify([*(marks[s] for s in states), *(marks[q] for q in quenched), *plain], body, "math")
+    parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
+    marks = {q: Dummy(f"q{k}") for k, q in enumerate([*states, *quenched, *parameters])}
+    try:
+        call = lambdify(list(marks.values()), expr.xreplace(marks), "math")
+    except (PrintMethodNotImplementedError, ValueError):
+        raise DeclarationError(
+            f"{where[0].upper()}{where[1:]} contains a function without numerical values: {expr}.",
+            "elementary functions, Max, Min, Abs, Piecewise",
+            "write the function out",
+        ) from None
     rng = random.Random(20)  # noqa: S311 - seeded sampling, not cryptography
-    witness = None
+    witness: list[float] | None = None
+    verdicts: list[tuple[list[float], bool]] = []
     for _ in range(_DRAWS):
-        tail = [sample_quenched(q.family, rng) for q in quenched] + [sample_parameter(p, rng) for p in parameters]
-        witness = _violation(call, len(states), tail, rng)
-        if witness is None:
-            return
+        values = [sample_parameter(p, rng) for p in parameters]
+        found = _violation(call, len(states), [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
+        witness = found or witness
+        verdicts.append((values, found is None))
     point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
-    raise NotConvex(
-        f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}.",
-        "convex objectives; constraints g >= 0 with concave g",
-        "check the sign; the cavity equations of a non-convex problem need not describe its minimum",
-    )
+    if not any(convex for _, convex in verdicts):
+        raise NotConvex(
+            f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}.",
+            "convex objectives; constraints g >= 0 with concave g",
+            "check the sign; the cavity equations of a non-convex problem need not describe its minimum",
+        )
+    for k, parameter in enumerate(parameters):
+        signs = {(values[k] > 0, convex) for values, convex in verdicts}
+        if len(signs) == 2 and len({positive for positive, _ in signs}) == len({good for _, good in signs}) == 2:
+            word = "positive" if (True, True) in signs else "negative"
+            raise NotConvex(
+                f"{where[0].upper()}{where[1:]} is convex only if {parameter} is {word}, and its sign is not declared.",
+                "parameters with declared signs, where the problem depends on them",
+                f'{parameter} = Symbol("{parameter}", {word}=True)',
+            )
 
 
 def _violation(call: Any, count: int, tail: list[float], rng: random.Random) -> list[float] | None:

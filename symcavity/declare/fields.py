@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
-from sympy.core.function import AppliedUndef
-from sympy.tensor.indexed import Indexed
 
 from symcavity.declare.quantities import (
     DATUM,
@@ -20,16 +18,19 @@ from symcavity.declare.quantities import (
     Datum,
     Feature,
     Field,
-    N,
-    P,
-    Quenched,
     SiteQuantity,
-    exact,
     i,
     mu,
     site_quantities,
 )
+from symcavity.declare.words import check_slots, check_words, parameters_of
 from symcavity.errors import DeclarationError
+
+
+class FieldSymbol(Symbol):
+    """The placeholder of a random field in a law; never equal to a parameter of the same name."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class FieldBook:
             mark = "u" if side == DATUM else "v"
             count = len(self.all(side))
             name = mark if not count else f"{mark}_{count + 1}"
-            self._fields[key] = RandomField(side, coupling, emission, Symbol(name, real=True))
+            self._fields[key] = RandomField(side, coupling, emission, FieldSymbol(name, real=True))
         return constant * self._fields[key].symbol
 
 
@@ -101,25 +102,29 @@ def side_of_range(limits: Tuple) -> str | None:
                 raise DeclarationError(
                     f"A sum over the sites runs over {tuple(limits)}.", f"the whole range ({limits[0]}, 1, {size})"
                 )
+            if limits[0] == INDEX[OTHER[side]]:
+                raise DeclarationError(
+                    f"A sum runs over {tuple(limits)}: {limits[0]} counts the {OTHER[side]} sites, "
+                    f"and there are {SIZE[OTHER[side]]} of them.",
+                    f"({i}, 1, N) for features, ({mu}, 1, P) for data",
+                    f"({limits[0]}, 1, {SIZE[OTHER[side]]})",
+                )
             return side
     return None
-
-
-def check_words(expr: Expr, where: str) -> None:
-    """Refuse floats and everything that is neither a declared quantity nor a parameter."""
-    exact(expr, where)
-    stray = sorted(expr.atoms(Indexed, AppliedUndef), key=str)
-    if stray:
-        raise DeclarationError(
-            f"{stray[0]} in {where} is not declared.",
-            "Feature, Datum, Field, Quenched, Coupling (indexed by sites), Global, and plain Symbols as parameters",
-            f'declare it: {str(stray[0]).split("[")[0].split("(")[0]} = Feature("...") or Quenched("...", mu)',
-        )
 
 
 def _rename(body: Expr, side: str, dummy: Symbol, where: str) -> Expr:
     """Rename the summation index to the canonical one, refusing a doubled index."""
     canonical = INDEX[side]
+    for quantity in site_quantities(body):
+        slot = next((slot for slot, index in quantity.site.items() if index == dummy and slot != side), None)
+        if slot:
+            raise DeclarationError(
+                f"In {where} the index {dummy} runs over the {side} sites, 1 to {SIZE[side]}, "
+                f"but stands in the place of a {slot} in {quantity}.",
+                f"sums over features run to {SIZE[FEATURE]}, over data to {SIZE[DATUM]}",
+                f"({dummy}, 1, {SIZE[slot]})",
+            )
     if dummy == canonical:
         return body
     if body.has(canonical):
@@ -136,9 +141,12 @@ def site_sum(expr: Sum, where: str) -> tuple[str, Expr]:
     site_limits = [(lim, side_of_range(lim)) for lim in expr.limits]
     sites = [(lim, side) for lim, side in site_limits if side]
     if len(sites) != 1:
+        own = next((str(lim[2]) for lim in expr.limits if str(lim[-1]) in ("N", "P") and lim not in dict(sites)), "")
         raise DeclarationError(
-            f"{expr} in {where} runs over {' and '.join(str(lim[0]) for lim in expr.limits)}.",
+            f"{expr} in {where} runs over {' and '.join(str(tuple(lim)) for lim in expr.limits)}"
+            + (f", where {own} is a symbol of your own." if own else "."),
             "sums over (i, 1, N) or (mu, 1, P), one side at a time; nested Sum(...) for the other",
+            f"from symcavity import {own}" if own else "",
         )
     (limits, side) = sites[0]
     inner = [lim for lim, s in site_limits if not s]
@@ -146,20 +154,6 @@ def site_sum(expr: Sum, where: str) -> tuple[str, Expr]:
     body = expand_components(_rename(body, side, limits[0], where), where)
     check_slots(body, where)
     return side, body
-
-
-def check_slots(body: Expr, where: str) -> None:
-    """Refuse quantities whose site index is foreign: dangling, doubled, or of the wrong side."""
-    bound = {lim[0] for s in body.atoms(Sum) for lim in s.limits}
-    for quantity in site_quantities(body):
-        for slot, index in quantity.site.items():
-            if index in (i, mu) or index in bound or index == 0:
-                continue
-            raise DeclarationError(
-                f"The index {index} of {quantity} in {where} belongs to no sum and is not a site index.",
-                f"{INDEX[slot]} for a {slot}, or the index of an enclosing Sum",
-                f"write {quantity.xreplace({index: INDEX[slot]})}" if index.is_Symbol else "",
-            )
 
 
 def expand_components(expr: Expr, where: str) -> Expr:
@@ -291,22 +285,11 @@ def _check_linear(emitted: Expr, term: Expr, where: str) -> None:
             )
 
 
-def parameters_of(expr: Expr) -> set[Symbol]:
-    """The plain parameters in an expression: every Symbol that is not an index, a size or a global."""
-    from symcavity.declare.quantities import Global, alpha
-
-    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
-    return {
-        s
-        for s in expr.atoms(Symbol)
-        if s not in (i, mu, N, P, alpha) and s not in bound and not isinstance(s, Global)
-    }
-
-
 __all__ = [
     "FieldBook",
-    "Quenched",
+    "FieldSymbol",
     "RandomField",
+    "check_slots",
     "check_words",
     "expand_components",
     "extract_fields",

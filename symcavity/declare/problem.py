@@ -6,25 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sympy import Equality, Expr, GreaterThan, LessThan, S, Sum, sympify
+from sympy import Add, And, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.declare.convexity import check_convex
-from symcavity.declare.fields import FieldBook, check_words, extract_fields, free_side, site_sum
+from symcavity.declare.exact import exact
+from symcavity.declare.fields import FieldBook, FieldSymbol, extract_fields, free_side, site_sum
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
-    SIZE,
     Datum,
     Feature,
     Field,
     Global,
+    N,
+    P,
     SiteQuantity,
-    exact,
+    alpha,
     site_quantities,
 )
-from symcavity.declare.system import BipartiteSystem, read_fixed
-from symcavity.errors import DeclarationError
+from symcavity.declare.system import BipartiteSystem, as_list, read_fixed
+from symcavity.declare.words import check_names, check_words
+from symcavity.errors import DeclarationError, NotConvex
 
 if TYPE_CHECKING:
     from symcavity.cavity.symmetry import Symmetry
@@ -39,6 +42,23 @@ class Constraint:
     expr: Expr
     equality: bool
     declared: Any
+
+
+def _constraint_hint(relation: Any) -> str:
+    """What to write in place of something that is not a constraint."""
+    if isinstance(relation, Relational):
+        strict = {">": ">=", "<": "<="}.get(getattr(relation, "rel_op", ""))
+        return f"{relation.lhs} {strict} {relation.rhs}; the closed set has the same minimum" if strict else ""
+    if isinstance(relation, And):
+        return "separate entries: " + ", ".join(map(str, relation.args))
+    if isinstance(relation, Expr):
+        return f"{relation} >= 0, or Eq({relation}, 0)"
+    return "a relation, without quotes" if isinstance(relation, str) else ""
+
+
+def _variables(expr: Expr) -> set[Any]:
+    """What varies in a site's function: states, fields, globals."""
+    return {*site_quantities(expr, Feature, Datum), *expr.atoms(FieldSymbol, Global)}
 
 
 class ConvexProblem:
@@ -78,8 +98,8 @@ class ConvexProblem:
     ) -> None:
         self.name, self.source = name, dict(source or {})
         self.minimize = exact(minimize, "the objective")
-        self.subject_to = tuple(subject_to) if isinstance(subject_to, list | tuple) else (subject_to,)
-        self.fixed = tuple(read_fixed(tuple(fixed) if isinstance(fixed, list | tuple) else (fixed,)))
+        self.subject_to = as_list(subject_to, "subject_to")
+        self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         self.book = FieldBook()
         self.objective: dict[str, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
         self.global_objective: Expr = S.Zero
@@ -97,6 +117,10 @@ class ConvexProblem:
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum):
                 side, body = site_sum(rest, where)
+                if not site_quantities(body, Feature, Datum, Field) and not body.has(Global):
+                    raise DeclarationError(
+                        f"The term {term} of the objective depends on no variable.", "terms with states or globals"
+                    )
                 if free_side(body, where) not in (side, None):
                     raise DeclarationError(
                         f"{rest} in the objective leaves an index of the other side free.",
@@ -116,11 +140,13 @@ class ConvexProblem:
                     f"Sum({term}, (mu, 1, P))" if term.has(Datum) else f"Sum({term}, (i, 1, N))",
                 )
             if term.has(Global):
-                if not term.has(*SIZE.values()):
+                density = (term.subs(P, alpha * N) / N).cancel()
+                if density.has(N):
+                    what = "is of order one" if not term.has(N, P) else "is not in proportion to the number of sites"
                     raise DeclarationError(
-                        f"The penalty {term} on a global variable is of order one, against sums over all sites.",
-                        "extensive penalties",
-                        f"N*({term})",
+                        f"The penalty {term} on a global variable {what}, against sums over all sites.",
+                        "extensive penalties, in proportion to N or P",
+                        f"N*({(density if term.has(N, P) else term).subs(N, 1)})",
                     )
                 self.global_objective += term
             elif term != 0:
@@ -133,17 +159,28 @@ class ConvexProblem:
             raise DeclarationError(
                 f"A constraint of the problem is the constant {relation}.",
                 "relations between quantities of a site",
-                "SymPy evaluates a relation without unknowns at once",
+                "SymPy decides a relation without unknowns, or with an infinite bound, at once",
             )
-        if not isinstance(relation, Relational) or not isinstance(relation, GreaterThan | LessThan | Equality):
+        if not isinstance(relation, GreaterThan | LessThan | Equality):
             raise DeclarationError(
-                f"The constraint {relation!r} is not supported.", ">=, <= and Eq between quantities of one site"
+                f"The constraint {relation!r} is not supported.",
+                ">=, <= and Eq between quantities of one site",
+                _constraint_hint(relation),
             )
-        lhs, rhs = sympify(relation.lhs), sympify(relation.rhs)
+        lhs = exact(relation.lhs, f"the constraint {relation}")
+        rhs = exact(relation.rhs, f"the constraint {relation}")
         expr = rhs - lhs if isinstance(relation, LessThan) else lhs - rhs
         where = f"the constraint {relation}"
         check_words(expr, where)
         side = free_side(expr, where)
+        if side is None and not site_quantities(expr):
+            raise DeclarationError(
+                f"The constraint {relation} contains no quantity of a site.",
+                "constraints that hold at every site (one free index, i or mu)",
+                "declare the range of a parameter by its assumptions: Symbol('...', positive=True)"
+                if not expr.has(Global)
+                else "an extensive penalty N*(...) on the global variable",
+            )
         if side is None:
             raise DeclarationError(
                 f"The constraint {relation} has no free site index: it couples all sites.",
@@ -154,7 +191,23 @@ class ConvexProblem:
         body = extract_fields(expr, side, self.book, where)
         if not site_quantities(body, Feature, Datum) and not body.has(*self._placeholders(side)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
+        if isinstance(relation, Equality) and not self._is_affine(body, side):
+            raise NotConvex(
+                f"The equality {relation} is not linear in the states.",
+                "linear equalities; concave g in g >= 0",
+                "the set on which a non-linear equality holds is not convex",
+            )
         return Constraint(side, body, isinstance(relation, Equality), relation)
+
+    def _is_affine(self, body: Expr, side: str) -> bool:
+        variables = [
+            *site_quantities(body, Feature, Datum, Field),
+            *(f.symbol for f in self.book.all(side) if f.states()),
+            *body.atoms(Global),
+        ]
+        marks = {v: Dummy() for v in variables}
+        marked = body.xreplace(marks)
+        return all(not marked.diff(m).has(*marks.values()) for m in marks.values())
 
     def _placeholders(self, side: str) -> list[Any]:
         return [f.symbol for f in self.book.all(side)] or [SiteQuantity]
@@ -173,12 +226,31 @@ class ConvexProblem:
             )
         if not any(self.objective.values()):
             raise DeclarationError("The objective is zero.", "sums over the sites of one side")
+        check_names([self.minimize, *(c.declared.lhs - c.declared.rhs for c in self.constraints)])
+        self._check_coupled()
+        check_convex(self.global_objective, [], "the objective")
         for side in (FEATURE, DATUM):
             varying = [f.symbol for f in self.book.all(side) if f.states()]
             check_convex(self.objective[side], varying, "the objective")
             for constraint in self.constraints:
                 if constraint.side == side and not constraint.equality:
                     check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
+
+    def _check_coupled(self) -> None:
+        """Refuse a variable that no chain of terms connects to a random field."""
+        terms = [t for body in self.objective.values() for t in Add.make_args(body.expand())]
+        groups = [_variables(t) for t in [*terms, *(c.expr for c in self.constraints), self.global_objective]]
+        heard = {f.symbol for side in (FEATURE, DATUM) for f in self.book.all(side)}
+        reached: set[Any] = set(heard).union(*(f.states() for side in (FEATURE, DATUM) for f in self.book.all(side)))
+        while grown := [g for g in groups if g & reached and not g <= reached]:
+            reached.update(*grown)
+        loose = sorted(set().union(*groups) - reached, key=str)
+        if loose and heard:
+            raise DeclarationError(
+                f"{loose[0]} interacts with no random field: its minimisation is a problem of its own.",
+                "variables that a coupling sum, a constraint or a penalty ties to the rest",
+                "leave it out, or tie it in, as in Sum(x[mu, i]*w[i], (i, 1, N)) >= 1 - xi[mu]",
+            )
 
     # -- verbs -----------------------------------------------------------------------------------
 

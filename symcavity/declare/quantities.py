@@ -8,12 +8,13 @@ expression alone is a complete statement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
-from sympy import Atom, Basic, Expr, Float, Integer, Piecewise, S, Symbol, Tuple, sympify
+from sympy import Atom, Basic, Expr, Integer, Piecewise, S, Symbol, SympifyError, Tuple, sympify
 from sympy.logic.boolalg import Boolean
 from sympy.printing.precedence import PRECEDENCE
 
+from symcavity.declare.exact import exact, finite_law
 from symcavity.errors import DeclarationError
 
 N = Symbol("N", integer=True, positive=True)
@@ -27,29 +28,13 @@ INDEX = {FEATURE: i, DATUM: mu}
 SIZE = {FEATURE: N, DATUM: P}
 OTHER = {FEATURE: DATUM, DATUM: FEATURE}
 
+RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
+
 _ALIASES = {"lam": "lambda", "eps": "varepsilon"}
 _GREEK = frozenset(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi psi "
     "chi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split()
 )
-
-
-def exact(value: Any, where: str) -> Expr:
-    """Sympify a value of a declaration, refusing floats anywhere inside it."""
-    expr = sympify(value) if not isinstance(value, str) else None
-    if expr is None:
-        raise DeclarationError(
-            f"A string stands in {where}: {value!r}.", "SymPy expressions and exact numbers"
-        )
-    floats = expr.atoms(Float) if isinstance(expr, Basic) else set()
-    if floats:
-        number = min(floats)
-        raise DeclarationError(
-            f"The float {number.round(15)} stands in {where}.",
-            "exact numbers: integers, Rational, decimal strings through Rational('...')",
-            f"Rational('{str(number.round(12)).rstrip('0')}'); a float would spoil every digit beyond the fifteenth.",
-        )
-    return expr
 
 
 def latex_name(name: str) -> str:
@@ -97,7 +82,32 @@ class Family(Atom):
 
     def __getitem__(self, index: Any) -> SiteQuantity:
         indices = index if isinstance(index, tuple) else (index,)
-        return SiteQuantity(self, *(sympify(entry) for entry in indices))
+        return SiteQuantity(self, *(self._index(entry) for entry in indices))
+
+    def _index(self, entry: Any) -> Expr:
+        try:
+            index = sympify(entry, strict=True)
+        except (SympifyError, TypeError):
+            index = None
+        plain = isinstance(index, Expr) and index.is_integer is not False and not index.has(SiteQuantity, Global)
+        if not plain or index.is_negative:
+            raise DeclarationError(
+                f"{self.name} is indexed by {entry!r}.",
+                "index symbols: i for features, mu for data, the index of an enclosing Sum",
+                f"{self.at_site()}",
+            )
+        return index
+
+    def _unindexed(self, *_: Any) -> NoReturn:
+        raise DeclarationError(
+            f"{self.name} stands in an expression without an index.",
+            "the quantity of one site",
+            f"{self.at_site()}",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unindexed
+    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __float__ = __int__ = __complex__ = _unindexed
+    __lt__ = __le__ = __gt__ = __ge__ = _unindexed
 
     def __iter__(self) -> Any:
         raise TypeError(f"{self.name} is a family of site quantities; write {self.name}[...] with an index.")
@@ -125,18 +135,29 @@ def _family_name(name: Any, word: str) -> str:
         raise DeclarationError(
             f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'"
         )
+    if name in RESERVED:
+        raise DeclarationError(
+            f"The name of a {word} is {name!r}, which is taken: N and P are the numbers of sites, alpha is P/N, "
+            "i and mu are their indices.",
+            "any other name",
+        )
     return _ALIASES.get(name, name)
 
 
 def _component_range(components: Any) -> Tuple:
     if components is None or components == ():
         return Tuple()
-    entries = tuple(components)
-    if len(entries) != 3 or not isinstance(sympify(entries[0]), Symbol):
+    entries = tuple(components) if isinstance(components, tuple | list | Tuple) else ()
+    if len(entries) != 3 or not isinstance(entries[0], Symbol) or entries[0] in (i, mu):
         raise DeclarationError(
-            f"The components are {components!r}.", "a range (a, first, last) of an index symbol"
+            f"The components are {components!r}.",
+            "a range (a, first, last) of an index symbol other than i and mu",
+            'components=(a, 1, D + 1); a variance is given by its word: Coupling("x", variance=...)',
         )
-    return Tuple(*(sympify(entry) for entry in entries))
+    index, low, high = entries[0], exact(entries[1], "a component range"), exact(entries[2], "a component range")
+    if (high - low).is_negative:
+        raise DeclarationError(f"The components run from {low} down to {high}.", "a range (a, first, last)")
+    return Tuple(index, low, high)
 
 
 class Feature(Family):
@@ -236,8 +257,8 @@ def _law(law: Any, name: str) -> Basic:
         return Tuple()
     if isinstance(law, Mapping):
         return finite_law(law, name, exact_values=True)
-    if isinstance(law, Tuple):
-        return law
+    if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
+        return finite_law(dict(law), name, exact_values=True)
     from sympy.stats.rv import RandomSymbol
 
     if isinstance(law, RandomSymbol):
@@ -245,27 +266,8 @@ def _law(law: Any, name: str) -> Basic:
     raise DeclarationError(
         f"The law of {name} is {law!r}.",
         "a dictionary {value: weight}, or a random variable of sympy.stats",
-        f"give an array of values at evaluation instead: {{{name}: [...]}}.",
+        f"leave the law out, and give an array of values at evaluation: {{{name}: [...]}}",
     )
-
-
-def finite_law(law: Mapping[Any, Any], name: str, *, exact_values: bool) -> Tuple:
-    """Return a checked finite law as a Tuple of (value, weight) pairs."""
-    where = f"the law of {name}"
-    pairs = [
-        (exact(v, where), exact(q, where)) if exact_values else (sympify(v), sympify(q))
-        for v, q in law.items()
-    ]
-    total = sum((q for _, q in pairs), S.Zero)
-    gap = total - 1
-    wrong = abs(gap) > 1e-12 if gap.has(Float) else (gap.is_zero is False or gap.simplify() != 0)
-    if not pairs or wrong or any(q.is_negative for _, q in pairs):
-        raise DeclarationError(
-            f"The weights of the law of {name} sum to {total}." if pairs else f"The law of {name} is empty.",
-            "non-negative weights that sum to one",
-            f"{{value: weight/({total})}}" if pairs else "",
-        )
-    return Tuple(*(Tuple(v, q) for v, q in pairs))
 
 
 class Coupling(Family):
@@ -291,8 +293,14 @@ class Coupling(Family):
 
     def __new__(cls, name: Any, components: Any = None, variance: Any = None) -> Coupling:
         scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
-        if scale.is_negative or scale.is_zero:
+        if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
+        for q in site_quantities(scale):
+            if not isinstance(q.family, Quenched) or any(q.site[slot] != INDEX[slot] for slot in q.site):
+                raise DeclarationError(
+                    f"{q} stands in the variance of {name}.",
+                    "quenched parameters of the two sites that are coupled, l[i] and s[mu]",
+                )
         return cls._make(_family_name(name, cls._word), _component_range(components), scale)
 
     @property
@@ -305,8 +313,13 @@ class Global(Symbol):
     """A variable shared by all sites, such as a bias; the problem is minimised over it too."""
 
     def __new__(cls, name: str, **assumptions: Any) -> Global:
-        assumptions.setdefault("real", True)
-        return super().__new__(cls, name, **assumptions)
+        if assumptions not in ({}, {"real": True}):
+            raise DeclarationError(
+                f"The global variable {name} is declared with {', '.join(sorted(assumptions))}.",
+                "global variables that range over all real numbers",
+                "a penalty N*(...) keeps it small; an assumption would not bound the minimisation",
+            )
+        return super().__new__(cls, _family_name(name, "global variable"), real=True)
 
 
 class SiteQuantity(Expr):

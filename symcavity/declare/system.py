@@ -6,17 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sympy import Basic, Equality, Expr, S, Sum, Symbol, latex, sympify
+from sympy import Basic, Equality, Expr, Piecewise, S, Sum, Symbol, latex
 
-from symcavity.declare.fields import (
-    FieldBook,
-    RandomField,
-    check_words,
-    extract_fields,
-    free_side,
-    parameters_of,
-    site_sum,
-)
+from symcavity.declare.exact import exact
+from symcavity.declare.fields import FieldBook, RandomField, extract_fields, free_side, site_sum
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
@@ -28,13 +21,15 @@ from symcavity.declare.quantities import (
     Feature,
     Field,
     Global,
+    N,
+    P,
     Quenched,
     SiteQuantity,
     alpha,
-    exact,
     families,
     site_quantities,
 )
+from symcavity.declare.words import check_names, check_words, parameters_of
 from symcavity.errors import DeclarationError
 
 if TYPE_CHECKING:
@@ -77,10 +72,20 @@ def as_equation(value: Any, where: str) -> Equation:
     raise DeclarationError(
         f"{where} is {value!r}.",
         "an equation Eq(lhs, rhs)",
-        "an Eq whose two sides are equal or different numbers collapses to True or False in SymPy"
+        "SymPy decides an Eq by itself where it can: two numbers, two equal sides, or a square that equals "
+        "a negative number; such a condition is empty or contradicts itself"
         if value in (True, False, S.true, S.false)
         else "Eq(..., ...)",
     )
+
+
+def as_list(entries: Any, word: str) -> tuple[Any, ...]:
+    """Read the entries of a declaration: one relation, or a sequence of them."""
+    if isinstance(entries, Basic | Equation):
+        return (entries,)
+    if isinstance(entries, str | set | frozenset | dict) or not isinstance(entries, Iterable):
+        raise DeclarationError(f"{word} is {entries!r}.", "a list of relations, in a definite order", f"{word}=[...]")
+    return tuple(entries)
 
 
 @dataclass(frozen=True)
@@ -173,13 +178,15 @@ class BipartiteSystem:
         self.source = dict(source or {})
         self.convex = convex
         self.record = record
-        self.declared = tuple(as_equation(e, "an entry of equations") for e in equations)
-        self.fixed = tuple(read_fixed(fixed))
+        self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
+        self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
+        conditions = as_list(conditions, "conditions")
         book = FieldBook()
         site: dict[str, list[Equation]] = {FEATURE: [], DATUM: []}
         globals_: list[tuple[str, Expr]] = []
         for equation in _componentwise(self.declared):
             where = f"the equation {equation}"
+            check_words(equation.difference, where)
             side = free_side(equation.difference, where)
             if side is None:
                 globals_.append(_global_condition(equation, where))
@@ -194,14 +201,41 @@ class BipartiteSystem:
                     f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
                 )
             for pair in _pair_components(condition):
-                side = free_side(pair.pair[0] + S.Pi * pair.pair[1], f"the condition {pair}")
-                if side is None:
-                    raise DeclarationError(f"The condition {pair} has no site index.", "conditions of one site")
-                pairs[side].append(pair)
+                side = self._read_pair(pair)
+                pairs[side].append(Complementary(*(extract_fields(q, side, book, f"the condition {pair}") for q in pair.pair)))
         self.global_conditions = tuple(globals_)
-        self.feature = _law(FEATURE, site, pairs, book)
-        self.datum = _law(DATUM, site, pairs, book)
+        self._check_names(conditions)
+        taken = {q.family.name for q in self._declared_quantities(conditions)} | {
+            s.name for e in self.declared for s in parameters_of(e.difference)
+        }
+        self.feature = _law(FEATURE, site, pairs, book, taken)
+        self.datum = _law(DATUM, site, pairs, book, taken)
         self._check()
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def _read_pair(pair: Complementary) -> str:
+        where = f"the condition {pair}"
+        for q in pair.pair:
+            check_words(q, where)
+        sides = {free_side(q, where) for q in pair.pair} - {None}
+        if len(sides) != 1:
+            raise DeclarationError(
+                f"The condition {pair} has {'quantities of both sides' if sides else 'no site index'}.",
+                "conditions between quantities of one site",
+            )
+        return str(sides.pop())
+
+    def _declared_exprs(self, conditions: Sequence[Complementary]) -> list[Expr]:
+        out = [e.difference for e in (*self.declared, *self.fixed)]
+        return out + [q for pair in conditions for q in pair.pair]
+
+    def _check_names(self, conditions: Sequence[Complementary]) -> None:
+        check_names(self._declared_exprs(conditions))
+
+    def _declared_quantities(self, conditions: Sequence[Complementary]) -> list[SiteQuantity]:
+        return [q for expr in self._declared_exprs(conditions) for q in site_quantities(expr)]
 
     # -- structure -------------------------------------------------------------------------------
 
@@ -278,6 +312,19 @@ class BipartiteSystem:
                     f"and {count} equations and conditions.",
                     "as many equations and complementarity conditions as variables, on each side",
                 )
+        for condition in self.fixed:
+            for q in site_quantities(condition.lhs, Feature, Datum, Field):
+                if not any(q in law.unknowns for law in self.laws.values()):
+                    raise DeclarationError(
+                        f"The fixed condition {condition} is about {q}, which the system does not contain.",
+                        ", ".join(str(u) for law in self.laws.values() for u in law.unknowns),
+                    )
+        if len(self.fixed) > len(self.parameters) + 1:
+            raise DeclarationError(
+                f"There are {len(self.fixed)} fixed conditions, and only alpha"
+                + "".join(f", {p}" for p in self.parameters) + " can adapt to them.",
+                "one condition for each quantity that adapts: alpha or a parameter",
+            )
         if len(self.globals) != len(self.global_conditions):
             raise DeclarationError(
                 f"There are {len(self.globals)} global variables and {len(self.global_conditions)} global conditions.",
@@ -358,34 +405,39 @@ def _pair_components(pair: Complementary) -> list[Complementary]:
 
 
 def _global_condition(equation: Equation, where: str) -> tuple[str, Expr]:
-    """Read ``sum over one side of body = 0``; constants proportional to N or P are shared out."""
-    check_words(equation.difference, where)
-    total, side = S.Zero, None
+    """Read ``sum over one side of body = 0``; terms in proportion to N or P are shared out among the sites."""
+    total: Expr = S.Zero
+    shared: Expr = S.Zero  # in units of N
+    side: str | None = None
     for term in equation.difference.expand().as_ordered_terms():
         factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
         if isinstance(rest, Sum):
             term_side, body = site_sum(rest, where)
             if body.has(Sum):
-                raise DeclarationError(f"A double sum stands in {where}.", "sums over one side in global conditions")
+                raise DeclarationError(f"A double sum stands in {where}.", "global conditions that sum over one side")
             if side not in (None, term_side):
                 raise DeclarationError(f"{where} sums over both sides.", "global conditions that sum over one side")
             side, total = term_side, total + factor * body
-        elif not term.has(SiteQuantity):
-            scale = SIZE[FEATURE] if term.has(SIZE[FEATURE]) else SIZE[DATUM]
-            if not term.has(scale):
-                raise DeclarationError(
-                    f"The term {term} of {where} is of order one, against a sum over all sites.",
-                    f"global terms in proportion to N or P, such as N*{term}",
-                )
-            side_here = FEATURE if scale == SIZE[FEATURE] else DATUM
-            total += (term / scale) * (1 if side in (None, side_here) else alpha ** (-1 if side == DATUM else 1))
+            continue
+        density = (term.subs(P, alpha * N) / N).cancel()
+        if density.has(N):
+            raise DeclarationError(
+                f"The term {term} of {where} is not in proportion to the number of sites, as the sum over them is.",
+                "global terms in proportion to N or P",
+                f"N*({term})" if not term.has(N, P) else "",
+            )
+        shared += density
     if side is None:
         raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
-    return side, total
+    return side, total + (shared if side == FEATURE else shared / alpha)
 
 
 def _law(
-    side: str, site: dict[str, list[Equation]], pairs: dict[str, list[Complementary]], book: FieldBook
+    side: str,
+    site: dict[str, list[Equation]],
+    pairs: dict[str, list[Complementary]],
+    book: FieldBook,
+    taken: set[str],
 ) -> Law:
     """Bring the law of a side to the form in which every field stands linearly in one equation."""
     equations = list(site[side])
@@ -396,18 +448,17 @@ def _law(
         in_pairs = any(q.has(f.symbol) for p in pairs[side] for q in p.pair)
         if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
             continue
-        taken = {q.family.name for e in equations for q in site_quantities(e.difference)} | {
-            q.family.name for q in named.values()
-        }
         family = Field(_fresh("u" if side == DATUM else "v", taken), index=INDEX[side])
+        taken.add(family.name)
         named[f.symbol] = family.at_site()
     equations = [e.xreplace(named) for e in equations]
     equations += [Equation(q, symbol) for symbol, q in named.items()]
-    exprs = [e.difference for e in equations] + [q for p in pairs[side] for q in p.pair]
+    conditions = tuple(Complementary(*(q.xreplace(named) for q in p.pair)) for p in pairs[side])
+    exprs = [e.difference for e in equations] + [q for p in conditions for q in p.pair]
     exprs += [f.emission for f in book.all(_other(side))]
     unknowns = [q for expr in exprs for q in site_quantities(expr, Feature, Datum, Field) if side in q.site]
     ordered = tuple(dict.fromkeys(unknowns))
-    return Law(side, ordered, tuple(equations), tuple(pairs[side]), tuple(fields))
+    return Law(side, ordered, tuple(equations), conditions, tuple(fields))
 
 
 def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) -> bool:
@@ -427,31 +478,57 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
-    """Read and check the conditions on averages."""
+    """Read and check the conditions on averages; a factor in front of the average is divided out."""
     seen: dict[Basic, Expr] = {}
     out = []
     for entry in fixed:
         equation = as_equation(entry, "an entry of fixed")
         where = f"the fixed condition {equation}"
-        check_words(equation.difference, where)
-        if not isinstance(equation.lhs, Average) and isinstance(equation.rhs, Average):
-            equation = Equation(equation.rhs, equation.lhs)
-        lhs, rhs = equation.lhs, sympify(equation.rhs)
-        if not isinstance(lhs, Average) or rhs.has(SiteQuantity):
+        check_words(equation.difference, where, averages=True)
+        average, value = _solved_for_average(equation, where)
+        free_side(average.body, where)
+        _check_range(average, value, where)
+        if average in seen:
+            same = (seen[average] - value).simplify() == 0
             raise DeclarationError(
-                f"{where} is not a condition on an average.", "Eq(average(w[i]**2), 1/kappa**2)"
-            )
-        free_side(lhs.body, where)
-        if lhs.is_nonnegative and rhs.is_negative:
-            raise DeclarationError(f"{where} contradicts itself: the left-hand side is never negative.")
-        if lhs in seen and (seen[lhs] - rhs).simplify() != 0:
-            raise DeclarationError(
-                f"Two fixed conditions contradict each other: {lhs} = {seen[lhs]} and {lhs} = {rhs}.",
+                f"The fixed condition {average} = {value} stands twice."
+                if same
+                else f"Two fixed conditions contradict each other: {average} = {seen[average]} and {average} = {value}.",
                 "one value for each average",
             )
-        seen[lhs] = rhs
-        out.append(equation)
+        seen[average] = value
+        out.append(Equation(average, value))
     return out
 
 
-__all__ = ["BipartiteSystem", "Equation", "Law", "as_equation", "read_fixed"]
+def _solved_for_average(equation: Equation, where: str) -> tuple[Average, Expr]:
+    averages = sorted(equation.difference.atoms(Average), key=str)
+    outside = equation.difference.xreplace({a: S.Zero for a in averages})
+    if len(averages) == 1 and not outside.has(SiteQuantity):
+        slope = equation.difference.expand().coeff(averages[0], 1)
+        if slope and (equation.difference - slope * averages[0] - outside).expand() == 0:
+            if isinstance(equation.lhs, Average):
+                return averages[0], equation.rhs
+            return averages[0], (-outside / slope).cancel()
+    raise DeclarationError(
+        f"{where[0].upper()}{where[1:]} is not a condition on one average.",
+        "the average of a quantity of one site, and its value",
+        "Eq(average(w[i]**2), 1/kappa**2)",
+    )
+
+
+def _check_range(average: Average, value: Expr, where: str) -> None:
+    """Refuse a value that the average cannot take."""
+    body = average.body
+    probability = isinstance(body, Piecewise) and {v for v, _ in body.args} <= {S.Zero, S.One}
+    nonnegative = probability or average.is_nonnegative
+    if (nonnegative and value.is_negative) or (probability and (value - 1).is_positive):
+        what = "lies between 0 and 1" if probability else "is never negative"
+        raise DeclarationError(f"{where[0].upper()}{where[1:]} contradicts itself: the left-hand side {what}.")
+    if nonnegative and value.is_zero and not probability:
+        raise DeclarationError(
+            f"{where[0].upper()}{where[1:]} makes every site's {body} vanish.", "averages of positive size"
+        )
+
+
+__all__ = ["BipartiteSystem", "Equation", "Law", "as_equation", "as_list", "read_fixed"]

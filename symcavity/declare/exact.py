@@ -1,0 +1,127 @@
+"""Exact numbers and scalar real expressions: what may stand in a declaration, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from sympy import Basic, Expr, Float, I, Rational, S, Symbol, SympifyError, Tuple, nan, oo, sympify, zoo
+
+from symcavity.errors import DeclarationError
+
+_DECIMAL = re.compile(r"[+-]?(\d+/\d+|\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)")
+_LONGEST_DENOMINATOR = 1000
+
+
+def exact(value: Any, where: str) -> Expr:
+    """Sympify an expression of a declaration: one real number, without floats anywhere inside it.
+
+    Parameters
+    ----------
+    value : object
+        A SymPy expression or a number.
+    where : str
+        What the value belongs to, for the message.
+    """
+    if isinstance(value, str):
+        raise DeclarationError(
+            f"A string stands in {where}: {value!r}.",
+            "SymPy expressions and exact numbers; a string would have to be executed to be understood",
+            f"Rational({value!r})" if _DECIMAL.fullmatch(value) else "the expression itself, without quotes",
+        )
+    try:
+        expr = sympify(value, strict=True)
+    except (SympifyError, TypeError):
+        expr = None
+    if not isinstance(expr, Expr) or getattr(expr, "is_Matrix", False):
+        raise DeclarationError(
+            f"{where[0].upper()}{where[1:]} contains {value!r}, which is a {type(value).__name__}.",
+            "SymPy expressions with one real value",
+        )
+    _refuse_floats(expr, where)
+    _refuse_unreal(expr, where)
+    return expr
+
+
+def _refuse_floats(expr: Basic, where: str) -> None:
+    floats = expr.atoms(Float)
+    if floats:
+        number = min(floats)
+        raise DeclarationError(
+            f"The float {float(number)!r} stands in {where}.",
+            "exact numbers: integers, Rational(1, 2), Rational('0.5')",
+            f"{rational_for(float(number))}; a float would spoil every digit beyond the fifteenth.",
+        )
+
+
+def rational_for(number: float) -> str:
+    """The Rational that was probably meant by a float, as code."""
+    guess = Fraction(number).limit_denominator(_LONGEST_DENOMINATOR)
+    if guess and abs(float(guess) - number) <= 4e-16 * abs(number) and abs(number) < _LONGEST_DENOMINATOR:
+        return f"{guess.numerator}" if guess.denominator == 1 else f"Rational({guess.numerator}, {guess.denominator})"
+    return f"Rational('{number!r}')"
+
+
+def _refuse_unreal(expr: Basic, where: str) -> None:
+    for bad in (nan, zoo, oo, -oo, I):
+        if expr.has(bad):
+            raise DeclarationError(
+                f"{bad} stands in {where}.",
+                "finite real numbers",
+                "leave a constraint out instead of putting an infinite bound" if bad in (oo, -oo) else "",
+            )
+    for symbol in sorted(expr.atoms(Symbol), key=lambda s: s.name):
+        unreal = symbol.is_real is False or (symbol.is_complex and symbol.is_real is None)
+        if unreal or not symbol.is_commutative:
+            raise DeclarationError(
+                f"The symbol {symbol} in {where} is declared {'complex' if unreal else 'non-commutative'}.",
+                "real parameters",
+                f'Symbol("{symbol}", positive=True) or Symbol("{symbol}", real=True)',
+            )
+
+
+def _law_entry(value: Any, where: str, *, exact_values: bool) -> Expr:
+    if isinstance(value, str):
+        if _DECIMAL.fullmatch(value.strip()):
+            return Rational(value.strip())
+        raise DeclarationError(f"A string stands in {where}: {value!r}.", "numbers, and decimals such as '0.5' or '1/2'")
+    return exact(value, where) if exact_values else sympify(value)
+
+
+def finite_law(law: Mapping[Any, Any], name: str, *, exact_values: bool) -> Tuple:
+    """Return a checked finite law as a Tuple of (value, weight) pairs.
+
+    Parameters
+    ----------
+    law : mapping
+        Weights by value.
+    name : str
+        The parameter's name, for messages.
+    exact_values : bool
+        Whether floats are refused (in a declaration) or not (at evaluation).
+    """
+    where = f"the law of {name}"
+    pairs = [
+        (_law_entry(v, where, exact_values=exact_values), _law_entry(q, where, exact_values=exact_values))
+        for v, q in law.items()
+    ]
+    if not pairs:
+        raise DeclarationError(f"The law of {name} is empty.", "non-negative weights that sum to one")
+    negative = next(((v, q) for v, q in pairs if q.is_negative), None)
+    if negative:
+        raise DeclarationError(
+            f"The law of {name} gives the value {negative[0]} the weight {negative[1]}.",
+            "non-negative weights that sum to one",
+        )
+    total = sum((q for _, q in pairs), S.Zero)
+    gap = total - 1
+    wrong = abs(gap) > 1e-12 if gap.has(Float) else (gap.is_zero is False or gap.simplify() != 0)
+    if wrong:
+        raise DeclarationError(
+            f"The weights of the law of {name} sum to {total}.",
+            "non-negative weights that sum to one",
+            f"divide each weight by {total}" if total.is_positive else "",
+        )
+    return Tuple(*(Tuple(v, q) for v, q in pairs))
