@@ -66,7 +66,8 @@ def instances(problem, n, p, repeats):
         print("cvxpy is not installed")
     ratio = float(np.median(np.array(ours) / np.array(hand)))
     print(
-        f"N={n}, P={p}: by hand {1e3 * min(hand):.1f} ms, declared {1e3 * min(ours):.1f} ms, ratio {ratio:.2f}"
+        f"N={n}, P={p}: by hand {1e3 * min(hand):.1f} ms, declared {1e3 * min(ours):.1f} ms, "
+        f"ratio {ratio:.2f}"
     )
     passed = ratio <= LIMITS["hand"]
     if layer:
