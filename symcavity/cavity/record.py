@@ -141,6 +141,7 @@ class _Writer:
             for law in self.system.laws.values()
             for e in law.equations
             if isinstance(e.lhs, SiteQuantity)
+            and (isinstance(e.lhs.family, Field) or e.lhs in {dual for dual, _ in kkt.duals})
         }
         for dual, raw in kkt.duals:
             equation = next(e for law in self.system.laws.values() for e in law.equations if e.lhs == dual)

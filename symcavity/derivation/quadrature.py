@@ -6,7 +6,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Abs, Dummy, Expr, Heaviside, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
+from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
 
 from symcavity.algebra.quadrature import mp_gaussian
 from symcavity.declare.quantities import (
@@ -45,6 +45,7 @@ def hold(
 ) -> tuple[Any, int, str]:
     """Hold a closed form against the numerical average of a single-site expression of one side."""
     solution = side.solution()
+    body = by_parts(side, body)
     simple = len(side.heard) == 1 and not solution.is_implicit and bool(solution.regions)
     few = min(dps, 50)
     worst = mpmath.mpf(0)
@@ -60,6 +61,22 @@ def hold(
     if simple:
         return worst, few - 8, "direct quadrature of the solution"
     return worst, 6, "direct quadrature in double of the solution found by bisection"
+
+
+def by_parts(side: Any, body: Expr) -> Expr:
+    """Write responses by Gaussian integration by parts, as moments of a state with the fields.
+
+    ``<d m/d eta_a> = sum_b (C^-1)_ab <eta_b m>``: the derivative of the solution is not used at all.
+    """
+    order = [h.eta for h in side.heard]
+    inverse = Matrix([[side.covariance[a, b] for b in order] for a in order]).inv()
+    rule = {}
+    for node in body.atoms(SiteResponse):
+        h = next((h for h in side.heard if h.carrier == node.field), side.heard[0])
+        row = order.index(h.eta)
+        moments = sum((inverse[row, k] * eta for k, eta in enumerate(order)), S.Zero)
+        rule[node] = moments * node.state / h.factor
+    return body.xreplace(rule)
 
 
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -139,8 +156,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
             calls = []
             for region in solution.regions:
                 here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
-                responses = {r: region.values[r.state].diff(source).xreplace({source: S.Zero}) for r in body.atoms(SiteResponse)}
-                inside = _averages(body.xreplace(responses).xreplace(here), values, laws).xreplace(rule)
+                inside = _averages(body.xreplace(here), values, laws).xreplace(rule)
                 calls.append(lambdify(h.eta, inside, "mpmath"))
 
             def integrand(z: Any, calls: Any = calls, edges: Any = edges, s: Any = s, sigma: Any = sigma) -> Any:
@@ -166,8 +182,7 @@ def _body_breaks(
     out = []
     for region in solution.regions:
         here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
-        responses = {r: S.Zero for r in body.atoms(SiteResponse)}
-        inside = _averages(body.xreplace(responses).xreplace(here), values, laws).xreplace(rule)
+        inside = _averages(body.xreplace(here), values, laws).xreplace(rule)
         for b in break_points(inside, eta):
             value = b.evalf(dps + 12)
             if value.is_real:
@@ -195,7 +210,7 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         lower = np.linalg.cholesky(matrix)
         nodes, weights = _grid(len(order))
         fields = lower @ nodes
-        total += float(weight) * float(np.sum(weights * _on_branches(side, solution, body, plain, order, fields, sources)))
+        total += float(weight) * float(np.sum(weights * _on_branches(solution, body, plain, order, fields, sources)))
     return mpmath.mpf(total)
 
 
@@ -212,26 +227,17 @@ def _grid(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _on_branches(
-    side: Any, solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
+    solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
 ) -> np.ndarray:
     from symcavity.numerics.evaluate import invert
 
     quiet = dict.fromkeys(sources, S.Zero)
-    by_carrier = {h.carrier: side.plain_sources()[h.source] for h in side.heard}
     out = np.full(fields.shape[1], np.nan)
     for branch in solution.branches:
         arguments = list(order)
         grid: list[Any] = list(fields)
         values = {q: v for q, v in branch.values.items()}
-        responses = {}
-        for r in body.atoms(SiteResponse):
-            source = by_carrier.get(r.field, next(iter(by_carrier.values())))
-            direct = values[r.state].diff(source)
-            if branch.implicit:
-                x, psi = branch.implicit
-                direct -= values[r.state].diff(x) * psi.diff(source) / psi.diff(x)
-            responses[r] = direct
-        inside = plain(body.xreplace(responses).xreplace(values).xreplace(quiet))
+        inside = plain(body.xreplace(values).xreplace(quiet))
         conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
         if branch.implicit:
             x, psi = branch.implicit

@@ -511,15 +511,10 @@ def _response(step: Step, dps: int) -> list[Verdict]:
     worst, digits, how = mpmath.mpf(0), dps, ""
     for claim in step.claims:
         node = _from_zero(claim.lhs.args[0], index)
-        body: Expr = node
-        if len(side.heard) == 1 and not step.evidence["solution"].is_implicit:
-            h = side.heard[0]
-            body = h.eta * node.state / (side.covariance[h.eta, h.eta] * h.factor)
         claimed = quenched_average(_from_zero(claim.rhs, index))
-        gap, digits, how = hold(theory, side, body, claimed, dps)
+        gap, digits, how = hold(theory, side, node, claimed, dps)
         worst = max(worst, gap)
-    if len(side.heard) == 1:
-        how = f"integration by parts, and {how}"
+    how = f"integration by parts, and {how}"
     ok = worst < mpmath.mpf(10) ** (-digits)
     kind = numeric(dps) if digits >= dps - 12 else f"quadrature to {digits} digits"
     return _result(kind, bool(ok), how, f"differs by {mpmath.nstr(worst, 3)}")
@@ -624,12 +619,12 @@ def _contradiction(step: Step, dps: int) -> list[Verdict]:
 
 
 @check("symmetry")
-def _symmetry(step: Step, dps: int) -> list[Verdict]:
+def _symmetry(step: Step, _dps: int) -> list[Verdict]:
     """Compare the load (or the first order parameter) with and without the self-coupling, at a solved point."""
     from symcavity.derivation.points import compare_with_naive
 
     theory, found = step.evidence["theory"], step.evidence["found"]
-    return compare_with_naive(theory, bool(found), dps)
+    return compare_with_naive(theory, symmetric=bool(found))
 
 
 __all__ = ["Leaves", "Point", "check", "judge"]
