@@ -30,6 +30,8 @@ from symcavity.errors import DeclarationError, NoClosedForm
 if TYPE_CHECKING:
     from symcavity.derivation.record import Derivation
     from symcavity.numerics.solve import Solution, Task
+    from symcavity.simulate.compare import Comparison
+    from symcavity.simulate.sweep import Sweep
 
 
 def side_of(body: Expr) -> str:
@@ -381,6 +383,40 @@ class Theory:
         from symcavity.numerics.function import make_function
 
         return make_function(self, target, arguments, values or {}, backend)
+
+    def compare(self, sim: Any, observables: Any = None) -> Comparison:
+        """Hold this theory against a simulation of the same declaration.
+
+        Parameters
+        ----------
+        sim : Simulation or Simulations
+            What ``problem.simulate(...)`` returned.
+        observables : iterable of Expr, optional
+            Averages, sums, responses; by default moments, fractions and responses of all variables.
+
+        Returns
+        -------
+        Comparison
+            Observable, theory, simulation, standard error, z-score; prints, plots, exports LaTeX.
+        """
+        from symcavity.simulate import compare
+
+        return compare(self, sim, observables)
+
+    def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
+        """Solve over a grid of parameters.
+
+        Parameters
+        ----------
+        grid : mapping
+            Values by symbol; all combinations are solved.
+        **options
+            ``values`` (the same at all points), ``observables``, ``file`` (CSV, resumed on a rerun),
+            ``executor``, ``progress``, ``dps``.
+        """
+        from symcavity.simulate import sweep_theory
+
+        return sweep_theory(self, grid, **options)
 
     # -- the record ------------------------------------------------------------------------------
 

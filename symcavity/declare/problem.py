@@ -27,6 +27,7 @@ from symcavity.declare.quantities import (
 )
 from symcavity.declare.system import BipartiteSystem, as_list, read_fixed
 from symcavity.declare.words import check_names, check_words
+from symcavity.declare.verbs import Confrontable
 from symcavity.errors import DeclarationError, NotConvex
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _variables(expr: Expr) -> set[Any]:
     return {*site_quantities(expr, Feature, Datum), *expr.atoms(FieldSymbol, Global)}
 
 
-class ConvexProblem:
+class ConvexProblem(Confrontable):
     """A high-dimensional convex optimisation problem over the states of feature and datum sites.
 
     Parameters

@@ -30,6 +30,7 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.words import check_names, check_words, parameters_of
+from symcavity.declare.verbs import Confrontable
 from symcavity.errors import DeclarationError
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Law:
         return [e.xreplace(rule) for e in self.equations]
 
 
-class BipartiteSystem:
+class BipartiteSystem(Confrontable):
     """A bipartite system of feature and datum sites.
 
     Parameters
