@@ -55,10 +55,13 @@ class Compiled:
         self._symbols = sorted(body.free_symbols - marks, key=str)
         self._nodes = [_node(node, backend) for node in nodes]
         arguments = [*self._symbols, *self._quantities.values(), *self._marks.values()]
-        modules: list[Any] = [{"phi": np_phi}, "scipy", "numpy"] if backend == "numpy" else [{"phi": mp_phi}, "mpmath"]
+        modules: list[Any] = (
+            [{"phi": np_phi}, "scipy", "numpy"] if backend == "numpy" else [{"phi": mp_phi}, "mpmath"]
+        )
         self._call = lambdify(arguments, body, modules, cse=True)
 
     def __call__(self, env: Environment) -> Any:
+        """Evaluate at the values of a mapping."""
         try:
             plain = [env[s] for s in self._symbols]
         except KeyError as missing:
@@ -92,7 +95,8 @@ def _node(node: Expr, backend: str) -> Callable[[Environment], Any]:
 def _spread(env: Environment, keep: set[Any]) -> dict[Any, Any]:
     """Give arrays a last axis of length one, over which nodes or sites will run."""
     return {
-        k: v[..., None] if isinstance(v, np.ndarray) and v.ndim and k not in keep else v for k, v in env.items()
+        k: v[..., None] if isinstance(v, np.ndarray) and v.ndim and k not in keep else v
+        for k, v in env.items()
     }
 
 
@@ -119,10 +123,7 @@ class _SiteAverage:
         values = np.asarray(values)
         if values.ndim == 0 or values.shape[-1] == 1:
             return scale * (values[..., 0] if values.ndim else values)
-        if law.uniform and not law.continuous:
-            total = values.mean(axis=-1)
-        else:
-            total = values @ weights
+        total = values.mean(axis=-1) if law.uniform and not law.continuous else values @ weights
         return scale * total
 
     def _mpmath(self, env: Environment, law: SiteLaw) -> Any:
@@ -130,7 +131,7 @@ class _SiteAverage:
         needed = [q for q, _ in law.continuous if q in self.families]
         if len(needed) > 2:
             raise ValuesError(
-                f"An average over {len(needed)} continuous distributions at once is not supported above 15 digits.",
+                f"{len(needed)} continuous distributions in one average at more than 15 digits.",
                 "at most two continuous quenched parameters a side at high precision",
             )
         densities = [_density(law, q) for q in needed]
@@ -159,9 +160,7 @@ def _table(law: SiteLaw, used: list[int]) -> list[tuple[tuple[Any, ...], Any]]:
     if law.arrays:
         names = [law.names[k] for k in used]
         count = len(next(iter(law.arrays.values())))
-        return [
-            (tuple(mp.mpf(float(law.arrays[q][n])) for q in names), mp.one / count) for n in range(count)
-        ]
+        return [(tuple(mp.mpf(float(law.arrays[q][n])) for q in names), mp.one / count) for n in range(count)]
     merged: dict[tuple[Any, ...], Any] = {}
     for point, weight in zip(law.points, law.weights, strict=True):
         key = tuple(point[k] for k in used)
@@ -176,8 +175,9 @@ def _density(law: SiteLaw, q: Quenched) -> tuple[Callable[[Any], Any], list[Any]
     x = Symbol("x", real=True)
     pdf = lambdify(x, density(variable)(x), "mpmath")
     domain = variable.pspace.domain.set
-    low, high = (mpmath.mpf("-inf") if domain.inf == -oo else to_mpf(domain.inf)), (
-        mpmath.mpf("inf") if domain.sup == oo else to_mpf(domain.sup)
+    low, high = (
+        (mpmath.mpf("-inf") if domain.inf == -oo else to_mpf(domain.inf)),
+        (mpmath.mpf("inf") if domain.sup == oo else to_mpf(domain.sup)),
     )
     from sympy.stats import E
 
@@ -186,7 +186,7 @@ def _density(law: SiteLaw, q: Quenched) -> tuple[Callable[[Any], Any], list[Any]
 
 
 def to_mpf(value: Any) -> Any:
-    """An exact value as an mpf of the current precision."""
+    """Return an exact value as an mpf of the current precision."""
     if isinstance(value, float | int | mpmath.mpf):
         return mpmath.mpf(value)
     if getattr(value, "is_Rational", False):
@@ -228,7 +228,9 @@ def panel_average(f: Callable[[np.ndarray], Any], edges: np.ndarray) -> Any:
         previous = value
         count *= 2
     if gap > 1e-9:
-        raise NotConverged("A Gaussian average did not converge.", value, float(gap), "a smoother law, or dps above 15")
+        raise NotConverged(
+            "A Gaussian average did not converge.", value, float(gap), "a smoother law, or dps above 15"
+        )
     return value
 
 

@@ -13,7 +13,11 @@ from symcavity.errors import NotConverged
 
 SMALL = 1e-9
 WIDE = 46.0
-STARTS = 64
+FARTHEST = 600.0
+STARTS = 40
+CALLS = 150
+
+Residual = Callable[..., Sequence[tuple[Any, Any]]]
 
 
 @dataclass(frozen=True)
@@ -31,22 +35,23 @@ class Unknown:
     sign: int
 
     def value(self, t: Any) -> Any:
-        """The unknown at the chart coordinate t."""
+        """Return the unknown at the chart coordinate t."""
         return self.sign * np.exp(t) if self.sign else np.sinh(t)
 
-
-Residual = Callable[..., Sequence[Any]]
+    def chart(self, value: float) -> float:
+        """Return the chart coordinate of a value."""
+        return float(np.log(abs(value) + 1e-300)) if self.sign else float(np.arcsinh(value))
 
 
 def find_roots(
-    residual: Residual, scale: Residual, unknowns: Sequence[Unknown], *, costly: bool, guess: Sequence[float] | None = None
+    residual: Residual, unknowns: Sequence[Unknown], *, costly: bool, guess: Sequence[float] | None = None
 ) -> list[np.ndarray]:
     """Return all roots found, in the original variables.
 
     Parameters
     ----------
-    residual, scale : callables
-        The equations, and the sums of the absolute values of their terms, as functions of the unknowns.
+    residual : callable
+        For values of the unknowns, each equation's value and the sum of the absolute values of its terms.
     unknowns : sequence of Unknown
     costly : bool
         Whether one evaluation is expensive (then brackets are searched point by point).
@@ -54,31 +59,37 @@ def find_roots(
         A root of a nearby problem, tried first.
     """
     if len(unknowns) == 1:
-        return _bracketed(residual, scale, unknowns[0], costly=costly)
-    return _many(residual, scale, unknowns, guess)
+        return _bracketed(residual, unknowns[0], costly=costly, guess=guess)
+    return _many(residual, unknowns, guess)
 
 
-def _bracketed(residual: Residual, scale: Residual, unknown: Unknown, *, costly: bool) -> list[np.ndarray]:
+# -- one unknown ---------------------------------------------------------------------------------
+
+
+def _bracketed(
+    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None
+) -> list[np.ndarray]:
     from scipy.optimize import brentq
 
+    seen: dict[float, float] = {}
+
     def f(t: float) -> float:
-        with np.errstate(all="ignore"):
-            x = unknown.value(t)
-            return float(residual(x)[0] / scale(x)[0])
+        if t not in seen:
+            with np.errstate(all="ignore"):
+                try:
+                    ((value, size),) = residual(unknown.value(t))
+                    seen[t] = float(value / size)
+                except (NotConverged, ZeroDivisionError):
+                    seen[t] = float("nan")
+        return seen[t]
 
     if costly:
-        bracket = _walk(f)
+        bracket = _walk(
+            f, unknown.chart(guess[0]) if guess is not None else 0.0, 0.02 if guess is not None else 0.75
+        )
         pairs = [bracket] if bracket else []
     else:
-        t = np.linspace(-WIDE, WIDE, 737) if unknown.sign else np.linspace(-WIDE / 2, WIDE / 2, 738)
-        with np.errstate(all="ignore"):
-            x = unknown.value(t)
-            y = np.broadcast_to(np.asarray(residual(x)[0] / scale(x)[0], dtype=float), t.shape)
-        flip = np.isfinite(y[1:]) & np.isfinite(y[:-1]) & (np.sign(y[1:]) * np.sign(y[:-1]) < 0)
-        zero = np.flatnonzero(y == 0)
-        pairs = [(t[k], t[k + 1]) for k in np.flatnonzero(flip)]
-        # a run of exact zeros is a limit in which the equation has lost its meaning, not a root
-        pairs += [(t[k - 1], t[k + 1]) for k in zero if 0 < k < len(t) - 1 and y[k - 1] * y[k + 1] < 0]
+        pairs = _scan(residual, unknown)
     roots = []
     for a, b in pairs:
         try:
@@ -90,63 +101,131 @@ def _bracketed(residual: Residual, scale: Residual, unknown: Unknown, *, costly:
     return roots
 
 
-def _walk(f: Callable[[float], float]) -> tuple[float, float] | None:
-    """Search a bracket outwards from 1, one evaluation at a time."""
-    centre = f(0.0)
-    left = right = 0.0
-    f_left = f_right = centre
-    step = 0.75
-    while max(right, -left) < WIDE:
-        here = f(right + step)
-        if np.isfinite(here) and np.isfinite(f_right) and here * f_right <= 0:
-            return right, right + step
-        right, f_right = right + step, here
-        here = f(left - step)
-        if np.isfinite(here) and np.isfinite(f_left) and here * f_left <= 0:
-            return left - step, left
-        left, f_left = left - step, here
-        step *= 1.3
-    return None
+def _scan(residual: Residual, unknown: Unknown) -> list[tuple[float, float]]:
+    """All changes of sign on a grid over the chart."""
+    t = np.linspace(-WIDE, WIDE, 737) if unknown.sign else np.linspace(-WIDE / 2, WIDE / 2, 738)
+    with np.errstate(all="ignore"):
+        ((value, size),) = residual(unknown.value(t))
+        y = np.broadcast_to(np.asarray(value / size, dtype=float), t.shape)
+    flip = np.isfinite(y[1:]) & np.isfinite(y[:-1]) & (np.sign(y[1:]) * np.sign(y[:-1]) < 0)
+    pairs = [(t[k], t[k + 1]) for k in np.flatnonzero(flip)]
+    # a run of exact zeros is a limit in which the equation has lost its meaning, not a root
+    zero = np.flatnonzero(y == 0)
+    return pairs + [(t[k - 1], t[k + 1]) for k in zero if 0 < k < len(t) - 1 and y[k - 1] * y[k + 1] < 0]
 
 
-def _many(
-    residual: Residual, scale: Residual, unknowns: Sequence[Unknown], guess: Sequence[float] | None
-) -> list[np.ndarray]:
-    from scipy.optimize import root
-    from scipy.stats import qmc
+def _walk(f: Callable[[float], float], centre: float, step: float) -> tuple[float, float] | None:
+    """Search a bracket from a point, one evaluation at a time: where the residual shrinks first."""
+    ends = {1: centre, -1: centre}
+    stride = {1: step, -1: step}
+    way = 1
+    if abs(f(centre + step)) > abs(f(centre)):
+        way = -1
+    patience = 12
+    while True:
+        here = ends[way]
+        there = here + way * stride[way]
+        if abs(there - centre) > WIDE:
+            del ends[way]
+            if not ends:
+                return None
+            way = -way
+            continue
+        old, new = f(here), f(there)
+        if np.isfinite(old) and np.isfinite(new) and old * new <= 0:
+            return min(here, there), max(here, there)
+        ends[way] = there
+        shrinking = abs(new) < abs(old)
+        # aim a little beyond where a straight line would vanish
+        aim = 1.3 * stride[way] * abs(new) / (abs(old) - abs(new)) if shrinking else 1.3 * stride[way]
+        stride[way] = float(np.clip(aim, step, max(4 * stride[way], 0.75)))
+        patience -= 1
+        if (not shrinking or patience <= 0) and -way in ends:
+            way, patience = -way, 12
+
+
+# -- several unknowns ----------------------------------------------------------------------------
+
+
+def _in_chart(
+    residual: Residual, unknowns: Sequence[Unknown], reach: float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the relative residuals as a function of the chart coordinates; 1 where they are not defined."""
 
     def f(t: np.ndarray) -> np.ndarray:
-        t = np.clip(t, -WIDE, WIDE)
+        t = np.clip(t, -reach, reach)
         with np.errstate(all="ignore"):
             x = [u.value(v) for u, v in zip(unknowns, t, strict=True)]
             try:
-                values = np.array([float(r / s) for r, s in zip(residual(*x), scale(*x), strict=True)])
+                values = np.array([float(value / size) for value, size in residual(*x)])
             except (NotConverged, FloatingPointError, ZeroDivisionError):
                 return np.full(len(unknowns), 1.0)
         return np.where(np.isfinite(values), values, 1.0)
 
-    starts = []
-    if guess is not None:
-        starts.append(np.array([_chart(u, g) for u, g in zip(unknowns, guess, strict=True)]))
-    starts.append(np.zeros(len(unknowns)))
-    points = qmc.Sobol(len(unknowns), scramble=False).random(STARTS)[1:]
-    starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.repeat([3.0, 7.0], STARTS)[1:], strict=False)]
+    return f
+
+
+def newton(residual: Residual, unknowns: Sequence[Unknown], start: Sequence[float]) -> np.ndarray | None:
+    """Return the root near a starting point, or None if there is none close by."""
+    t = np.array([u.chart(v) for u, v in zip(unknowns, start, strict=True)])
+    found = _hybrid(_in_chart(residual, unknowns, FARTHEST), t)
+    if found is None or np.max(np.abs(found - t)) > 3.0:
+        return None
+    return _values(unknowns, found)
+
+
+def _values(unknowns: Sequence[Unknown], t: np.ndarray) -> np.ndarray:
+    return np.array([float(u.value(v)) for u, v in zip(unknowns, t, strict=True)])
+
+
+def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray | None:
+    """Powell's hybrid method, and Newton steps at its end; None if it finds no root."""
+    from scipy.optimize import root
+
+    with np.errstate(all="ignore"):
+        found = root(f, start, method="hybr", options={"xtol": 1e-13, "maxfev": CALLS})
+    t, size = found.x, float(np.max(np.abs(found.fun)))
+    if not size < 1e-6:
+        return None
+    for _ in range(3):  # the hybrid method's Jacobian is an old one: take a fresh one for the last digits
+        if size < 1e-15:
+            break
+        value = f(t)
+        shifts = 1e-7 * np.maximum(1.0, np.abs(t))
+        jacobian = np.array([(f(t + np.eye(len(t))[k] * h) - value) / h for k, h in enumerate(shifts)]).T
+        try:
+            moved = t - np.linalg.solve(jacobian, value)
+        except np.linalg.LinAlgError:
+            break
+        better = float(np.max(np.abs(f(moved))))
+        if not better < size:
+            break
+        t, size = moved, better
+    return t if size < SMALL else None
+
+
+def _many(residual: Residual, unknowns: Sequence[Unknown], guess: Sequence[float] | None) -> list[np.ndarray]:
+    from scipy.stats import qmc
+
+    if guess is not None and (near := newton(residual, unknowns, guess)) is not None:
+        return [near]  # a guess was followed, or iterated, towards the solution: its root is the one
+    f = _in_chart(residual, unknowns, WIDE)
+    starts = [np.zeros(len(unknowns))]
+    points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:STARTS]
+    starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], STARTS), strict=False)]
     roots: list[np.ndarray] = []
     for k, start in enumerate(starts):
-        with np.errstate(all="ignore"):
-            found = root(f, start, method="hybr", options={"xtol": 1e-13, "maxfev": 400})
-        t = np.clip(found.x, -WIDE, WIDE)
-        if np.max(np.abs(f(t))) < SMALL and np.max(np.abs(t)) < WIDE / 2:
-            x = np.array([float(u.value(v)) for u, v in zip(unknowns, t, strict=True)])
+        t = _hybrid(f, start)
+        if t is not None and np.max(np.abs(t)) < WIDE / 2:
+            x = _values(unknowns, t)
             if not any(np.allclose(x, r, rtol=1e-5) for r in roots):
                 roots.append(x)
-        if roots and (k >= 8 or guess is not None):
-            break  # a guess was iterated towards the solution: its root is the one
+        if roots and k >= 8:
+            break
     return roots
 
 
-def _chart(unknown: Unknown, value: float) -> float:
-    return float(np.log(abs(value) + 1e-300)) if unknown.sign else float(np.arcsinh(value))
+# -- any precision -------------------------------------------------------------------------------
 
 
 def polish(residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: int) -> list[Any]:
@@ -177,7 +256,9 @@ def polish(residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: in
         except ZeroDivisionError:
             if all(v == 0 for v in value):
                 return x
-            raise NotConverged("The equations are degenerate at the root.", x, float(max(map(abs, value)))) from None
+            raise NotConverged(
+                "The equations are degenerate at the root.", x, float(max(map(abs, value)))
+            ) from None
         x = [v - step[k] for k, v in enumerate(x)]
         size = max(abs(step[k]) / (abs(x[k]) + mp.mpf(10) ** (-dps)) for k in range(count))
         if size < target:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from sympy.stats import density
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.declare.quantities import DATUM, FEATURE, SIZE, Quenched, finite_law
-from symcavity.errors import ValuesError
+from symcavity.errors import DeclarationError, ValuesError
 
 
 def exact_value(value: Any, name: str, dps: int) -> Any:
@@ -32,7 +33,8 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
             return Rational(Fraction(value.replace(" ", "")))
         except (ValueError, ZeroDivisionError):
             raise ValuesError(
-                f"The value of {name} is the text {value!r}.", "exact decimals or fractions: '0.1', '1e-3', '1/2'"
+                f"The value of {name} is the text {str(value)!r}.",
+                "exact decimals or fractions: '0.1', '1e-3', '1/2'",
             ) from None
     if isinstance(value, Fraction):
         return Rational(value.numerator, value.denominator)
@@ -49,13 +51,16 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
             raise ValuesError(f"The value of {name} is {value}.", "finite numbers")
         return float(value)
     if isinstance(value, mpmath.mpf):
+        if not mpmath.isfinite(value):
+            raise ValuesError(f"The value of {name} is {value}.", "finite numbers")
         return Rational(*_mpf_ratio(value))
     expr = sympify(value) if isinstance(value, Basic) else None
     if expr is None or not isinstance(expr, Expr) or expr.free_symbols or not expr.is_real:
-        if hasattr(value, "as_tuple"):  # a Decimal
+        if isinstance(value, Decimal) and value.is_finite():
             return Rational(str(value))
         raise ValuesError(
-            f"The value of {name} is {value!r}.", "a number: int, Fraction, Rational, decimal string, or float"
+            f"The value of {name} is {value!r}.",
+            "a number: int, Fraction, Rational, decimal string, or float",
         )
     if expr.has(Float):
         return exact_value(float(expr), name, dps)
@@ -63,7 +68,7 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
 
 
 def _mpf_ratio(value: Any) -> tuple[int, int]:
-    sign, man, exponent, _ = value._mpf_  # noqa: SLF001 - mpmath's own representation
+    sign, man, exponent, _ = value._mpf_
     number = -man if sign else man
     return (int(number) << exponent, 1) if exponent >= 0 else (int(number), 1 << -exponent)
 
@@ -91,6 +96,11 @@ class SiteLaw:
     arrays: dict[Quenched, np.ndarray] = field(default_factory=dict)
     uniform: bool = False
     _columns: tuple[dict[Quenched, np.ndarray], np.ndarray] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of quenched points."""
+        return max(len(self.points), *(len(v) for v in self.arrays.values()), 1)
 
     def columns(self) -> tuple[dict[Quenched, np.ndarray], np.ndarray]:
         """Values and weights as arrays of doubles, densities turned into quadrature nodes."""
@@ -147,7 +157,8 @@ def quadrature_nodes(variable: RandomSymbol, count: int = 241) -> tuple[np.ndarr
     total = weights.sum()
     if abs(total - 1) > 1e-9:
         raise ValuesError(
-            f"The density of {variable} integrates to {total:.6g}.", "distributions with an integrable density"
+            f"The density of {variable} integrates to {total:.6g}.",
+            "distributions with an integrable density",
         )
     return nodes, weights / total
 
@@ -184,11 +195,7 @@ def read_quenched(
             )
         law = laws[side]
         if isinstance(value, Mapping):
-            value = finite_law(
-                {exact_value(v, q.name, dps): exact_value(w, f"a weight of {q.name}", dps) for v, w in value.items()},
-                q.name,
-                exact_values=False,
-            )
+            value = _finite(value, q, dps)
         if isinstance(value, RandomSymbol):
             finite = _finite_distribution(value)
             if finite is None:
@@ -208,20 +215,39 @@ def read_quenched(
     return laws
 
 
+def _finite(law: Mapping[Any, Any], q: Quenched, dps: int) -> Tuple:
+    """Read a dictionary value -> weight."""
+    exact = {
+        exact_value(v, q.name, dps): exact_value(w, f"a weight of {q.name}", dps) for v, w in law.items()
+    }
+    if len(exact) != len(law):
+        raise ValuesError(f"A value stands twice in the law of {q.name}.", "one weight for each value")
+    try:
+        return finite_law(exact, q.name, exact_values=False)
+    except DeclarationError as problem:
+        raise ValuesError(problem.found, problem.supported, problem.hint) from None
+
+
 def _finite_distribution(variable: RandomSymbol) -> Tuple | None:
     from sympy.stats.frv import FinitePSpace
 
     if isinstance(variable.pspace, FinitePSpace):
-        return Tuple(*(Tuple(v, w) for v, w in dict(density(variable)).items()))
+        law = density(variable)
+        pairs = law if isinstance(law, dict) else law.dict
+        return Tuple(*(Tuple(v, w) for v, w in sorted(pairs.items(), key=lambda pair: str(pair[0]))))
     return None
 
 
-def _join_arrays(law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, dps: int, sizes: Mapping[Any, Any]) -> None:
+def _join_arrays(
+    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, dps: int, sizes: Mapping[Any, Any]
+) -> None:
     expected = sizes.get(SIZE[side])
     length = None
     columns: list[list[Any] | np.ndarray] = []
     for q, value in entries:
-        if isinstance(value, Basic) and not hasattr(value, "__iter__") or isinstance(value, int | float | str):
+        if (isinstance(value, Basic) and not hasattr(value, "__iter__")) or isinstance(
+            value, int | float | str
+        ):
             raise ValuesError(
                 f"The value of the quenched parameter {q.name} is {value!r}.",
                 "a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
@@ -236,8 +262,15 @@ def _join_arrays(law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, d
                     f"one finite number for each of the {SIZE[side]} sites",
                 )
         else:
+            if isinstance(value, str) or not hasattr(value, "__len__") or any(np.ndim(v) for v in value):
+                raise ValuesError(
+                    f"The value of {q.name} is {value!s:.60}.",
+                    f"one number for each of the {SIZE[side]} sites",
+                )
             column = [exact_value(v, q.name, dps) for v in value]
-        if length is not None and len(column) != length or (expected is not None and len(column) != expected):
+        if (length is not None and len(column) != length) or (
+            expected is not None and len(column) != expected
+        ):
             raise ValuesError(
                 f"The array of {q.name} has {len(column)} entries, against {length or expected} sites.",
                 f"arrays of one length on the {side} side, equal to {SIZE[side]} where that is given",
@@ -254,7 +287,9 @@ def _join_arrays(law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, d
         return
     rows = list(zip(*columns, strict=True))
     uniform = law.points == [()]
-    law.weights = [w / length for w in law.weights for _ in rows] if not uniform else [Rational(1, length)] * length
+    law.weights = (
+        [w / length for w in law.weights for _ in rows] if not uniform else [Rational(1, length)] * length
+    )
     law.points = [(*p, *row) for p in law.points for row in rows]
     law.names = [*law.names, *(q for q, _ in entries)]
     law.uniform = uniform
