@@ -292,38 +292,4 @@ def _observable(value: Any) -> Expr:
     return sympify(value)
 
 
-def witness(sim: Any, step: Any, limit: float = 4.0) -> list[Any]:
-    """Judge the claim of a derivation step about an average by simulation.
-
-    Parameters
-    ----------
-    sim : Simulation or Simulations
-        The simulation.
-    step : Step
-        A step whose ``data`` hold ``observable``, an expression in averages, and ``prediction``, a
-        function of the values of the simulation (see :func:`point_of`) that returns its number.
-    limit : float
-        The largest acceptable distance in standard errors.
-
-    Returns
-    -------
-    list of Verdict
-        Empty if the step makes no such claim.
-    """
-    from symcavity.derivation.record import SIMULATION, Verdict
-
-    if "observable" not in step.data or not callable(step.data.get("prediction")):
-        return []
-    observable = sympify(step.data["observable"])
-    try:
-        predicted = float(step.data["prediction"](point_of(sim)))
-        measured = sim[observable]
-    except SymcavityError as error:
-        return [Verdict(SIMULATION, False, f"{label(observable)}: {error.found}")]
-    z = measured.z(predicted)
-    measure = f"{measured.mean:.6g} ± {measured.stderr:.1e}, z = {z:+.2f}"
-    detail = f"{label(observable)}: {predicted:.6g} against {measure}"
-    return [Verdict(SIMULATION, bool(abs(z) <= limit), detail)]
-
-
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_of", "witness"]
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_of"]

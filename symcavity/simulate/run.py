@@ -239,8 +239,8 @@ class Simulation:
         return f"All {len(self.samples)} instances with N = {self.N}, P = {self.P} are infeasible."
 
     def witness(self, step: Any) -> list[Any]:
-        """Judge the claims of a derivation step; see :func:`symcavity.simulate.compare.witness`."""
-        from symcavity.simulate.compare import witness
+        """Judge the claims of a derivation step; see :func:`symcavity.simulate.witness.witness`."""
+        from symcavity.simulate.witness import witness
 
         return witness(self, step)
 
@@ -301,7 +301,7 @@ class Simulations:
 
     def witness(self, step: Any) -> list[Any]:
         """Judge the claims of a derivation step about averages."""
-        from symcavity.simulate.compare import witness
+        from symcavity.simulate.witness import witness
 
         return witness(self, step)
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -44,11 +43,7 @@ def test_rows_are_written_and_resumed(tmp_path, name):
     calls.clear()
     second = small(file=path, progress=lambda *args: calls.append(args))
     assert len(calls) == 5
-    assert (
-        second.rows == pytest.approx(first.rows)
-        if False
-        else [r["point"] for r in second] == [r["point"] for r in first]
-    )
+    assert [r["point"] for r in second] == [r["point"] for r in first]
     for one, two in zip(first, second, strict=True):
         assert two["average(w[i]**2)"] == one["average(w[i]**2)"]
         assert two["feasible"] is True
@@ -122,12 +117,6 @@ def test_a_disk_that_fills_up_loses_nothing(tmp_path):
         with pytest.raises(BrokenExecutor, match="No space left") as caught:
             store.add({"a": 2})
     assert caught.value.rows == [{"a": 1}, {"a": 2}]
-
-
-def dies(rng, shape):
-    if shape[1] == 21 and rng.integers(0, 2**62) >= 0:
-        os._exit(1)
-    return rng.standard_normal(shape)
 
 
 def test_an_executor_that_dies_loses_nothing(tmp_path):
