@@ -218,7 +218,7 @@ def explicit(expr: Expr, sizes: Mapping[Any, int], value: Callable[[Expr], Any],
         ranges = [range(int(lim[1]), int(sympify_size(lim[2], sizes)) + 1) for lim in expr.limits]
         for point in product(*ranges):
             rule = {lim[0]: S(k) for lim, k in zip(expr.limits, point, strict=True)}
-            total = total + explicit(expr.function.xreplace(rule), sizes, value, leaf)
+            total = total + explicit(substituted(expr.function, rule), sizes, value, leaf)
         return total
     if isinstance(expr, leaf):
         return value(expr)
@@ -227,6 +227,16 @@ def explicit(expr: Expr, sizes: Mapping[Any, int], value: Callable[[Expr], Any],
     if not expr.args:
         return sizes.get(expr, expr)
     return expr.func(*(explicit(arg, sizes, value, leaf) for arg in expr.args))
+
+
+def substituted(expr: Expr, rule: Mapping[Any, Any]) -> Expr:
+    """Replace index symbols where they are free; an inner sum over the same symbol keeps its own."""
+    if isinstance(expr, Sum):
+        inner = {index: value for index, value in rule.items() if index not in {lim[0] for lim in expr.limits}}
+        return Sum(substituted(expr.function, inner), *expr.limits)
+    if not expr.args or not expr.has(Sum):
+        return expr.xreplace(dict(rule))
+    return expr.func(*(substituted(arg, rule) for arg in expr.args))
 
 
 def sympify_size(bound: Expr, sizes: Mapping[Any, int]) -> Expr:

@@ -7,7 +7,7 @@ a set of inequalities (the rest).  Nothing here knows what the variables mean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -60,13 +60,20 @@ class Branch:
 
 @dataclass
 class SitePuzzle:
-    """A single-site law with plain symbols: equations = 0, complementary pairs, unknowns, one field."""
+    """A single-site law with plain symbols: equations = 0, complementary pairs, unknowns, one field.
+
+    Attributes
+    ----------
+    loose : list of (tuple of Symbol, tuple of Expr)
+        Faces on which unknowns stay free: those unknowns, and the expressions that must not be negative.
+    """
 
     equations: list[Expr]
     pairs: list[tuple[Expr, Expr]]
     unknowns: list[Symbol]
     inner: Symbol
     text: str = ""
+    loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...]]] = field(default_factory=list)
 
     def branches(self) -> list[Branch]:
         """Solve every branch; the impossible ones are left out."""
@@ -124,8 +131,11 @@ class SitePuzzle:
         if not found:
             return None
         (point,) = found
-        if any(entry.has(*self.unknowns) for entry in point):
-            return None  # a face on which the law leaves a direction free has no volume of fields
+        free = tuple(u for u in self.unknowns if any(entry.has(u) for entry in point))
+        if free:  # a face on which the law leaves a direction free must have no volume of fields
+            rule = dict(zip(self.unknowns, point, strict=True))
+            self.loose.append((free, tuple(c.xreplace(rule) for c in conditions)))
+            return None
         values = {x: tidy_fraction(v) for x, v in zip(self.unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
 

@@ -24,7 +24,10 @@ from symcavity.declare.quantities import SiteQuantity
 from symcavity.errors import UnsupportedLaw
 
 DRAWS = 24
+TRIALS = 2000
 FAR = 1e12
+_INSIDE = 1e-6
+_GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 200)])
 
 
 class IllPosed(UnsupportedLaw):
@@ -221,12 +224,45 @@ def solve_site(
         text,
     )
     branches = puzzle.branches()
+    _refuse_loose(puzzle, sources, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     found = _Layout(branches, inner, sources, text).arrange()
     solution = SiteSolution(inner, tuple(unknowns), *found, sources=tuple(sources))
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
+
+
+def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any, Any]) -> None:
+    """Raise IllPosed if, for an interval of fields, the law leaves a variable free."""
+    for free, conditions in puzzle.loose:
+        variables = [puzzle.inner, *free]
+        symbols = _symbols_in(conditions, set(variables))
+        marks = {s: Dummy(f"s{k}") for k, s in enumerate([*variables, *symbols])}
+        calls = [lambdify(list(marks.values()), c.xreplace(marks), "numpy") for c in conditions]
+        rng = random.Random(3)  # noqa: S311 - seeded sampling, not cryptography
+        generator = np.random.default_rng(3)
+        for _ in range(DRAWS):
+            point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
+            where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
+            holds = np.ones(TRIALS, dtype=bool)
+            for call in calls:
+                holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
+            if holds.any():
+                names = " and ".join(str(back.get(u, u)) for u in free)
+                raise IllPosed(
+                    f"{puzzle.text} leaves {names} undetermined for some values of the field.",
+                    "laws that fix every variable of a site",
+                    "a penalty on each variable that the constraints leave free, in the direction in which it is "
+                    "free; no constraint twice",
+                )
+
+
+def _symbols_in(exprs: Sequence[Expr], bound: set[Symbol]) -> list[Any]:
+    """The parameters in expressions, in a fixed order."""
+    found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - bound if exprs else set()
+    found = {s for s in found if isinstance(s, SiteQuantity) or not _is_index(s, exprs)}
+    return sorted(found, key=lambda s: (str(type(s)), str(s)))
 
 
 def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
@@ -318,10 +354,7 @@ class _Layout:
         exprs = [e for lines in self.lines for line in lines for e in line]
         exprs += [v for b in self.branches for v in b.values.values()] + [self.reference]
         exprs += [b.implicit[1] for b in self.branches if b.implicit]
-        bound = {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)}
-        found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - bound
-        found = {s for s in found if isinstance(s, SiteQuantity) or not _is_index(s, exprs)}
-        return sorted(found, key=lambda s: (str(type(s)), str(s)))
+        return _symbols_in(exprs, {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)})
 
     def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
         """Return (regions, branches, reflection, inequalities left open)."""
@@ -379,6 +412,8 @@ class _Layout:
         out = []
         for ls, psi in zip(lines, psis, strict=True):
             low, high = -FAR, FAR
+            if psi is not None:
+                self._check_monotone(ls, psi, point)
             for slope, offset in ls:
                 a, b = float(slope(*point)), float(offset(*point))
                 if abs(a) < 1e-12:
@@ -395,6 +430,27 @@ class _Layout:
                 low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))
             out.append((low, high))
         return out
+
+    def _check_monotone(self, lines: Any, psi: Any, point: list[float]) -> None:
+        """Raise if the field is not a monotone function, onto the whole line, of an implicit unknown."""
+        inside = np.ones(_GRID.size, dtype=bool)
+        for slope, offset in lines:
+            inside &= float(slope(*point)) * _GRID + float(offset(*point)) >= 0
+        grid = _GRID[inside]
+        if not grid.size:
+            return
+        with np.errstate(all="ignore"):
+            field_values = np.broadcast_to(np.asarray(psi(grid, *point)), grid.shape)
+        steps = np.diff(field_values[np.isfinite(field_values)] if np.isrealobj(field_values) else [np.nan])
+        size = 1e-9 * (1 + np.abs(field_values[np.isfinite(field_values)][:-1])) if steps.size else 0
+        undefined = bool(np.isnan(field_values).any()) or np.iscomplexobj(field_values)
+        if undefined or not (np.all(steps >= -size) or np.all(steps <= size)):
+            raise IllPosed(
+                f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
+                "smooth laws that have one solution for every value of the field",
+                "check the signs; a function that is defined on a part of the line only, such as a logarithm, "
+                "is not supported as a penalty",
+            )
 
     def _tile(
         self, intervals: list[tuple[float, float]], values: Any, psis: Any, s: float, point: list[float]

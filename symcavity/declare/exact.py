@@ -36,6 +36,10 @@ def exact(value: Any, where: str) -> Expr:
     except (SympifyError, TypeError):
         expr = None
     if not isinstance(expr, Expr) or getattr(expr, "is_Matrix", False):
+        if hasattr(value, "at_site"):
+            raise DeclarationError(
+                f"{value} stands in {where} without an index.", "the quantity of one site", f"{value.at_site()}"
+            )
         raise DeclarationError(
             f"{where[0].upper()}{where[1:]} contains {value!r}, which is a {type(value).__name__}.",
             "SymPy expressions with one real value",
@@ -73,8 +77,9 @@ def _refuse_unreal(expr: Basic, where: str) -> None:
                 "leave a constraint out instead of putting an infinite bound" if bad in (oo, -oo) else "",
             )
     for symbol in sorted(expr.atoms(Symbol), key=lambda s: s.name):
-        unreal = symbol.is_real is False or (symbol.is_complex and symbol.is_real is None)
-        if unreal or not symbol.is_commutative:
+        plain = symbol.is_commutative
+        unreal = plain and (symbol.is_real is False or (symbol.is_complex and symbol.is_real is None))
+        if unreal or not plain:
             raise DeclarationError(
                 f"The symbol {symbol} in {where} is declared {'complex' if unreal else 'non-commutative'}.",
                 "real parameters",
