@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcavity.declare.quantities import DATUM, FEATURE
+from symcavity.simulate.draw import stream
 from symcavity.simulate.instance import Instance, State
 from symcavity.simulate.linear import LinearSystem, SideSystem
 
 SIDES = (FEATURE, DATUM)
-_PATH_STEPS, _REPAIRS, _NEWTON = 120, 40, 60
+_PATH_STEPS, _REPAIRS, _NEWTON, _START = 120, 40, 60, 9
 TARGETS = (1e-9, 1e-14)
 _SHORTEST, _FAR, _ROUNDING = 1e-6, 1e13, 1e-14
 
@@ -213,11 +214,25 @@ def _scale(state: State) -> float:
     return 1.0 + _size([*state.site.values(), state.shared])
 
 
+def finite_start(instance: Instance) -> State:
+    """Return the state zero, or one near it where the law is singular there (a norm, a quotient)."""
+    state = instance.start()
+    for size in (0.0, 1e-2, 1.0):
+        if size:
+            rng = stream(instance.seed, _START)
+            state.site = {s: size * rng.standard_normal(z.shape) for s, z in state.site.items()}
+        at = [gaps(instance, state, s) for s in SIDES] + [slopes(instance, state, s) for s in SIDES]
+        instance.memory.clear()
+        if all(np.all(np.isfinite(v)) for part in at for v in vars(part).values()):
+            break
+    return state
+
+
 class _Path:
     """The central path of an instance: where it stands, and its next step."""
 
     def __init__(self, instance: Instance) -> None:
-        self.instance, self.state = instance, instance.start()
+        self.instance, self.state = instance, finite_start(instance)
         self.at = {s: gaps(instance, self.state, s) for s in SIDES}
         self.slack = {s: (np.maximum(self.at[s].p, 1.0), np.maximum(self.at[s].q, 1.0)) for s in SIDES}
         self.count = sum(p.size for p, _ in self.slack.values())
@@ -345,4 +360,4 @@ def _reach(
     return reach
 
 
-__all__ = ["TARGETS", "follow_path", "linearise", "solve_active"]
+__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "solve_active"]

@@ -10,7 +10,7 @@ from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.simulate.activeset import solve_active_set
 from symcavity.simulate.instance import Instance, Residuals, State
-from symcavity.simulate.newton import TARGETS, Gaps, follow_path, solve_active
+from symcavity.simulate.newton import TARGETS, Gaps, finite_start, follow_path, solve_active
 from symcavity.simulate.quadratic import quadratic_program
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
@@ -148,7 +148,7 @@ def _strict(at: dict[str, Gaps]) -> bool:
 
 
 def _smooth(instance: Instance) -> Solved:
-    start = instance.start()
+    start = finite_start(instance)
     start.active = {
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
     }
@@ -172,7 +172,8 @@ def _failed(instance: Instance, state: State | None) -> Solved:
         f"P = {instance.size['datum']}; the best point violates the equations by {worst:.1e}.",
         best=state,
         residual=worst,
-        hint="a monotone system (the optimality conditions of a convex problem); another seed or size",
+        hint="a monotone system (the optimality conditions of a convex problem), smooth except for Max, Abs "
+        "and pairs: the norm of a field that vanishes at the solution is not; another seed or size",
     )
 
 
