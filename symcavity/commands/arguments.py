@@ -17,7 +17,9 @@ from symcavity.declare.quantities import SIZE, Family, N, P, Quenched, alpha, av
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import SymcavityError, ValuesError
 
-_NUMBER = re.compile(r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,4})?(/\d{1,1000})?", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,4})?(/\d{1,1000})?", re.ASCII
+)
 _SHORT = {"lam": "lambda", "eps": "varepsilon"}
 _WORDY, _POWER, _POINTS = 400, 20, 100_000
 _OBSERVABLES = "average(...), response(...), Sum(..., (i, 1, N)), with the words "

@@ -1,0 +1,93 @@
+"""Every block of code in README.md and docs/ runs, and what it is said to print is what it prints.
+
+A ``python`` block runs in the page's namespace; the first comment ``# FILE.py`` also saves it under that
+name.  A ``text`` block that follows it is its output.  In a ``console`` block every line ``$ symcavity ...``
+is run, and the lines below it are its output.  ``...`` stands for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from symcavity.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str, int]]:
+    text = page.read_text(encoding="utf-8")
+    return [(m[1], m[2], text[: m.start()].count("\n") + 1) for m in BLOCK.finditer(text)]
+
+
+def agree(said: str, printed: str, where: str) -> None:
+    lines = ["\n".join(line.rstrip() for line in text.strip("\n").splitlines()) for text in (said, printed)]
+    ok = doctest.OutputChecker().check_output(lines[0] + "\n", lines[1] + "\n", doctest.ELLIPSIS)
+    assert ok, f"{where} is said to print\n{lines[0]}\nbut prints\n{lines[1]}"
+
+
+def run_console(source: str, where: str) -> None:
+    for piece in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]:
+        command, _, said = piece.partition("\n")
+        words = shlex.split(command, comments=True)
+        assert words[0] == "symcavity", f"{where}: {command}"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = main(words[1:])
+        assert status == 0, f"{where}: {command} left with {status}"
+        if said.strip():
+            agree(said, printed.getvalue(), f"{where}: {command}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__page__"}
+    printed = ""
+    for kind, source, line in blocks(page):
+        where = f"{page.name}, line {line}"
+        if kind == "python":
+            if name := re.match(r"# (\w+\.py)\n", source):
+                (tmp_path / name[1]).write_text(source, encoding="utf-8")
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile("\n" * line + source, str(page), "exec"), namespace)  # noqa: S102 - our own pages
+            printed = out.getvalue()
+        elif kind == "text":
+            agree(source, printed, where)
+        elif kind == "console":
+            run_console(source, where)
+        else:
+            assert kind in {"sh", "bibtex"}, where
+
+
+def test_every_page_is_linked_from_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        assert f"docs/{page.name}" in readme
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_versions_agree():
+    import tomllib
+
+    import symcavity
+
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert symcavity.__version__ == version
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
