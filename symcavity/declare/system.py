@@ -463,11 +463,12 @@ def _law(
 
 
 def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) -> bool:
-    """Whether the equation can carry the source of a field: the field stands linearly on the right."""
-    if equation.lhs.has(symbol):
+    """Whether the equation can carry the source of a field: it stands alone and linearly on the right."""
+    others = [f.symbol for f in fields if f.symbol != symbol]
+    if equation.lhs.has(symbol) or (others and equation.difference.has(*others)):
         return False
     slope = equation.rhs.diff(symbol)
-    return not slope.has(symbol, *(f.symbol for f in fields)) and not site_quantities(slope, Feature, Datum, Field)
+    return not slope.has(symbol) and not site_quantities(slope, Feature, Datum, Field)
 
 
 def _fresh(name: str, taken: set[str]) -> str:
