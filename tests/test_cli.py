@@ -267,7 +267,7 @@ BAD_FILES = {
     "their exit": ("import sys\nsys.exit(3)\n", ["bad.py, line 2", "SystemExit"]),
     "a float": (
         DECLARATION + "problem = make(1.5)\n",
-        ["bad.py, line", "float 0.75", "Rational('0.75')"],
+        ["bad.py, line", "float 0.75", "Rational(3, 4)"],
     ),
 }
 
