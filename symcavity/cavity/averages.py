@@ -104,7 +104,7 @@ class SiteEnsemble:
         marks: dict[Any, Any] = {r: Dummy("R", real=True) for r in body.atoms(SiteResponse)}
         quantities = {q: Dummy(q.family.name, real=True) for q in solution.unknowns if body.has(q)}
         expr = body.xreplace(marks).xreplace(quantities)
-        s = solution.reflection
+        s = solution.reflection.xreplace(self._zero())
         inner = {solution.inner: mean + s * scale * z if s != 1 else mean + scale * z}
         if not solution.regions:
             out = self._without_order(expr, quantities, marks, inner, rule, z)
@@ -170,7 +170,7 @@ class SiteEnsemble:
     ) -> Expr:
         """Sum the regions: implicit ones change variables, explicit ones are Gaussian averages."""
         total = S.Zero
-        s = self.solution.reflection
+        s = self.solution.reflection.xreplace(self._zero())
         zero = self._zero()
         regions = self.solution.regions
         for k, region in enumerate(regions):

@@ -105,8 +105,10 @@ class _SiteAverage:
 
     def __init__(self, node: Expr, backend: str) -> None:
         body = node.args[0]
-        families = sorted({q.family for q in body.atoms(SiteQuantity)}, key=lambda f: f.name)
-        (side,) = {slot for f in families for slot in f.slots}
+        outside = body.xreplace({inner: Dummy() for inner in _outermost(body)})  # inner averages bind their own
+        quantities = outside.atoms(SiteQuantity) or body.atoms(SiteQuantity)
+        families = sorted({q.family for q in quantities}, key=lambda f: f.name)
+        side = families[0].slots[0]
         self.side, self.families = side, families
         self.body = Compiled(body, backend)
         self.backend = backend
