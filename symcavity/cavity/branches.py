@@ -122,28 +122,48 @@ class SitePuzzle:
                     out.append(branch)
         return out
 
-    def _solve(self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...]) -> Branch | None:
+    def _solve(
+        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: list[Symbol] | None = None
+    ) -> Branch | None:
+        unknowns = self.unknowns if unknowns is None else unknowns
         try:
-            matrix, right = linear_eq_to_matrix(equations, self.unknowns)
+            matrix, right = linear_eq_to_matrix(equations, unknowns)
         except NonlinearError:
-            return self._implicit(equations, conditions, label)
-        found = linsolve((matrix, right), *self.unknowns)
+            return self._pinned(equations, conditions, label, unknowns)
+        found = linsolve((matrix, right), *unknowns)
         if not found:
             return None
         (point,) = found
-        free = tuple(u for u in self.unknowns if any(entry.has(u) for entry in point))
+        free = tuple(u for u in unknowns if any(entry.has(u) for entry in point))
         if free:  # a face on which the law leaves a direction free must have no volume of fields
-            rule = dict(zip(self.unknowns, point, strict=True))
+            rule = dict(zip(unknowns, point, strict=True))
             self.loose.append((free, tuple(c.xreplace(rule) for c in conditions)))
             return None
-        values = {x: tidy_fraction(v) for x, v in zip(self.unknowns, point, strict=True)}
+        values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
 
-    def _implicit(self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...]) -> Branch | None:
+    def _pinned(
+        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: list[Symbol]
+    ) -> Branch | None:
+        """Put in an unknown that one equation of the branch fixes by itself, such as a bound that is reached."""
+        for k, equation in enumerate(equations):
+            own = [u for u in unknowns if equation.has(u)]
+            slope = equation.diff(own[0]) if len(own) == 1 else S.Zero
+            if slope == 0 or slope.has(*own) or equation.has(self.inner):
+                continue
+            rule = {own[0]: (own[0] - equation / slope).expand()}
+            rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
+            branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, [u for u in unknowns if u not in own])
+            return replace(branch, values={**rule, **branch.values}) if branch is not None else None
+        return self._implicit(equations, conditions, label, unknowns)
+
+    def _implicit(
+        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], remaining: Sequence[Symbol]
+    ) -> Branch | None:
         """Eliminate what stands linearly; one unknown x remains, and the field is a function of it."""
         values: dict[Expr, Expr] = {}
         left = list(equations)
-        unknowns = list(self.unknowns)
+        unknowns = list(remaining)
         while len(left) > 1:
             hit = next(
                 (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol
+from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
 from symcavity.algebra.signs import sign_of
 from symcavity.declare.fields import RandomField
@@ -132,6 +132,17 @@ def _arguments(kink: Expr) -> tuple[Expr, ...]:
     return (kink.args[0], -kink.args[0]) if isinstance(kink, Abs) else kink.args
 
 
+def _decided(kink: Expr, nonnegative: list[Expr]) -> Expr | None:
+    """The value of a kink whose piece a constraint decides, such as ``|w|`` where ``w >= 0``."""
+    values = _arguments(kink)
+    flip = -1 if isinstance(kink, Min) else 1
+
+    def known(expr: Expr) -> bool:
+        return any(sign_of(cancel(expr / g)) == 1 for g in nonnegative)
+
+    return next((a for a in values if all(b == a or known(flip * (a - b)) for b in values)), None)
+
+
 def _epigraph(
     problem: ConvexProblem, record: Lagrangian, names: _Names
 ) -> tuple[dict[str, Expr], list[Constraint]]:
@@ -144,6 +155,10 @@ def _epigraph(
         body = objective[side]
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
+                continue
+            decided = _decided(kink, [c.expr for c in problem.constraints if c.side == side and not c.equality])
+            if decided is not None:
+                body = body.xreplace({kink: decided})
                 continue
             mark = Dummy("t", real=True)
             slope = body.xreplace({kink: mark}).diff(mark)

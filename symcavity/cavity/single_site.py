@@ -26,6 +26,7 @@ from symcavity.errors import UnsupportedLaw
 DRAWS = 24
 TRIALS = 2000
 FAR = 1e12
+OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
 _INSIDE = 1e-6
 _GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 200)])
 
@@ -441,10 +442,10 @@ class _Layout:
             return
         with np.errstate(all="ignore"):
             field_values = np.broadcast_to(np.asarray(psi(grid, *point)), grid.shape)
-        steps = np.diff(field_values[np.isfinite(field_values)] if np.isrealobj(field_values) else [np.nan])
-        size = 1e-9 * (1 + np.abs(field_values[np.isfinite(field_values)][:-1])) if steps.size else 0
-        undefined = bool(np.isnan(field_values).any()) or np.iscomplexobj(field_values)
-        if undefined or not (np.all(steps >= -size) or np.all(steps <= size)):
+        undefined = np.isnan(field_values) & (np.abs(grid) < OVERFLOW)
+        finite = field_values[np.isfinite(field_values)]
+        steps, size = np.diff(finite), 1e-9 * (1 + np.abs(finite[:-1]))
+        if undefined.any() or not (np.all(steps >= -size) or np.all(steps <= size)):
             raise IllPosed(
                 f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
                 "smooth laws that have one solution for every value of the field",
