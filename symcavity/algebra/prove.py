@@ -12,7 +12,9 @@ from sympy import (
     Dummy,
     Eq,
     Expr,
+    Float,
     Integral,
+    Piecewise,
     S,
     Symbol,
     binomial,
@@ -33,6 +35,7 @@ from sympy.printing.precedence import PRECEDENCE
 from symcavity.algebra.checks import Check, both_sides, check, point_text
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
+from symcavity.algebra.quadrature import mp_average
 from symcavity.errors import ValuesError
 
 __all__ = ["Check", "Proof", "ProofStep", "TruncatedIntegral", "check", "prove"]
@@ -63,6 +66,14 @@ class TruncatedIntegral(Expr):
         """Return the SymPy integral, with its density."""
         body, z, upper = self.args
         return Integral(body * gaussian_density(z), (z, -oo, upper))
+
+    def _eval_evalf(self, prec: int) -> Expr | None:
+        """Integrate numerically once everything is a number: the Gaussian average of the cut-off integrand."""
+        body, z, upper = self.args
+        if self.free_symbols:
+            return None
+        cut = Piecewise((body, z < upper), (0, True))
+        return Float._new(mp_average(cut, z, [upper], prec)._mpf_, prec)  # noqa: SLF001 - an mpf, bit by bit
 
     def _sympystr(self, printer: Any) -> str:
         z, upper = (printer._print(a) for a in self.args[1:])  # noqa: SLF001 - SymPy's printing protocol

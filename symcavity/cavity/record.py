@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sympy import Add, And, Expr, S, StrictGreaterThan, StrictLessThan, Sum, Symbol, UnevaluatedExpr, sqrt
 
 from symcavity.algebra.indexed import flatten, fresh_index
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.cavity.nodes import DisorderAverage, Perturbation, ResponseElement
 from symcavity.cavity.sides import HeardField, Side
 from symcavity.cavity.statistics import (
@@ -17,7 +19,7 @@ from symcavity.cavity.statistics import (
     source_of,
 )
 from symcavity.cavity.symmetry import Symmetry, find_symmetry
-from symcavity.cavity.work import identity_steps
+from symcavity.cavity.work import identity_steps, reference_of
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
     DATUM,
@@ -68,11 +70,10 @@ class _Writer:
     def __init__(self, theory: Theory) -> None:
         self.theory = theory
         self.system: BipartiteSystem = theory.system
-        self.source = self.system.source
 
     def step(self, key: str, rule: str, claims: Any = (), **rest: Any) -> Step:
         """Make a step; its equation number comes from the declaration, if it gives one."""
-        return Step(key, rule, tuple(claims), reference=self.source.get(key, ""), **rest)
+        return Step(key, rule, tuple(claims), reference=reference_of(self.theory, key), **rest)
 
     # -- the declared problem --------------------------------------------------------------------
 
@@ -514,6 +515,18 @@ class _Writer:
         """Each order parameter by the single-site average that it stands for, and the closed system."""
         theory, section = self.theory, "Self-consistent equations"
         steps = []
+        if any(e.difference.has(phi) for e in theory.equations):
+            n, kappa, z = Symbol("n", integer=True, nonnegative=True), Symbol("kappa", real=True), Symbol("z", real=True)
+            steps.append(
+                self.step(
+                    "truncated_moments",
+                    "truncated_moments",
+                    [Equation(phi(n, kappa), TruncatedIntegral((kappa - z) ** n, z, kappa))],
+                    section=section,
+                    data={"order": n, "variable": z},
+                    check="moments",
+                )
+            )
         for symbol, value in theory.closures.items():
             meaning = theory.order_parameters[symbol]
             steps.append(
@@ -546,7 +559,7 @@ class _Writer:
             steps.append(
                 self.step(
                     f"fixed.{k + 1}", "fixed", [equation], section=section, rests_on=("problem",),
-                    check="closure", evidence={"theory": theory, "meaning": declared.lhs},
+                    check="closure", evidence={"theory": theory, "meaning": declared.lhs, "value": declared.rhs},
                 )
             )
         free = [alpha] if theory.system.fixed else []
@@ -619,7 +632,7 @@ def _words(found: Symmetry) -> list[Any]:
         return ["The reason: ", *found.parts]
     scaled = [*found.scaled, *found.feature_scaled]
     names = [part for k, q in enumerate(scaled) for part in ((", ", q) if k else (q,))]
-    return ["Here ", *names, " may be divided by any ", Symbol("A"), " > 0, at fixed fields."]
+    return ["Here ", *names, " may be divided by any ", Symbol("A") > 0, " at fixed fields."]
 
 
 def _declared(q: SiteQuantity, kkt: Any) -> bool:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Add, And, Expr, Mul, S, Sum, fraction, together
 
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import prove
 from symcavity.cavity.close import linear_solution, numerator, tidy_arguments
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
@@ -53,6 +55,17 @@ class WorkIdentity:
     feature: Expr
     datum: Expr
     averaged: Equation
+
+
+SHARED = ("problem", "disorder", "lagrangian", "stationarity", "dual", "complementarity", "sources", "work_identity")
+
+
+def reference_of(theory: Theory, key: str) -> str:
+    """The equation number of a step in the declared source; steps of the naive analysis have their own keys."""
+    source = theory.system.source
+    if theory.is_naive and key.split(".")[0] not in SHARED:
+        return source.get(f"naive.{key}", "")
+    return source.get(key, "")
 
 
 def work_identity(theory: Theory) -> WorkIdentity | None:
@@ -101,7 +114,6 @@ def _slack(law: Law, product: Expr) -> Expr:
 
 def identity_steps(theory: Theory) -> list[Step]:
     """The identity, what the theory makes of it, and the meaning of the response."""
-    source = theory.system.source
     found = work_identity(theory)
     steps: list[Step] = []
     if found is not None:
@@ -115,7 +127,7 @@ def identity_steps(theory: Theory) -> list[Step]:
                 rests_on=("sources",),
                 check="work",
                 evidence={"system": theory.system, "identity": found},
-                reference=source.get("work_identity", ""),
+                reference=reference_of(theory, "work_identity"),
             )
         )
         steps += _consistency(theory, found)
@@ -150,29 +162,47 @@ def _consistency(theory: Theory, found: WorkIdentity) -> list[Step]:
                 rests_on=("work_identity", "closed_system"),
                 check="contradiction",
                 evidence={"theory": theory, "identity": found},
-                reference=theory.system.source.get("inconsistency", ""),
+                reference=reference_of(theory, "inconsistency"),
             )
         ]
     top = numerator(left - right, [])
     claim = _as_identity(top)
+    first = Step(
+        "consistency",
+        "consistency",
+        (claim,),
+        "Consistency",
+        rests_on=("work_identity", "closed_system"),
+        check="identity",
+        evidence={"theory": theory, "identity": found},
+        reference=reference_of(theory, "consistency"),
+    )
+    return [first, *_proof(claim)]
+
+
+def _proof(claim: Equation) -> list[Step]:
+    """The proof of an identity between truncated moments, step by step."""
+    if not claim.lhs.has(phi) or claim.difference.has(SiteQuantity):
+        return []
+    proof = prove(claim.lhs, claim.rhs)
+    if not proof:
+        return []
     return [
         Step(
-            "consistency",
-            "consistency",
-            (claim,),
+            f"proof.{k + 1}",
+            "proof",
+            (Equation(line.lhs, line.rhs),),
             "Consistency",
-            rests_on=("work_identity", "closed_system"),
-            check="identity",
-            evidence={"theory": theory, "identity": found},
-            reference=theory.system.source.get("consistency", ""),
+            data={"text": line.text, "first": k == 0},
+            rests_on=("consistency",) if k == 0 else (f"proof.{k}",),
+            check="digits",
         )
+        for k, line in enumerate(proof.steps)
     ]
 
 
 def _as_identity(expr: Expr) -> Equation:
     """Write ``expr = 0`` with its most complicated term alone on the left."""
-    from symcavity.algebra.phi import phi
-
     expr = expr.expand()
     orders = [node.args[0] for node in expr.atoms(phi)]
     if orders:
@@ -238,7 +268,7 @@ def _interpretation(theory: Theory) -> list[Step]:
                 rests_on=(f"{side}.response",),
                 check="solved",
                 evidence={"theory": theory},
-                reference=theory.system.source.get(f"interpretation.{symbol}", ""),
+                reference=reference_of(theory, f"interpretation.{symbol}"),
             )
         )
     return steps

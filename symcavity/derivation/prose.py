@@ -499,6 +499,22 @@ def _symmetry(step: Step) -> Prose:
     )
 
 
+@rule("proof")
+def _proof(step: Step) -> Prose:
+    text = str(step.data.get("text", ""))
+    lead = "To prove it, start from " if step.data.get("first") else ""
+    words = f"{lead}{text}" if lead else text[:1].upper() + text[1:]
+    return Prose([f"{words}:"])
+
+
+@rule("truncated_moments")
+def _truncated_moments(step: Step) -> Prose:
+    variable = step.data.get("variable")
+    who: Fragments = [] if variable is None else [" over a standard Gaussian ", variable]
+    after = ["They obey a recurrence of two terms, so that two of them give all others."]
+    return Prose(["The averages that follow are truncated moments", *who, ","], after)
+
+
 @rule("interpretation")
 def _interpretation(step: Step) -> Prose:
     symbol = step.data.get("symbol")

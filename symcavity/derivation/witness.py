@@ -83,6 +83,7 @@ class Leaves:
         return self._values[key]
 
     def __call__(self, node: Expr) -> Any:
+        """The value of a leaf: a site quantity, a response, an element of a response matrix."""
         if isinstance(node, ResponseElement):
             message, source = node.args
             states = site_quantities(message)
@@ -452,6 +453,7 @@ class Point:
             self.values[s] = Rational(str(round(sample_parameter(s, rng), 3)))
 
     def __call__(self, expr: Expr) -> Expr:
+        """Put the values in."""
         return expr.xreplace(self.values)
 
 
@@ -534,7 +536,8 @@ def _closure(step: Step, dps: int) -> list[Verdict]:
     claim = step.claims[0]
     side_value = claim.lhs if step.rule == "global_condition" or step.rule == "fixed" else claim.rhs
     if step.rule == "fixed":
-        side_value = claim.lhs
+        if claim.rhs != step.evidence["value"]:
+            return _result(SYMBOLIC, False, "", f"the declared value is {step.evidence['value']}")
         if side_value in theory.order_parameters:
             ok = theory.order_parameters[side_value] == meaning
             return _result(SYMBOLIC, ok, "the declared condition, in order parameters")
@@ -599,6 +602,29 @@ def _identity(step: Step, dps: int) -> list[Verdict]:
         if proof:
             out.append(Verdict(SYMBOLIC, True, "proved by integration by parts"))
     return out + _solved(step, dps)
+
+
+@check("digits")
+def _digits(step: Step, dps: int) -> list[Verdict]:
+    """Both sides of an identity at seeded points."""
+    from symcavity.algebra.prove import check as digits
+
+    results = [digits(claim.lhs, claim.rhs, dps=dps, points=3) for claim in step.claims]
+    gap = max((r.residual for r in results), default=0)
+    return _result(numeric(dps), all(results), "both sides at seeded points", f"differ by {mpmath.nstr(gap, 3)}")
+
+
+@check("moments")
+def _moments(step: Step, dps: int) -> list[Verdict]:
+    """The definition of the truncated moments against quadrature, for the lowest orders."""
+    from symcavity.algebra.prove import check as digits
+
+    ok = True
+    for claim in step.claims:
+        for n in range(4):
+            rule = {step.data["order"]: n}
+            ok = ok and bool(digits(claim.lhs.subs(rule), claim.rhs.subs(rule), dps=min(dps, 30), points=2))
+    return _result(numeric(min(dps, 30)), ok, "quadrature for n = 0, 1, 2, 3")
 
 
 @check("contradiction")

@@ -352,6 +352,8 @@ STEPS = (
         "Checks",
         {"symbol": S_w},
     ),
+    Step("moments", "truncated_moments", (Equation(phi(2, kappa), kappa),), "Checks", {"variable": z}),
+    Step("first", "proof", (Equation(phi(0, kappa), kappa),), "Checks", {"text": "the definition", "first": True}),
     Step("odd", "some_new_rule", (Equation(Odd(kappa), Odd(kappa) ** 2 / 3),), "Checks"),
     Step("silent", "another_new_rule", (), "Checks"),
 )

@@ -14,7 +14,7 @@ from symcavity.derivation.assumptions import assumption
 from symcavity.derivation.html import page, verification_html
 from symcavity.derivation.latex import document, step_latex
 from symcavity.derivation.prose import rules
-from symcavity.derivation.record import NUMERIC, SYMBOLIC, Derivation, Step, Verdict
+from symcavity.derivation.record import NUMERIC, SYMBOLIC, Checked, Derivation, Step, Verdict, Verification
 from symcavity.derivation.text import derivation_text, step_text
 
 _spec = importlib.util.spec_from_file_location("derivation_samples", Path(__file__).with_name("samples.py"))
@@ -126,20 +126,15 @@ def test_the_page_is_well_formed_and_needs_no_network(name):
         assert "<details>" in whole
 
 
-def _judged(ok):
-    def check(step):
-        verdicts = [Verdict(SYMBOLIC, True), Verdict(NUMERIC, ok, "" if ok else "0.25 against 0.75")]
-        return verdicts if step.key != "c" else []
-
-    return check
+def _judged(step, ok):
+    verdicts = [Verdict(SYMBOLIC, True), Verdict(NUMERIC, ok, "" if ok else "0.25 against 0.75")]
+    return Checked(step, tuple(verdicts) if step.key != "c" else ())
 
 
 def test_the_table_of_a_verification():
     claims = (Equation(s.S_w, 1 - s.alpha),)
-    steps = [Step(key, "result", claims, checker=_judged(key != "b")) for key in "abc"] + [
-        Step("d", "problem")
-    ]
-    outcome = Derivation("T", "cavity", tuple(steps)).verify()
+    steps = [Step(key, "result", claims) for key in "abc"]
+    outcome = Verification((*(_judged(step, step.key != "b") for step in steps), Checked(Step("d", "problem"), ())))
     plain = str(outcome)
     assert not outcome
     assert re.search(r"^a +ok +symbolic, 50 digits", plain, re.MULTILINE)
