@@ -5,7 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Abs, Add, And, Dummy, Expr, Heaviside, Matrix, Piecewise, S, Symbol, Tuple, cancel, oo, sign, sqrt, symbols
+from sympy import (
+    Abs,
+    Add,
+    And,
+    Dummy,
+    Expr,
+    Heaviside,
+    Matrix,
+    Piecewise,
+    S,
+    Symbol,
+    Tuple,
+    cancel,
+    oo,
+    sign,
+    sqrt,
+    symbols,
+)
 
 from symcavity.algebra.gaussian import average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
@@ -236,7 +253,7 @@ class SiteEnsemble:
         marks = {r: Dummy("R", real=True) for r in jumping}
         marked = body.xreplace(marks)
         total = S.Zero
-        rest = marked.xreplace({m: S.Zero for m in marks.values()})
+        rest = marked.xreplace(dict.fromkeys(marks.values(), S.Zero))
         if rest != 0:
             total += self._over_fields(rest)
         inverse = Matrix([[self.covariance[a, b] for b in self.fields] for a in self.fields]).inv()

@@ -300,7 +300,8 @@ def _stationarity(
     for state in states:
         slope = own.diff(state).xreplace(local)
         force = Add(*(f.emission.diff(state) * _sum_over(OTHER[side], f.coupling * messages[f.symbol]) for f in heard))
-        forces, bare = [], []
+        forces: list[Expr] = []
+        bare: list[Expr] = []
         for term in Add.make_args(slope.expand()):
             (forces if term.has(*multipliers) and multipliers else bare).append(term)
         lhs, rhs = Add(*bare), force - Add(*forces)

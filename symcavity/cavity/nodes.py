@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, S, Symbol, sympify
+from sympy import Expr, Symbol, sympify
 
 from symcavity.declare.quantities import DATUM, Family, SiteQuantity, latex_name
 
@@ -15,6 +15,7 @@ class Source(Family):
     _word = "source"
 
     def __new__(cls, side: str, label: str = "") -> Source:
+        """Return the expression, read and checked."""
         return cls._make(f"I_{label}" if label else "I", (), side)
 
     @property
@@ -30,6 +31,7 @@ class DisorderAverage(Expr):
     is_real = True
 
     def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
         return Expr.__new__(cls, sympify(body))
 
     def _sympystr(self, printer: Any) -> str:
@@ -47,6 +49,7 @@ class ResponseElement(Expr):
     is_real = True
 
     def __new__(cls, message: Any, source: Any) -> Expr:
+        """Return the expression, read and checked."""
         message = sympify(message)
         return Expr.__new__(cls, message, source)
 
@@ -73,6 +76,7 @@ class Perturbation(Expr):
     is_real = True
 
     def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
         return Expr.__new__(cls, sympify(body))
 
     @property
@@ -97,6 +101,7 @@ class CavitySymbol(Symbol):
     tag: str
 
     def __new__(cls, base: str, side: str, tag: str = "", **assumptions: Any) -> CavitySymbol:
+        """Return the expression, read and checked."""
         zeros = "00" if base == "F" else "0"
         name = f"{base}{'^' if side == DATUM else '_'}{zeros}{'_' + tag if tag else ''}"
         assumptions.setdefault("real", True)
@@ -129,6 +134,7 @@ class OrderParameter(Symbol):
     __slots__ = ()
 
     def __new__(cls, name: str, **assumptions: Any) -> OrderParameter:
+        """Return the expression, read and checked."""
         assumptions.setdefault("real", True)
         return super().__new__(cls, name, **assumptions)
 

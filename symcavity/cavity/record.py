@@ -106,7 +106,7 @@ class _Writer:
                 Equation(DisorderAverage(x), S.Zero),
                 Equation(DisorderAverage(x * y), coupling_covariance(x, y)),
             ]
-        premise = [("iid", {}), ("large_size", {})]
+        premise: list[tuple[str, dict[str, Any]]] = [("iid", {}), ("large_size", {})]
         return [
             self.step("problem", "problem", section="The problem", data=data),
             self.step(
@@ -248,7 +248,7 @@ class _Writer:
 
     def _inserted(self, side: Side, section: str) -> list[Step]:
         system, key, other = self.system, side.side, OTHER[side.side]
-        law, answers = side.law, self.system.laws[other]
+        answers = self.system.laws[other]
         second = fresh_index(INDEX[other], {INDEX[other]})
         shifts = {g: inserted(g.coupling * g.emission, key) for g in answers.fields}
         steps = [
@@ -442,7 +442,7 @@ class _Writer:
             for f, s in side.signs
             if means.get(f, 0) != 0
         ]
-        branches = []
+        branches: list[Any] = []
         t = solution.reflection * eta
         for region in solution.regions:
             bounds = [t > region.low] if region.low is not None else []

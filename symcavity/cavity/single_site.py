@@ -14,7 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sympy import Abs, And, Dummy, Expr, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, lambdify, sign
+from sympy import (
+    Abs,
+    And,
+    Dummy,
+    Expr,
+    Max,
+    Min,
+    Mul,
+    Piecewise,
+    S,
+    Symbol,
+    cancel,
+    factor_terms,
+    fraction,
+    lambdify,
+    sign,
+)
 from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
@@ -123,7 +139,7 @@ class SiteSolution:
 
     def without_sources(self) -> SiteSolution:
         """The solution at zero sources."""
-        return self.xreplace({s: S.Zero for s in self.sources})
+        return self.xreplace(dict.fromkeys(self.sources, S.Zero))
 
     @property
     def is_implicit(self) -> bool:
@@ -398,7 +414,7 @@ class _Layout:
             Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
             for k, b in enumerate(order)
         )
-        zero = {s: S.Zero for s in self.sources}
+        zero = dict.fromkeys(self.sources, S.Zero)
         gaps = [(b - a).xreplace(zero) for a, b in zip(breaks, breaks[1:], strict=False)]
         assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
         return regions, tuple(self.branches), self.reference, assumed
@@ -484,7 +500,7 @@ class _Layout:
 
     def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compiled: Any) -> Expr:
         """The symbolic boundary between two neighbouring branches."""
-        zero = {s: S.Zero for s in self.sources}
+        zero = dict.fromkeys(self.sources, S.Zero)
         candidates: list[tuple[Expr, Expr]] = []
         for branch, lines in ((self.branches[a], self.lines[a]), (self.branches[b], self.lines[b])):
             for slope, offset in lines:

@@ -192,7 +192,7 @@ def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry
                     offending=quenched[0],
                 )
         rest = equation.difference.xreplace(dict.fromkeys(states, 0)) if fields else equation.difference
-        weights = {q: 1 for q in (*multipliers, *fields)}
+        weights = dict.fromkeys((*multipliers, *fields), 1)
         if fields and not _homogeneous(rest, weights, 1):
             return Symmetry(
                 False,
@@ -208,7 +208,7 @@ def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry
             )
     for pair in law.pairs:
         for member in pair.pair:
-            here = [q for q in site_quantities(member, Feature, Datum, Field)]
+            here = site_quantities(member, Feature, Datum, Field)
             mixed = any(q in multipliers for q in here) and any(q in states for q in here)
             if mixed or not any(_homogeneous(member, dict.fromkeys(multipliers, 1), power) for power in (0, 1)):
                 return Symmetry(

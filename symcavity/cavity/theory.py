@@ -98,10 +98,7 @@ class SideView:
         ensemble = self._side.ensemble()
         carriers = [h.carrier for h in self._side.ordered()]
         inner = carriers[-1]
-        make: Callable[[Any], SiteResponse] = (lambda q: SiteResponse(q)) if inner is None else (
-            lambda q: SiteResponse(q, inner)
-        )
-        return {q: ensemble.at_site(make(q)) for q in self._side.law.unknowns}
+        return {q: ensemble.at_site(SiteResponse(q, inner)) for q in self._side.law.unknowns}
 
     @property
     def ensemble(self) -> SiteEnsemble:
@@ -213,7 +210,7 @@ class Theory:
         expr = sympify(key)
         rule = {meaning: symbol for symbol, meaning in self._book.meanings.items()}
         expr = expr.xreplace(rule)
-        free = [q for q in site_quantities(_without_averages(expr))]
+        free = site_quantities(_without_averages(expr))
         if free:
             raise DeclarationError(
                 f"{free[0]} in {key} stands outside of an average: it differs from site to site.",
@@ -446,7 +443,7 @@ class Theory:
 
 
 def _without_averages(expr: Expr) -> Expr:
-    return expr.xreplace({node: S.One for node in expr.atoms(Average, Sum)})
+    return expr.xreplace(dict.fromkeys(expr.atoms(Average, Sum), S.One))
 
 
 def derive(system: BipartiteSystem, *, naive: bool = False) -> Theory:

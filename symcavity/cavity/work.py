@@ -63,7 +63,7 @@ SHARED = ("problem", "disorder", "lagrangian", "stationarity", "dual", "compleme
 def reference_of(theory: Theory, key: str) -> str:
     """The equation number of a step in the declared source; steps of the naive analysis have their own keys."""
     source = theory.system.source
-    if theory.is_naive and key.split(".")[0] not in SHARED:
+    if theory.is_naive and key.split(".", maxsplit=1)[0] not in SHARED:
         return source.get(f"naive.{key}", "")
     return source.get(key, "")
 
@@ -126,7 +126,7 @@ def identity_steps(theory: Theory) -> list[Step]:
                 data={},
                 rests_on=("sources",),
                 check="work",
-                evidence={"system": theory.system, "identity": found},
+                evidence={"system": theory.system, "theory": theory, "identity": found},
                 reference=reference_of(theory, "work_identity"),
             )
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -117,7 +120,7 @@ def _cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[d
     return out
 
 
-def _averages(expr: Expr, values: dict[Any, Any], laws: dict[Any, Any]) -> Expr:
+def _averages(expr: Expr, laws: dict[Any, Any]) -> Expr:
     """Replace averages of purely quenched quantities by their values."""
     rule = {}
     for node in expr.atoms(Average):
@@ -147,7 +150,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
             rule = {**values, **case}
 
             def number(expr: Expr, rule: dict[Any, Any] = rule) -> Any:
-                value = _averages(expr, values, laws).xreplace(rule)
+                value = _averages(expr, laws).xreplace(rule)
                 return mpmath.mpf(value.evalf(dps + 12)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001
 
             sigma = mpmath.sqrt(number(side.covariance[h.eta, h.eta]))
@@ -156,7 +159,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
             calls = []
             for region in solution.regions:
                 here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
-                inside = _averages(body.xreplace(here), values, laws).xreplace(rule)
+                inside = _averages(body.xreplace(here), laws).xreplace(rule)
                 calls.append(lambdify(h.eta, inside, "mpmath"))
 
             def integrand(z: Any, calls: Any = calls, edges: Any = edges, s: Any = s, sigma: Any = sigma) -> Any:
@@ -182,7 +185,7 @@ def _body_breaks(
     out = []
     for region in solution.regions:
         here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
-        inside = _averages(body.xreplace(here), values, laws).xreplace(rule)
+        inside = _averages(body.xreplace(here), laws).xreplace(rule)
         for b in break_points(inside, eta):
             value = b.evalf(dps + 12)
             if value.is_real:
@@ -190,7 +193,7 @@ def _body_breaks(
     return out
 
 
-def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
+def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], _dps: int) -> Any:
     """Average in double over a grid of all fields; the states are found by testing the branches."""
     solution = side.solution()
     sources = list(side.plain_sources().values())
@@ -204,7 +207,7 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         rule = {**values, **case}
 
         def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
-            return _averages(expr, values, laws).xreplace(rule)
+            return _averages(expr, laws).xreplace(rule)
 
         matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
         lower = np.linalg.cholesky(matrix)
@@ -217,8 +220,8 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
 def _grid(count: int) -> tuple[np.ndarray, np.ndarray]:
     x, w = np.polynomial.legendre.leggauss(160 if count == 1 else 80)
     edges = np.linspace(-8, 8, 9)
-    z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in zip(edges, edges[1:], strict=False)])
-    g = np.concatenate([(b - a) / 2 * w for a, b in zip(edges, edges[1:], strict=False)])
+    z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in pairwise(edges)])
+    g = np.concatenate([(b - a) / 2 * w for a, b in pairwise(edges)])
     g = g * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     if count == 1:
         return z[None, :], g
@@ -236,14 +239,14 @@ def _on_branches(
     for branch in solution.branches:
         arguments = list(order)
         grid: list[Any] = list(fields)
-        values = {q: v for q, v in branch.values.items()}
+        values = dict(branch.values)
         inside = plain(body.xreplace(values).xreplace(quiet))
         conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
         if branch.implicit:
             x, psi = branch.implicit
             mark = Dummy("x")
             call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), "numpy")
-            found = invert(lambda v, call=call: call(v, *fields), fields[-1])
+            found = invert(partial(_with_fields, call, fields), fields[-1])
             arguments, grid = [x, *order], [found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for c in conditions:
@@ -251,6 +254,10 @@ def _on_branches(
         here = np.broadcast_to(lambdify(arguments, inside, "numpy")(*grid), holds.shape)
         out = np.where(holds & np.isnan(out), here, out)
     return out
+
+
+def _with_fields(call: Callable[..., Any], fields: np.ndarray, x: np.ndarray) -> Any:
+    return call(x, *fields)
 
 
 def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
