@@ -1,0 +1,407 @@
+"""Declarations that no file of ours holds, against computations that share nothing with the engine.
+
+For a convex problem ``min sum_mu loss(u_mu) + sum_i penalty(w_i)`` with ``u = x w`` the state evolution is
+written down by hand in terms of two proximal maps, and iterated on a plain grid; or the literature has the
+number.
+"""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit, lambertw
+from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, pi, sign, sqrt
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    N,
+    P,
+    Quenched,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
+
+x, w, xi, zeta = Coupling("x"), Feature("w"), Datum("xi"), Datum("zeta")
+y, t, noise, g = Quenched("y", mu), Quenched("t", i), Quenched("noise", mu), Quenched("g", i)
+C, R = Symbol("C", positive=True), Symbol("R", positive=True)
+kappa = Symbol("kappa", positive=True)
+u = Sum(x[mu, i] * w[i], (i, 1, N))
+ridge = Sum(w[i] ** 2, (i, 1, N)) / 2
+
+Z = np.linspace(-9.5, 9.5, 12001)
+DENSITY = np.exp(-Z * Z / 2) / np.sqrt(2 * np.pi) * (Z[1] - Z[0])
+
+
+def data(body):
+    return Sum(body, (mu, 1, P))
+
+
+def features(body):
+    return Sum(body, (i, 1, N))
+
+
+def gauss(values):
+    """Average over a standard Gaussian on the grid."""
+    return float(np.sum(values * DENSITY))
+
+
+def state_evolution(load, penalty, loss, labels=((0.0, 1.0),), strengths=((1.0, 1.0),)):
+    """Iterate the state evolution to its fixed point.
+
+    ``penalty(field, curvature, strength)`` minimises ``penalty(w) + curvature*w**2/2 - field*w``;
+    ``loss(centre, width, label)`` minimises ``loss(u) + (u - centre)**2/(2*width)``.  Responses are taken
+    by Gaussian integration by parts, so that no derivative is needed.
+    """
+    q, width = 1.0, 1.0
+    for _ in range(500):
+        force = [(p, (loss(np.sqrt(q) * Z, width, label) - np.sqrt(q) * Z) / width) for label, p in labels]
+        power = load * sum(p * gauss(f * f) for p, f in force)
+        curvature = -load * sum(p * gauss(Z * f) for p, f in force) / np.sqrt(q)
+        states = [(p, penalty(np.sqrt(power) * Z, curvature, s)) for s, p in strengths]
+        new_q = sum(p * gauss(v * v) for p, v in states)
+        new_width = sum(p * gauss(Z * v) for p, v in states) / np.sqrt(power)
+        gap = abs(new_q / q - 1) + abs(new_width / width - 1)
+        q, width = q + 0.5 * (new_q - q), width + 0.5 * (new_width - width)
+        if gap < 1e-12:
+            return {"q": q, "S": width, "force": power / load, "zeros": sum(p * gauss(v == 0) for p, v in states)}
+    raise AssertionError("the iteration did not settle")
+
+
+def soft(v, by):
+    return np.sign(v) * np.maximum(np.abs(v) - by, 0)
+
+
+def ridge_map(field, curvature, strength=1.0):
+    return field / (strength + curvature)
+
+
+def newton_map(slope, bend, monotone_from=0.0):
+    """Return the proximal map of a smooth loss by safeguarded Newton steps."""
+
+    def prox(centre, width, label):
+        v = np.full_like(centre, monotone_from) + 0 * centre
+        low, high = np.full_like(centre, -80.0), np.full_like(centre, 80.0)
+        for _ in range(30):
+            f = v - centre + width * slope(v, label)
+            low, high = np.where(f < 0, v, low), np.where(f > 0, v, high)
+            step = v - f / (1 + width * bend(v, label))
+            v = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        return v
+
+    return prox
+
+
+def lasso_map(c, l2=0.0):
+    return lambda field, curvature, _: soft(field, c) / (l2 + curvature)
+
+
+def square_loss(centre, width, label):
+    return (centre + width * label) / (1 + width)
+
+
+def hinge(c):
+    return lambda centre, width, _: np.where(centre < 1 - width * c, centre + width * c, np.maximum(centre, 1.0))
+
+
+def insensitive(c, gap):
+    def prox(centre, width, label):
+        r = centre - label
+        return label + np.where(np.abs(r) <= gap, r, np.sign(r) * np.maximum(gap, np.abs(r) - width * c))
+
+    return prox
+
+
+def huber(c):
+    def prox(centre, width, label):
+        r = centre - label
+        return label + np.where(np.abs(r) <= 1 + width * c, r / (1 + width * c), r - np.sign(r) * width * c)
+
+    return prox
+
+
+def pinball(up, down):
+    def prox(centre, width, label):
+        r = label - centre
+        return label - np.where(r > width * up, r - width * up, np.where(r < -width * down, r + width * down, 0.0))
+
+    return prox
+
+
+def exponential(centre, width, _):
+    return centre + np.real(lambertw(width * np.exp(-centre)))
+
+
+def three_slopes(centre, width, _):
+    return np.select(
+        [centre > 1, centre > 1 - width, centre > -1 - width, centre > -1 - 2 * width],
+        [centre, 1.0, centre + width, -1.0],
+        centre + 2 * width,
+    )
+
+
+def cubic_map(field, curvature, _):
+    """Solve v**3 + curvature*v = field."""
+    root = 2 * np.sqrt(curvature / 3)
+    return root * np.sinh(np.arcsinh(3 * field / (curvature * root)) / 3)
+
+
+HALF = {1: Rational(1, 2), -1: Rational(1, 2)}
+THIRD = {2: Rational(1, 3), -1: Rational(2, 3)}
+PLUS_MINUS = ((1.0, 0.5), (-1.0, 0.5))
+THIRDS = ((2.0, 1 / 3), (-1.0, 2 / 3))
+
+CASES = {
+    "lasso": (
+        lambda: data((u - y[mu]) ** 2) / 2 + C * features(Abs(w[i])),
+        [], {alpha: "4/5", C: "1/2", y: HALF},
+        lambda: state_evolution(0.8, lasso_map(0.5), square_loss, PLUS_MINUS),
+    ),
+    "elastic net": (
+        lambda: data((u - y[mu]) ** 2) / 2 + features(C * Abs(w[i]) + R * w[i] ** 2 / 2),
+        [], {alpha: "3/2", C: "2/5", R: "3/10", y: THIRD},
+        lambda: state_evolution(1.5, lasso_map(0.4, 0.3), square_loss, THIRDS),
+    ),
+    "epsilon-insensitive": (
+        lambda: ridge + C * data(Max(0, Abs(u - y[mu]) - R)),
+        [], {alpha: 2, C: "3/2", R: "1/4", y: THIRD},
+        lambda: state_evolution(2.0, ridge_map, insensitive(1.5, 0.25), THIRDS),
+    ),
+    "squared hinge": (
+        lambda: ridge + C * data(Max(0, 1 - u) ** 2),
+        [], {alpha: 2, C: 1},
+        lambda: state_evolution(
+            2.0, ridge_map, lambda c, v, _: np.where(c > 1, c, (c + 2 * v) / (1 + 2 * v))
+        ),
+    ),
+    "huber": (
+        lambda: ridge + C * data(Piecewise(((u - y[mu]) ** 2 / 2, Abs(u - y[mu]) <= 1), (Abs(u - y[mu]) - Rational(1, 2), True))),
+        [], {alpha: "3/2", C: 2, y: THIRD},
+        lambda: state_evolution(1.5, ridge_map, huber(2.0), THIRDS),
+    ),
+    "pinball": (
+        lambda: ridge + data(Max(2 * (y[mu] - u), (u - y[mu]) / 2)),
+        [], {alpha: "1/2", y: THIRD},
+        lambda: state_evolution(0.5, ridge_map, pinball(2.0, 0.5), THIRDS),
+    ),
+    "logistic": (
+        lambda: ridge + C * data(log(1 + exp(-u))),
+        [], {alpha: 2, C: 3},
+        lambda: state_evolution(
+            2.0, ridge_map, newton_map(lambda v, _: -3 * expit(-v), lambda v, _: 3 * expit(v) * expit(-v))
+        ),
+    ),
+    "exponential": (
+        lambda: ridge + data(exp(-u)),
+        [], {alpha: "3/2"},
+        lambda: state_evolution(1.5, ridge_map, exponential),
+    ),
+    "sparse support vectors": (
+        lambda: C * features(Abs(w[i])) + R * ridge + data(Max(0, 1 - u)),
+        [], {alpha: 2, C: "1/2", R: "1/5"},
+        lambda: state_evolution(2.0, lasso_map(0.5, 0.2), hinge(1.0)),
+    ),
+    "bounded weights": (
+        lambda: ridge + C * data(Max(0, 1 - u)),
+        [Abs(w[i]) <= R], {alpha: 2, C: 1, R: "1/2"},
+        lambda: state_evolution(2.0, lambda f, a, _: np.clip(f / (1 + a), -0.5, 0.5), hinge(1.0)),
+    ),
+    "nonnegative weights": (
+        lambda: ridge + C * data(Max(0, 1 - u)),
+        [w[i] >= 0], {alpha: 2, C: 1},
+        lambda: state_evolution(2.0, lambda f, a, _: np.maximum(f, 0) / (1 + a), hinge(1.0)),
+    ),
+    "two kinds of features": (
+        lambda: features(g[i] * w[i] ** 2) / 2 + C * data(Max(0, 1 - u)),
+        [], {alpha: 2, C: 1, g: {1: "1/4", 5: "3/4"}},
+        lambda: state_evolution(2.0, ridge_map, hinge(1.0), strengths=((1.0, 0.25), (5.0, 0.75))),
+    ),
+    "both sides of a band": (
+        lambda: ridge,
+        [u >= 1, u <= 2], {alpha: "2/5"},
+        lambda: state_evolution(0.4, ridge_map, lambda c, v, _: np.clip(c, 1.0, 2.0)),
+    ),
+    "quenched margins": (
+        lambda: ridge,
+        [u >= y[mu]], {alpha: "1/2", y: THIRD},
+        lambda: state_evolution(0.5, ridge_map, lambda c, v, m: np.maximum(c, m), THIRDS),
+    ),
+    "quartic penalty": (
+        lambda: features(w[i] ** 4) / 4 + data(Max(0, 1 - u)),
+        [], {alpha: 2},
+        lambda: state_evolution(2.0, cubic_map, hinge(1.0)),
+    ),
+    "quartic loss": (
+        lambda: ridge + data((u - y[mu]) ** 4),
+        [], {alpha: 1, y: THIRD},
+        lambda: state_evolution(
+            1.0, ridge_map, newton_map(lambda v, m: 4 * (v - m) ** 3, lambda v, m: 12 * (v - m) ** 2), THIRDS
+        ),
+    ),
+    "three slopes": (
+        lambda: ridge + data(Max(0, 1 - u, -2 * u)),
+        [], {alpha: 2},
+        lambda: state_evolution(2.0, ridge_map, three_slopes),
+    ),
+    "two slacks": (
+        lambda: ridge + C * data(xi[mu] + zeta[mu]),
+        [u - y[mu] <= R + xi[mu], y[mu] - u <= R + zeta[mu], xi[mu] >= 0, zeta[mu] >= 0],
+        {alpha: 2, C: "3/2", R: "1/4", y: THIRD},
+        lambda: state_evolution(2.0, ridge_map, insensitive(1.5, 0.25), THIRDS),
+    ),
+    "equalities and signs": (
+        lambda: ridge,
+        [Eq(u, y[mu]), w[i] >= 0], {alpha: "3/10", y: THIRD},
+        lambda: state_evolution(
+            0.3, lambda f, a, _: np.maximum(f, 0) / (1 + a), lambda c, v, m: m + 0 * c, THIRDS
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_state_evolution(name):
+    objective, constraints, values, expected = CASES[name]
+    problem = ConvexProblem(minimize=objective(), subject_to=constraints)
+    solution = problem.cavity().solve(values)
+    want = expected()
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(want["q"], rel=2e-6)
+    assert float(solution[response(w)]) == pytest.approx(want["S"], rel=2e-6)
+    zeros = 1 - float(solution[average(Abs(w[i]) > 0)])
+    assert zeros == pytest.approx(want["zeros"], abs=2e-3)  # the grid resolves the edge to its spacing
+    assert solution.residual < 1e-10
+
+
+# -- two fields: a teacher, two kinds of inputs ---------------------------------------------------
+
+
+def test_ridge_with_noisy_teacher_is_marchenko_pastur():
+    """The error of ridge regression is a trace of the resolvent of a Wishart matrix, known in closed form."""
+    taught = Sum(x[mu, i] * t[i], (i, 1, N))
+    problem = ConvexProblem(minimize=data((u - taught - noise[mu]) ** 2) / 2 + C * ridge)
+    law = {"1/2": "1/2", "-1/2": "1/2"}
+    solution = problem.cavity().solve({alpha: 2, C: "1/2", t: HALF, noise: law}, dps=30)
+    c = Symbol("c", positive=True)
+    trace = (sqrt((c + 1) ** 2 + 4 * c) - c - 1) / (2 * c)  # of 1/(c + x'x) at load 2, where c v^2 + (c+1) v = 1
+    slope = trace.diff(c)
+    error = c**2 * -slope + (trace + c * slope) / 4
+    want = error.subs(c, Rational(1, 2)).evalf(30)
+    assert abs(solution[average((w[i] - t[i]) ** 2)] - want) < 1e-28
+    assert abs(solution[response(w)] - trace.subs(c, Rational(1, 2)).evalf(30)) < 1e-28
+    together = ConvexProblem(
+        minimize=data((Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - noise[mu]) ** 2) / 2 + C * ridge
+    )
+    same = together.cavity().solve({alpha: 2, C: "1/2", t: HALF, noise: law}, dps=30)
+    assert abs(same[average((w[i] - t[i]) ** 2)] - want) < 1e-28
+
+
+def taught_state(load, loss):
+    """State evolution of a ridge student whose labels are the signs of a teacher's field."""
+    from scipy.special import ndtr
+
+    q, overlap, width = 1.0, 0.5, 1.0
+    for _ in range(500):
+        centre = np.sqrt(q) * Z
+        force = (loss(centre, width, None) - centre) / width
+        mean, spread = overlap * centre / q, np.sqrt(1 - overlap**2 / q)
+        above = ndtr(mean / spread)
+        size = mean * above + spread * np.exp(-((mean / spread) ** 2) / 2) / np.sqrt(2 * np.pi)
+        power = load * 2 * gauss(force**2 * above)
+        along, across = 2 * gauss(force * size), 2 * gauss(force * centre * above)
+        inverse = np.linalg.solve([[1.0, overlap], [overlap, q]], [along, across])
+        signal, curvature = load * inverse[0], -load * inverse[1]
+        new = (power + signal**2) / (1 + curvature) ** 2, signal / (1 + curvature), 1 / (1 + curvature)
+        gap = max(abs(a - b) for a, b in zip(new, (q, overlap, width), strict=True))
+        q, overlap, width = (b + 0.5 * (a - b) for a, b in zip(new, (q, overlap, width), strict=True))
+        if gap < 1e-12:
+            return q, overlap, width
+    raise AssertionError("the iteration did not settle")
+
+
+@pytest.mark.parametrize("name", ["hard", "hinge"])
+def test_student_of_a_sign_teacher(name):
+    label = sign(Sum(x[mu, i] * t[i], (i, 1, N)))
+    if name == "hard":
+        problem = ConvexProblem(minimize=ridge, subject_to=[label * u >= 1])
+        want = taught_state(2.0, lambda c, v, _: np.maximum(c, 1.0))
+    else:
+        problem = ConvexProblem(minimize=ridge + data(Max(0, 1 - label * u)))
+        want = taught_state(2.0, hinge(1.0))
+    solution = problem.cavity().solve({alpha: 2, t: HALF})
+    got = [float(solution[o]) for o in (average(w[i] ** 2), average(w[i] * t[i]), response(w))]
+    assert got == pytest.approx(want, rel=3e-6)
+
+
+def test_two_kinds_of_inputs_share_one_margin():
+    z, v = Coupling("z"), Feature("v")
+    problem = ConvexProblem(
+        minimize=ridge + 2 * features(v[i] ** 2), subject_to=[u + Sum(z[mu, i] * v[i], (i, 1, N)) >= 1]
+    )
+    solution = problem.cavity().solve({alpha: "1/2"})
+    # features of both kinds in one list: half of them four times as stiff, at half the load and twice the variance
+    want = state_evolution(
+        0.25, lambda f, a, s: np.sqrt(2) * np.sqrt(2) * f / (s + 2 * a), lambda c, v, _: np.maximum(c, 1.0),
+        strengths=((1.0, 0.5), (4.0, 0.5)),
+    )
+    total = solution[average(w[i] ** 2)] + solution[average(v[i] ** 2)]
+    assert float(total) == pytest.approx(want["q"], rel=3e-6)
+
+
+def test_bias_of_a_soft_margin():
+    """The bias by hand: the mean pull of the data vanishes."""
+    from symcavity import Global
+
+    b = Global("b")
+    problem = ConvexProblem(minimize=ridge + C * data(Max(0, 1 - y[mu] * (u + b))))
+    solution = problem.cavity().solve({alpha: 2, C: 1, y: {1: "4/5", -1: "1/5"}})
+    q, width = float(solution[average(w[i] ** 2)]), float(solution[response(w)])
+
+    def pull(bias):
+        total = 0.0
+        for label, p in ((1.0, 0.8), (-1.0, 0.2)):
+            centre = np.sqrt(q) * Z + label * bias
+            total += p * label * gauss(hinge(1.0)(centre, width, None) - centre)
+        return total
+
+    assert float(solution[b]) == pytest.approx(brentq(pull, -3, 3), rel=3e-6)
+
+
+# -- numbers from the literature ------------------------------------------------------------------
+
+
+def test_capacity_with_signs_is_half_of_covers():
+    problem = ConvexProblem(minimize=ridge, subject_to=[u >= 1, w[i] >= 0], fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)])
+    assert problem.cavity().solve({kappa: 0}, dps=30)[alpha] == 1  # Amit, Wong and Campbell, 1989
+
+
+def test_norm_fixed_through_the_mean_modulus():
+    """For Gaussian weights the mean modulus fixes the norm, so the capacity is the one at that margin."""
+    problem = ConvexProblem(minimize=ridge, subject_to=[u >= 1], fixed=[Eq(average(Abs(w[i])), 1 / kappa)])
+    usual = ConvexProblem(minimize=ridge, subject_to=[u >= 1], fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)])
+    modulus = problem.cavity().solve({kappa: Rational(1, 2)}, dps=30)[alpha]
+    assert abs(modulus - usual.cavity().solve({kappa: sqrt(2 / pi) / 2}, dps=30)[alpha]) < 1e-28
+
+
+def test_exact_interpolation():
+    """With equalities alone everything is rational."""
+    problem = ConvexProblem(minimize=ridge, subject_to=[Eq(u, y[mu])])
+    solution = problem.cavity().solve({alpha: "3/4", y: HALF}, dps=40)
+    assert solution[average(w[i] ** 2)] == 3
+    assert solution[response(w)] == Rational(1, 4)
+
+
+def test_lasso_in_an_anisotropic_design():
+    """Averages over the two sides nest here after elimination."""
+    l = Quenched("l", i)
+    field = Sum(Coupling("x", variance=l[i] / N)[mu, i] * w[i], (i, 1, N))
+    problem = ConvexProblem(minimize=data((field - y[mu]) ** 2) / 2 + C * features(Abs(w[i])))
+    solution = problem.cavity().solve({alpha: "4/5", C: "1/2", y: HALF, l: {"1/5": "1/2", "9/5": "1/2"}})
+    # in the variables sqrt(l) w the design is isotropic, and the penalty is C/sqrt(l)
+    want = state_evolution(
+        0.8, lambda f, a, s: soft(f, 0.5 / np.sqrt(s)) / a, square_loss, PLUS_MINUS, ((0.2, 0.5), (1.8, 0.5))
+    )
+    assert float(solution[average(l[i] * w[i] ** 2)]) == pytest.approx(want["q"], rel=3e-6)
