@@ -16,7 +16,7 @@ from sympy import Dummy, Expr, Sum, Symbol, lambdify, oo
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import mp_phi
-from symcavity.declare.quantities import SIZE, Average, Quenched, SiteQuantity
+from symcavity.declare.quantities import Average, Quenched, SiteQuantity
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.numerics.sites import SiteLaw
 from symcavity.numerics.special import np_phi
@@ -100,22 +100,31 @@ def _spread(env: Environment, keep: set[Any]) -> dict[Any, Any]:
     }
 
 
+def _own_quantities(body: Expr) -> set[SiteQuantity]:
+    """Return the site quantities that an average binds: those of averages inside it are bound there."""
+    if isinstance(body, SiteQuantity):
+        return {body}
+    if isinstance(body, Average | Sum):
+        return set()
+    return set().union(*(_own_quantities(arg) for arg in body.args))
+
+
 class _SiteAverage:
     """An average or a sum over the sites of one side."""
 
     def __init__(self, node: Expr, backend: str) -> None:
         body = node.args[0]
-        outside = body.xreplace({inner: Dummy() for inner in _outermost(body)})  # inner averages bind their own
-        quantities = outside.atoms(SiteQuantity) or body.atoms(SiteQuantity)
-        families = sorted({q.family for q in quantities}, key=lambda f: f.name)
-        side = families[0].slots[0]
+        families = sorted({q.family for q in _own_quantities(body)}, key=lambda f: f.name)
+        side = families[0].slots[0] if families else None  # None: what varies was averaged inside already
         self.side, self.families = side, families
         self.body = Compiled(body, backend)
         self.backend = backend
-        self.size = SIZE[side] if isinstance(node, Sum) else None
+        self.size = node.limits[0][2] if isinstance(node, Sum) else None
 
     def __call__(self, env: Environment) -> Any:
         scale = env[self.size] if self.size is not None else 1
+        if self.side is None:
+            return scale * self.body(env)
         law: SiteLaw = env[LAWS][self.side]
         if self.backend == "mpmath":
             return scale * self._mpmath(env, law)
