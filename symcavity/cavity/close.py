@@ -76,7 +76,9 @@ def pull_constants(expr: Expr) -> Expr:
     """Move factors that do not vary from site to site out of averages and sums over sites."""
     rule: dict[Expr, Expr] = {}
     for node in expr.atoms(Average, Sum):
-        body = _tidy_body(node.args[0])
+        # an average inside is a constant here: its quantities are bound
+        inner = {a: Dummy("a", real=True) for a in node.args[0].atoms(Average, Sum)}
+        body = _tidy_body(node.args[0]).xreplace(inner)
         parts = []
         for term in Add.make_args(body if body.is_Add else _spread(body)):
             constant, rest = term.as_independent(SiteQuantity, as_Add=False)
@@ -86,7 +88,7 @@ def pull_constants(expr: Expr) -> Expr:
                 parts.append(constant * Average(rest))
             else:
                 parts.append(constant * Sum(rest, *node.limits))
-        new = Add(*parts)
+        new = Add(*parts).xreplace({mark: a for a, mark in inner.items()})
         if new != node:
             rule[node] = new
     return expr.xreplace(rule) if rule else expr
