@@ -249,7 +249,7 @@ class Twice:
     """A value computed at two precisions."""
 
     def __init__(self, value: Any, other: Any, dps: int, guard: int) -> None:
-        self.value, self.guard = value, guard
+        self.value, self.dps, self.guard = value, dps, guard
         if not (mpmath.isfinite(value) and mpmath.isfinite(other)):
             self.sound = bool(value == other or mpmath.isnan(value))
         else:
@@ -260,6 +260,8 @@ class Twice:
         mp = mpmath.mp
         if not (mp.isfinite(self.value) and mp.isfinite(finer.value)):
             return finer.value
+        if self.value == 0 or finer.value == 0:
+            return mp.zero if abs(self.value) + abs(finer.value) < mp.mpf(10) ** -finer.dps else None
         step = mp.mpf(10) ** ((finer.guard - self.guard) // 2)
         if abs(finer.value) * step < abs(self.value):
             return mp.zero
