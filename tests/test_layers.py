@@ -54,7 +54,9 @@ def loaded_imports(path):
     return found
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if layer(f) in ALLOWED], ids=lambda f: str(f.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if layer(f) in ALLOWED], ids=lambda f: str(f.relative_to(PACKAGE))
+)
 def test_layers_point_one_way(path):
     own = layer(path)
     for module in loaded_imports(path):
@@ -62,7 +64,9 @@ def test_layers_point_one_way(path):
             assert target(module) == own or target(module) in ALLOWED[own], f"{path.name} imports {module}"
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if layer(f) in ("algebra", "declare", "cavity")], ids=lambda f: f.stem)
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if layer(f) in ("algebra", "declare", "cavity")], ids=lambda f: f.stem
+)
 def test_rules_import_neither_printers_nor_numerics(path):
     for module in loaded_imports(path):
         if module.startswith("symcavity."):
@@ -83,21 +87,46 @@ def test_the_package_loads_three_libraries_only():
         "import sys; before = set(sys.modules); import symcavity; "
         "print(sorted({m.split('.')[0] for m in set(sys.modules) - before}))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     loaded = set(ast.literal_eval(out))
-    heavy = loaded & {"scipy", "matplotlib", "daqp", "clarabel", "dask", "distributed", "pandas", "IPython", "pytest"}
+    heavy = loaded & {
+        "scipy",
+        "matplotlib",
+        "daqp",
+        "clarabel",
+        "dask",
+        "distributed",
+        "pandas",
+        "IPython",
+        "pytest",
+    }
     assert not heavy
-    assert LIGHT <= loaded
+    assert loaded >= LIGHT
 
 
 def test_no_file_of_the_package_knows_a_problem():
     problems = [f.stem for f in (ROOT / "derivations").glob("*.py") if f.stem != "__init__"]
-    words = [*problems, "gardner", "perceptron", "Perceptron", "ridge regression", "Gardner", "soft margin", "soft_margin"]
+    words = [
+        *problems,
+        "gardner",
+        "perceptron",
+        "Perceptron",
+        "ridge regression",
+        "Gardner",
+        "soft margin",
+        "soft_margin",
+    ]
     for path in FILES:
         if path.relative_to(PACKAGE).parts[0] in ("cli.py", "commands"):
             continue  # help texts show examples
         tree = ast.parse(path.read_text())
-        doc = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+        doc = {
+            id(n.value)
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
+        }
         for node in ast.walk(tree):
             name = getattr(node, "id", getattr(node, "attr", getattr(node, "name", "")))
             text = node.value if isinstance(node, ast.Constant) and id(node) not in doc else name

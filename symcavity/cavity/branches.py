@@ -123,7 +123,11 @@ class SitePuzzle:
         return out
 
     def _solve(
-        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: list[Symbol] | None = None
+        self,
+        equations: list[Expr],
+        conditions: list[Expr],
+        label: tuple[Expr, ...],
+        unknowns: list[Symbol] | None = None,
     ) -> Branch | None:
         unknowns = self.unknowns if unknowns is None else unknowns
         try:
@@ -153,7 +157,8 @@ class SitePuzzle:
                 continue
             rule = {own[0]: (own[0] - equation / slope).expand()}
             rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
-            branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, [u for u in unknowns if u not in own])
+            others = [u for u in unknowns if u not in own]
+            branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
             return replace(branch, values={**rule, **branch.values}) if branch is not None else None
         return self._implicit(equations, conditions, label, unknowns)
 
@@ -237,7 +242,8 @@ def _one_sided(expr: Expr, kink: Expr, value: Expr) -> Expr:
 
 
 def _innermost(exprs: Sequence[Expr], unknowns: Sequence[Symbol]) -> Expr | None:
-    found = sorted({k for e in exprs for k in e.atoms(*KINKS) if k.has(*unknowns)}, key=lambda k: (k.count_ops(), str(k)))
+    kinks = {k for e in exprs for k in e.atoms(*KINKS) if k.has(*unknowns)}
+    found = sorted(kinks, key=lambda k: (k.count_ops(), str(k)))
     for kink in found:
         inner = [k for arg in kink.args for k in arg.atoms(*KINKS) if k.has(*unknowns)]
         if not inner:

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -415,7 +416,7 @@ class _Layout:
             for k, b in enumerate(order)
         )
         zero = dict.fromkeys(self.sources, S.Zero)
-        gaps = [(b - a).xreplace(zero) for a, b in zip(breaks, breaks[1:], strict=False)]
+        gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
         assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
         return regions, tuple(self.branches), self.reference, assumed
 
@@ -480,7 +481,8 @@ class _Layout:
         for low, high, k in alive:
             if order and low < reach - 1e-7 * (1 + abs(reach)):
                 middle = (low + min(high, reach)) / 2
-                if psis[k] is None and psis[order[-1]] is None and _same(values, k, order[-1], s * _inside(middle), point):
+                explicit = psis[k] is None and psis[order[-1]] is None
+                if explicit and _same(values, k, order[-1], s * _inside(middle), point):
                     reach = max(reach, high)
                     continue
                 raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")

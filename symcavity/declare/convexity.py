@@ -52,7 +52,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     """
     states: list[Any] = [*site_quantities(expr, Feature, Datum), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
-    if not states or expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states):
+    if not states or (expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states)):
         return
     quenched = site_quantities(expr, Quenched)
     parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)

@@ -91,7 +91,9 @@ def _law_entry(value: Any, where: str, *, exact_values: bool) -> Expr:
     if isinstance(value, str):
         if _DECIMAL.fullmatch(value.strip()):
             return Rational(value.strip())
-        raise DeclarationError(f"A string stands in {where}: {value!r}.", "numbers, and decimals such as '0.5' or '1/2'")
+        raise DeclarationError(
+            f"A string stands in {where}: {value!r}.", "numbers, and decimals such as '0.5' or '1/2'"
+        )
     return exact(value, where) if exact_values else sympify(value)
 
 

@@ -26,8 +26,8 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.system import BipartiteSystem, as_list, read_fixed
-from symcavity.declare.words import check_names, check_words
 from symcavity.declare.verbs import Confrontable
+from symcavity.declare.words import check_names, check_words
 from symcavity.errors import DeclarationError, NotConvex
 
 if TYPE_CHECKING:

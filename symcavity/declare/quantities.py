@@ -32,8 +32,11 @@ RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
 _ALIASES = {"lam": "lambda", "eps": "varepsilon"}
 _GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi psi "
-    "chi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split()
+    (
+        *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda"),
+        *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "psi", "chi", "omega"),
+        *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"),
+    )
 )
 
 
@@ -61,7 +64,7 @@ class Family(Atom):
     @classmethod
     def _make(cls, *data: Any) -> Self:
         family = Basic.__new__(cls)
-        family._data = data
+        family._data = data  # noqa: SLF001 - its own class
         return family
 
     def _hashable_content(self) -> tuple[Any, ...]:
@@ -117,13 +120,13 @@ class Family(Atom):
         inner = (self.components[0],) if self.components else ()
         return self[(*(INDEX[slot] for slot in self.slots), *inner)]
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, _printer: Any) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return self.name
 
-    def _latex(self, printer: Any) -> str:
+    def _latex(self, _printer: Any) -> str:
         return latex_name(self.name)
 
     def _repr_latex_(self) -> str:
@@ -175,6 +178,7 @@ class Feature(Family):
     _word = "feature"
 
     def __new__(cls, name: Any, components: Any = None) -> Feature:
+        """Return the expression, read and checked."""
         return cls._make(_family_name(name, cls._word), _component_range(components))
 
 
@@ -199,6 +203,7 @@ class Field(Family):
     _word = "field"
 
     def __new__(cls, name: Any, components: Any = None, index: Any = mu) -> Field:
+        """Return the expression, read and checked."""
         if isinstance(components, Symbol):
             components, index = None, components
         if index not in (i, mu):
@@ -233,6 +238,7 @@ class Quenched(Family):
     _word = "quenched parameter"
 
     def __new__(cls, name: Any, index: Any = None, law: Any = None) -> Quenched:
+        """Return the expression, read and checked."""
         if index not in (i, mu):
             raise DeclarationError(
                 f"The quenched parameter {name} is declared over {index}.",
@@ -292,6 +298,7 @@ class Coupling(Family):
     _word = "coupling"
 
     def __new__(cls, name: Any, components: Any = None, variance: Any = None) -> Coupling:
+        """Return the expression, read and checked."""
         scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
         if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
@@ -313,6 +320,7 @@ class Global(Symbol):
     """A variable shared by all sites, such as a bias; the problem is minimised over it too."""
 
     def __new__(cls, name: str, **assumptions: Any) -> Global:
+        """Return the expression, read and checked."""
         if assumptions not in ({}, {"real": True}):
             raise DeclarationError(
                 f"The global variable {name} is declared with {', '.join(sorted(assumptions))}.",
@@ -331,6 +339,7 @@ class SiteQuantity(Expr):
     _diff_wrt = True
 
     def __new__(cls, family: Family, *indices: Any) -> SiteQuantity:
+        """Return the expression, read and checked."""
         expected = len(family.slots) + (1 if family.components else 0)
         if len(indices) != expected:
             slots = [*(str(INDEX[slot]) for slot in family.slots)]
@@ -403,6 +412,7 @@ class Average(Expr):
     is_real = True
 
     def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
         if isinstance(body, Family):
             body = body.at_site()
         if isinstance(body, bool | Boolean) or getattr(body, "is_Relational", False):
@@ -440,6 +450,7 @@ class SiteResponse(Expr):
     is_real = True
 
     def __new__(cls, state: Any, field: Any = None) -> SiteResponse:
+        """Return the expression, read and checked."""
         if isinstance(state, Family):
             state = state.at_site()
         if not isinstance(state, SiteQuantity):
@@ -504,6 +515,7 @@ class Complementary(Basic):
     """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site."""
 
     def __new__(cls, p: Any, q: Any) -> Complementary:
+        """Return the expression, read and checked."""
         return Basic.__new__(cls, exact(p, "a complementarity condition"), exact(q, "a complementarity condition"))
 
     @property

@@ -29,8 +29,8 @@ from symcavity.declare.quantities import (
     families,
     site_quantities,
 )
-from symcavity.declare.words import check_names, check_words, parameters_of
 from symcavity.declare.verbs import Confrontable
+from symcavity.declare.words import check_names, check_words, parameters_of
 from symcavity.errors import DeclarationError
 
 if TYPE_CHECKING:
@@ -203,7 +203,8 @@ class BipartiteSystem(Confrontable):
                 )
             for pair in _pair_components(condition):
                 side = self._read_pair(pair)
-                pairs[side].append(Complementary(*(extract_fields(q, side, book, f"the condition {pair}") for q in pair.pair)))
+                members = (extract_fields(q, side, book, f"the condition {pair}") for q in pair.pair)
+                pairs[side].append(Complementary(*members))
         self.global_conditions = tuple(globals_)
         self._check_names(conditions)
         taken = {q.family.name for q in self._declared_quantities(conditions)} | {
@@ -491,13 +492,12 @@ def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
         free_side(average.body, where)
         _check_range(average, value, where)
         if average in seen:
-            same = (seen[average] - value).simplify() == 0
-            raise DeclarationError(
-                f"The fixed condition {average} = {value} stands twice."
-                if same
-                else f"Two fixed conditions contradict each other: {average} = {seen[average]} and {average} = {value}.",
-                "one value for each average",
-            )
+            if (seen[average] - value).simplify() == 0:
+                found = f"The fixed condition {average} = {value} stands twice."
+            else:
+                both = f"{average} = {seen[average]} and {average} = {value}"
+                found = f"Two fixed conditions contradict each other: {both}."
+            raise DeclarationError(found, "one value for each average")
         seen[average] = value
         out.append(Equation(average, value))
     return out
@@ -505,7 +505,7 @@ def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
 
 def _solved_for_average(equation: Equation, where: str) -> tuple[Average, Expr]:
     averages = sorted(equation.difference.atoms(Average), key=str)
-    outside = equation.difference.xreplace({a: S.Zero for a in averages})
+    outside = equation.difference.xreplace(dict.fromkeys(averages, S.Zero))
     if len(averages) == 1 and not outside.has(SiteQuantity):
         slope = equation.difference.expand().coeff(averages[0], 1)
         if slope and (equation.difference - slope * averages[0] - outside).expand() == 0:

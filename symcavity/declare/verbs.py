@@ -16,7 +16,7 @@ class Confrontable:
     def simulate(
         self,
         values: Mapping[Any, Any],
-        N: int | Iterable[int],  # noqa: N803 - the field's name
+        N: int | Iterable[int],
         seeds: int | Iterable[int] = 10,
         couplings: str | Callable[..., Any] = "gaussian",
         executor: Any = None,
@@ -55,7 +55,7 @@ class Confrontable:
         return simulate(self, values, N=N, seeds=seeds, couplings=couplings, executor=executor, **options)  # type: ignore[arg-type]
 
     def sweep(
-        self, grid: Mapping[Any, Iterable[Any]], N: int | Iterable[int], seeds: int | Iterable[int] = 10, **options: Any  # noqa: N803
+        self, grid: Mapping[Any, Iterable[Any]], N: int | Iterable[int], seeds: int | Iterable[int] = 10, **options: Any
     ) -> Sweep:
         """Simulate over a grid of parameters; rows go to ``file=`` as they finish, and a rerun resumes.
 
@@ -73,7 +73,7 @@ class Confrontable:
         return sweep_simulation(self, grid, N=N, seeds=seeds, **options)
 
     def cavity_experiment(
-        self, values: Mapping[Any, Any], N: int, seeds: int | Iterable[int] = 20, theory: Any = None, **options: Any  # noqa: N803
+        self, values: Mapping[Any, Any], N: int, seeds: int | Iterable[int] = 20, theory: Any = None, **options: Any
     ) -> CavityExperiment:
         """Solve instances, add one feature and one datum, solve again, and hold the cavity method against it.
 

@@ -176,7 +176,8 @@ def _what(thing: Any) -> str:
     if isinstance(thing, Field):
         return f"a field of each {thing.slots[0]}"
     if isinstance(thing, Feature):
-        return f"a state of each {thing.slots[0]}" + (f" with components {thing.components}" if thing.components else "")
+        inner = f" with components {thing.components}" if thing.components else ""
+        return f"a state of each {thing.slots[0]}{inner}"
     if isinstance(thing, Global):
         return "a global variable"
     given = {k for k, v in thing.__getnewargs_ex__()[1].items() if v}

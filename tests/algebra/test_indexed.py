@@ -6,8 +6,16 @@ import pytest
 from sympy import Integer, KroneckerDelta, Rational, S, Sum, Symbol
 
 from symcavity import Coupling, Datum, Feature, N, P, Quenched, i, mu
-from symcavity.algebra.indexed import NothingMatched, average_pairs, bound_indices, contract, explicit, flatten, fresh_index
-from symcavity.algebra.indexed import substituted, substituted
+from symcavity.algebra.indexed import (
+    NothingMatched,
+    average_pairs,
+    bound_indices,
+    contract,
+    explicit,
+    flatten,
+    fresh_index,
+    substituted,
+)
 from symcavity.cavity.nodes import ResponseElement
 from symcavity.cavity.statistics import coupling_covariance, is_coupling
 from symcavity.declare.quantities import SiteQuantity
@@ -24,7 +32,8 @@ class Values:
     """A random rational for every leaf, always the same one for the same leaf."""
 
     def __init__(self, seed):
-        self.rng, self.known = random.Random(seed), {}
+        self.rng = random.Random(seed)  # noqa: S311 - seeded sampling
+        self.known = {}
 
     def __call__(self, leaf):
         return self.known.setdefault(leaf, Rational(self.rng.randint(-9, 9), self.rng.randint(1, 4)))
@@ -95,10 +104,16 @@ def test_bound_indices():
 
 CONTRACTIONS = {
     "one delta, two sums": over(KroneckerDelta(mu, nu) * lam[mu] * lam[nu], (mu, 1, P), (nu, 1, P)),
-    "delta written the other way": over(KroneckerDelta(nu, mu) * lam[mu] * lam[nu] ** 2, (mu, 1, P), (nu, 1, P)),
+    "delta written the other way": over(
+        KroneckerDelta(nu, mu) * lam[mu] * lam[nu] ** 2, (mu, 1, P), (nu, 1, P)
+    ),
     "delta with a free index": over(KroneckerDelta(mu, nu) * x[nu, i] * lam[mu], (nu, 1, P)),
     "two deltas": over(
-        KroneckerDelta(mu, nu) * KroneckerDelta(i, j) * x[mu, j] * w[i] * lam[nu], (mu, 1, P), (nu, 1, P), (i, 1, N), (j, 1, N)
+        KroneckerDelta(mu, nu) * KroneckerDelta(i, j) * x[mu, j] * w[i] * lam[nu],
+        (mu, 1, P),
+        (nu, 1, P),
+        (i, 1, N),
+        (j, 1, N),
     ),
     "a chain of deltas": over(
         KroneckerDelta(i, j) * KroneckerDelta(j, k) * w[i] * w[j] * w[k], (i, 1, N), (j, 1, N), (k, 1, N)
@@ -139,7 +154,11 @@ def test_rules_that_match_nothing_raise():
     with pytest.raises(ValueError, match="beyond the second"):
         average_pairs(over(x[mu, i], (i, 1, N)) ** 4, is_coupling, coupling_covariance)
     with pytest.raises(ValueError, match="beyond the second"):
-        average_pairs(over(x[mu, i] ** 2 * w[i], (i, 1, N)) * over(x[mu, i], (i, 1, N)), is_coupling, coupling_covariance)
+        average_pairs(
+            over(x[mu, i] ** 2 * w[i], (i, 1, N)) * over(x[mu, i], (i, 1, N)),
+            is_coupling,
+            coupling_covariance,
+        )
 
 
 def test_an_odd_moment_vanishes_and_a_term_without_couplings_stays():

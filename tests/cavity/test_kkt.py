@@ -51,7 +51,10 @@ PROBLEMS = {
     "logistic with bias": lambda: (q + N * b**2 + C * over_data(log(1 + exp(-y[mu] * (h + b)))), []),
     "teacher": lambda: (q + C * over_data(Max(0, 1 - sign(teacher) * h)), []),
     "regression on a teacher": lambda: (over_data((h - teacher) ** 2) / 2 + gamma * q, []),
-    "ridge by errors": lambda: (over_data(Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) ** 2) / 2 + gamma * over_features(w[i] ** 2), []),
+    "ridge by errors": lambda: (
+        over_data(Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) ** 2) / 2 + gamma * over_features(w[i] ** 2),
+        [],
+    ),
     "lasso": lambda: (fit + C * over_features(Abs(w[i])), []),
     "elastic net": lambda: (fit + C * over_features(Abs(w[i])) / 4 + gamma * q, []),
     "support vector regression": lambda: (q + C * over_data(Max(0, Abs(h - y[mu]) - Rational(1, 2))), []),
@@ -70,14 +73,25 @@ PROBLEMS = {
     "band in one": lambda: (q + C * over_features(Abs(w[i])), [Abs(h - y[mu]) <= 1]),
     "two couplings": lambda: (q, [h + 2 * h2 >= 1]),
     "two couplings, two bounds": lambda: (q, [h >= 1, h2 >= Rational(1, 2)]),
-    "two groups": lambda: (q + over_features(v[i] ** 2 + (w[i] + v[i]) ** 2), [h + Sum(u[mu, i] * v[i], (i, 1, N)) >= 1]),
-    "group of two in one coupling": lambda: (q + over_features(v[i] ** 2), [Sum(x[mu, i] * (w[i] - 2 * v[i]), (i, 1, N)) >= 1]),
-    "states on the data": lambda: (over_data(xi[mu] ** 2) / 2, [Sum(x[mu, i] * xi[mu], (mu, 1, P)) >= -1, xi[mu] >= Rational(1, 5)]),
+    "two groups": lambda: (
+        q + over_features(v[i] ** 2 + (w[i] + v[i]) ** 2),
+        [h + Sum(u[mu, i] * v[i], (i, 1, N)) >= 1],
+    ),
+    "group of two in one coupling": lambda: (
+        q + over_features(v[i] ** 2),
+        [Sum(x[mu, i] * (w[i] - 2 * v[i]), (i, 1, N)) >= 1],
+    ),
+    "states on the data": lambda: (
+        over_data(xi[mu] ** 2) / 2,
+        [Sum(x[mu, i] * xi[mu], (mu, 1, P)) >= -1, xi[mu] >= Rational(1, 5)],
+    ),
     "weights on the features": lambda: (over_features(l[i] ** 2 * w[i] ** 2), [h >= 1]),
     "noisy threshold": lambda: (q + C * over_data(xi[mu] ** 2), [h >= y[mu] - xi[mu], xi[mu] >= 0]),
     "slack on both sides": lambda: (
-        q + C * over_data(xi[mu] ** 2 + xi[mu]), [h >= 1 - xi[mu], h <= 2 + xi[mu], xi[mu] >= 0]),
-}  # fmt: skip
+        q + C * over_data(xi[mu] ** 2 + xi[mu]),
+        [h >= 1 - xi[mu], h <= 2 + xi[mu], xi[mu] >= 0],
+    ),
+}
 
 
 class Instance:
@@ -99,7 +113,9 @@ class Instance:
     def write(self, expr, site=None, at=0):
         if site is not None:
             expr = substituted(expr, {INDEX[site]: Integer(at + 1)})
-        return explicit(S(expr), SIZES, self.leaf, SiteQuantity).xreplace({k: S(n) for k, n in VALUES.items()})
+        return explicit(S(expr), SIZES, self.leaf, SiteQuantity).xreplace(
+            {k: S(n) for k, n in VALUES.items()}
+        )
 
     def derived(self):
         """(equations, pairs) of the derived system, as expressions in plain symbols."""
@@ -108,19 +124,33 @@ class Instance:
         for side, law in self.system.laws.items():
             for at in range(COUNT[side]):
                 equations += [self.write(e.difference.xreplace(fields), side, at) for e in law.equations]
-                pairs += [tuple(self.write(p.xreplace(fields), side, at) for p in pair.pair) for pair in law.pairs]
+                pairs += [
+                    tuple(self.write(p.xreplace(fields), side, at) for p in pair.pair) for pair in law.pairs
+                ]
         for side, body in self.system.global_conditions:
-            summed = [self.write(body.xreplace({Symbol("alpha", positive=True): Rational(2, 3)}), side, at) for at in range(COUNT[side])]
+            summed = [
+                self.write(body.xreplace({Symbol("alpha", positive=True): Rational(2, 3)}), side, at)
+                for at in range(COUNT[side])
+            ]
             equations.append(sum(summed))
         return equations, pairs
 
     def solve(self, equations, pairs):
         """A root of the system, by least squares on Fischer and Burmeister's function."""
-        symbols = sorted(set().union(*(e.free_symbols for e in [*equations, *(m for p in pairs for m in p)])), key=str)
+        symbols = sorted(
+            set().union(*(e.free_symbols for e in [*equations, *(m for p in pairs for m in p)])), key=str
+        )
         smooth = [p + m - sqrt(p**2 + m**2 + S("1e-26")) for p, m in pairs]
         call = lambdify(symbols, [*equations, *smooth], "numpy")
         for _ in range(12):
-            found = least_squares(lambda z: np.array(call(*z), dtype=float), self.rng.normal(size=len(symbols)), xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=400)
+            found = least_squares(
+                lambda z: np.array(call(*z), dtype=float),
+                self.rng.normal(size=len(symbols)),
+                xtol=1e-15,
+                ftol=1e-15,
+                gtol=1e-15,
+                max_nfev=400,
+            )
             if np.abs(found.fun).max() < 1e-8:
                 return dict(zip(symbols, found.x, strict=True))
         return None
@@ -132,7 +162,9 @@ class Instance:
         for relation in self.subject_to:
             (side,) = {c.side for c in self.problem.constraints if c.declared == relation}
             for at in range(COUNT[side]):
-                low, high = (relation.lhs, relation.rhs) if relation.rel_op == "<=" else (relation.rhs, relation.lhs)
+                low, high = (
+                    (relation.lhs, relation.rhs) if relation.rel_op == "<=" else (relation.rhs, relation.lhs)
+                )
                 (same if isinstance(relation, Eq) else least).append(self.write(high - low, side, at))
         return (lambdify([symbols], e, "numpy") for e in (objective, same, least))
 
@@ -142,14 +174,18 @@ def is_minimum(instance, solution, rng):
     primal = instance.write(instance.minimize).free_symbols
     for c in instance.subject_to:
         (side,) = {k.side for k in instance.problem.constraints if k.declared == c}
-        primal |= set().union(*(instance.write(c.lhs - c.rhs, side, at).free_symbols for at in range(COUNT[side])))
+        primal |= set().union(
+            *(instance.write(c.lhs - c.rhs, side, at).free_symbols for at in range(COUNT[side]))
+        )
     symbols = sorted(primal, key=str)
     point = np.array([solution[s] for s in symbols])
     objective, same, least = instance.declared(symbols)
     best = objective(point)
     if np.any(np.abs(same(point)) > 1e-6) or np.any(np.array(least(point)) < -1e-6):
         return False
-    jacobian = np.array([[(np.array(same(point + 1e-6 * e)) - np.array(same(point))) / 1e-6] for e in np.eye(len(symbols))])
+    jacobian = np.array(
+        [[(np.array(same(point + 1e-6 * e)) - np.array(same(point))) / 1e-6] for e in np.eye(len(symbols))]
+    )
     tangent = np.eye(len(symbols))
     if jacobian.size:
         matrix = jacobian.reshape(len(symbols), -1).T
@@ -184,7 +220,9 @@ def test_the_derived_system_finds_the_minimum_of_the_declared_problem(name):
 def test_a_flipped_sign_is_seen(name):
     instance = Instance(*PROBLEMS[name](), 0)
     equations, pairs = instance.derived()
-    message = {symbol: -symbol for e in equations for symbol in e.free_symbols if str(symbol).startswith("lambda")}
+    message = {
+        symbol: -symbol for e in equations for symbol in e.free_symbols if str(symbol).startswith("lambda")
+    }
     count = COUNT[FEATURE] * len(instance.system.feature.equations)
     wrong = [e.xreplace(message) if k < count else e for k, e in enumerate(equations)]
     solution = instance.solve(wrong, pairs)
@@ -197,8 +235,12 @@ def test_stationarity_is_the_derivative_of_the_explicit_lagrangian(name):
     record = instance.system.record
     fields = {f.symbol: f.as_sum for f in record.fields}
     local = {slack: expr.xreplace(fields) for slack, expr in record.slacks}
-    named = {e.lhs: e.rhs.xreplace(fields) for law in instance.system.laws.values() for e in law.equations
-             if isinstance(e.lhs, SiteQuantity) and e.lhs.family.name.startswith("h") and e.lhs not in local}  # fmt: skip
+    named = {
+        e.lhs: e.rhs.xreplace(fields)
+        for law in instance.system.laws.values()
+        for e in law.equations
+        if isinstance(e.lhs, SiteQuantity) and e.lhs.family.name.startswith("h") and e.lhs not in local
+    }
     duals = {dual: raw.xreplace(fields) for dual, raw in record.duals}
     total = instance.minimize
     for bound, kink in record.auxiliary:
@@ -208,7 +250,9 @@ def test_stationarity_is_the_derivative_of_the_explicit_lagrangian(name):
         total -= Sum(multiplier * expr.xreplace(fields), (INDEX[side], 1, {FEATURE: N, DATUM: P}[side]))
     lagrangian = instance.write(total)
     for state, equation in record.stationarity:
-        difference = equation.difference.xreplace({**local, **named}).xreplace(duals).xreplace({**local, **named})
+        difference = (
+            equation.difference.xreplace({**local, **named}).xreplace(duals).xreplace({**local, **named})
+        )
         for at in range(1 if isinstance(state, Global) else COUNT[next(iter(state.site))]):
             side = None if isinstance(state, Global) else next(iter(state.site))
             variable = state if side is None else instance.write(state, side, at)

@@ -4,12 +4,44 @@ With the field ``eta + F*message`` a datum minimises ``loss(u) + (u - eta)**2/(2
 minimises ``penalty(w) - eta*w - F*w**2/2``, F < 0.  The losses are written here once more, by hand.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
-from sympy import Abs, Dummy, Eq, Max, Min, Piecewise, Rational, S, Sum, Symbol, cosh, exp, lambdify, log, sign, sqrt, sympify
+from sympy import (
+    Abs,
+    Dummy,
+    Eq,
+    Max,
+    Min,
+    Piecewise,
+    Rational,
+    S,
+    Sum,
+    Symbol,
+    cosh,
+    exp,
+    lambdify,
+    log,
+    sign,
+    sqrt,
+    sympify,
+)
 
-from symcavity import BipartiteSystem, ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, UnsupportedLaw, i, mu
+from symcavity import (
+    BipartiteSystem,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    N,
+    P,
+    Quenched,
+    UnsupportedLaw,
+    i,
+    mu,
+)
 from symcavity.cavity.branches import SitePuzzle
 from symcavity.cavity.nodes import CavitySymbol
 from symcavity.cavity.sides import build_side
@@ -42,40 +74,77 @@ def on_w(penalty, *constraints):
 LOSSES = {
     "margin": (ConvexProblem(q, [h >= kappa]), lambda u, p: wall(u >= p["kappa"] - 1e-12)),
     "soft margin": (
-        ConvexProblem(q + C * data(xi[mu]), [h >= 1 - xi[mu], xi[mu] >= 0]), lambda u, p: p["C"] * max(0, 1 - u)),
+        ConvexProblem(q + C * data(xi[mu]), [h >= 1 - xi[mu], xi[mu] >= 0]),
+        lambda u, p: p["C"] * max(0, 1 - u),
+    ),
     "hinge": (ConvexProblem(q + C * data(Max(0, 1 - h))), lambda u, p: p["C"] * max(0, 1 - u)),
-    "label of unknown sign": (ConvexProblem(q + C * data(Max(0, 1 - y[mu] * h))), lambda u, p: p["C"] * max(0, 1 - p["y"] * u)),
+    "label of unknown sign": (
+        ConvexProblem(q + C * data(Max(0, 1 - y[mu] * h))),
+        lambda u, p: p["C"] * max(0, 1 - p["y"] * u),
+    ),
     "hard label": (ConvexProblem(q, [y[mu] * h >= 1]), lambda u, p: wall(p["y"] * u >= 1 - 1e-12)),
-    "squared hinge": (ConvexProblem(q + C * data(Max(0, 1 - h) ** 2)), lambda u, p: p["C"] * max(0, 1 - u) ** 2),
+    "squared hinge": (
+        ConvexProblem(q + C * data(Max(0, 1 - h) ** 2)),
+        lambda u, p: p["C"] * max(0, 1 - u) ** 2,
+    ),
     "logistic": (ConvexProblem(q + C * data(log(1 + exp(-h)))), lambda u, p: p["C"] * np.logaddexp(0, -u)),
     "labelled logistic": (
-        ConvexProblem(q + C * data(log(1 + exp(-y[mu] * h)))), lambda u, p: p["C"] * np.logaddexp(0, -p["y"] * u)),
+        ConvexProblem(q + C * data(log(1 + exp(-y[mu] * h)))),
+        lambda u, p: p["C"] * np.logaddexp(0, -p["y"] * u),
+    ),
     "modulus": (ConvexProblem(q + C * data(Abs(h - y[mu]))), lambda u, p: p["C"] * abs(u - p["y"])),
     "quantile": (
         ConvexProblem(q + C * data(Max((h - y[mu]) / 4, 3 * (y[mu] - h) / 4))),
-        lambda u, p: p["C"] * max((u - p["y"]) / 4, 3 * (p["y"] - u) / 4)),
+        lambda u, p: p["C"] * max((u - p["y"]) / 4, 3 * (p["y"] - u) / 4),
+    ),
     "insensitive": (
-        ConvexProblem(q + C * data(Max(0, Abs(h - y[mu]) - kappa))), lambda u, p: p["C"] * max(0, abs(u - p["y"]) - p["kappa"])),
-    "three pieces": (ConvexProblem(q + C * data(Max(0, 1 - h, 3 - 4 * h))), lambda u, p: p["C"] * max(0, 1 - u, 3 - 4 * u)),
+        ConvexProblem(q + C * data(Max(0, Abs(h - y[mu]) - kappa))),
+        lambda u, p: p["C"] * max(0, abs(u - p["y"]) - p["kappa"]),
+    ),
+    "three pieces": (
+        ConvexProblem(q + C * data(Max(0, 1 - h, 3 - 4 * h))),
+        lambda u, p: p["C"] * max(0, 1 - u, 3 - 4 * u),
+    ),
     "four pieces": (
-        ConvexProblem(q + C * data(Max(-h, 1 - 2 * h, h - 3, 2 * h - 8))), lambda u, p: p["C"] * max(-u, 1 - 2 * u, u - 3, 2 * u - 8)),
+        ConvexProblem(q + C * data(Max(-h, 1 - 2 * h, h - 3, 2 * h - 8))),
+        lambda u, p: p["C"] * max(-u, 1 - 2 * u, u - 3, 2 * u - 8),
+    ),
     "a piece that is never reached": (
-        ConvexProblem(q + C * data(Max(0, 1 - h, -5 - h / 2))), lambda u, p: p["C"] * max(0, 1 - u, -5 - u / 2)),
-    "minus Min": (ConvexProblem(q - C * data(Min(0, h - 1, 2 * h))), lambda u, p: -p["C"] * min(0, u - 1, 2 * u)),
+        ConvexProblem(q + C * data(Max(0, 1 - h, -5 - h / 2))),
+        lambda u, p: p["C"] * max(0, 1 - u, -5 - u / 2),
+    ),
+    "minus Min": (
+        ConvexProblem(q - C * data(Min(0, h - 1, 2 * h))),
+        lambda u, p: -p["C"] * min(0, u - 1, 2 * u),
+    ),
     "Huber by cases": (
         ConvexProblem(q + C * data(Piecewise((h**2 / 2, Abs(h) <= 1), (Abs(h) - Rational(1, 2), True)))),
-        lambda u, p: p["C"] * (u**2 / 2 if abs(u) <= 1 else abs(u) - 0.5)),
+        lambda u, p: p["C"] * (u**2 / 2 if abs(u) <= 1 else abs(u) - 0.5),
+    ),
     "one-sided square by cases": (
-        ConvexProblem(q + C * data(Piecewise((h**2, h > 0), (0, True)))), lambda u, p: p["C"] * (u**2 if u > 0 else 0)),
+        ConvexProblem(q + C * data(Piecewise((h**2, h > 0), (0, True)))),
+        lambda u, p: p["C"] * (u**2 if u > 0 else 0),
+    ),
     "square and kink": (
-        ConvexProblem(q + data(h**2 + C * Abs(h - theta))), lambda u, p: u**2 + p["C"] * abs(u - p["theta"])),
+        ConvexProblem(q + data(h**2 + C * Abs(h - theta))),
+        lambda u, p: u**2 + p["C"] * abs(u - p["theta"]),
+    ),
     "slack with both penalties": (
         ConvexProblem(q + data(C * xi[mu] + xi[mu] ** 2), [h >= 1 - xi[mu], xi[mu] >= 0]),
-        lambda u, p: p["C"] * max(0, 1 - u) + max(0, 1 - u) ** 2),
-    "free slack": (ConvexProblem(q + C * data(xi[mu] ** 2), [h >= 1 - xi[mu]]), lambda u, p: p["C"] * max(0, 1 - u) ** 2),
-    "tube": (ConvexProblem(q, [Abs(h - y[mu]) <= kappa]), lambda u, p: wall(abs(u - p["y"]) <= p["kappa"] + 1e-12)),
+        lambda u, p: p["C"] * max(0, 1 - u) + max(0, 1 - u) ** 2,
+    ),
+    "free slack": (
+        ConvexProblem(q + C * data(xi[mu] ** 2), [h >= 1 - xi[mu]]),
+        lambda u, p: p["C"] * max(0, 1 - u) ** 2,
+    ),
+    "tube": (
+        ConvexProblem(q, [Abs(h - y[mu]) <= kappa]),
+        lambda u, p: wall(abs(u - p["y"]) <= p["kappa"] + 1e-12),
+    ),
     "tube by two bounds": (
-        ConvexProblem(q, [h - y[mu] <= 1, h - y[mu] >= -1]), lambda u, p: wall(abs(u - p["y"]) <= 1 + 1e-12)),
+        ConvexProblem(q, [h - y[mu] <= 1, h - y[mu] >= -1]),
+        lambda u, p: wall(abs(u - p["y"]) <= 1 + 1e-12),
+    ),
     "equality": (ConvexProblem(q, [Eq(h, y[mu])]), lambda u, p: 1e7 * (u - p["y"]) ** 2),
     "pseudo-modulus": (ConvexProblem(q + C * data(sqrt(1 + h**2))), lambda u, p: p["C"] * np.sqrt(1 + u**2)),
     "exponential": (ConvexProblem(q + C * data(exp(-h))), lambda u, p: p["C"] * np.exp(-u)),
@@ -83,31 +152,49 @@ LOSSES = {
     "quartic": (ConvexProblem(q + C * data(h**4)), lambda u, p: p["C"] * u**4),
     "logistic with a bound": (
         ConvexProblem(q + C * data(log(1 + exp(-h))), [h >= -1]),
-        lambda u, p: wall(u >= -1 - 1e-12, p["C"] * np.logaddexp(0, -u))),
-}  # fmt: skip
+        lambda u, p: wall(u >= -1 - 1e-12, p["C"] * np.logaddexp(0, -u)),
+    ),
+}
 
 PENALTIES = {
     "ridge": (on_w(C * w[i] ** 2 / 2), lambda z, p: p["C"] * z**2 / 2),
     "lasso": (on_w(C * Abs(w[i])), lambda z, p: p["C"] * abs(z)),
     "elastic net": (on_w(C * Abs(w[i]) + w[i] ** 2 / 2), lambda z, p: p["C"] * abs(z) + z**2 / 2),
-    "non-negative": (on_w(w[i] ** 2 / 2, w[i] >= 0), lambda z, p: wall(z >= -1e-12, z**2 / 2)),
+    "non-negative": (on_w(w[i] ** 2 / 2, w[i] >= 0), lambda z, _: wall(z >= -1e-12, z**2 / 2)),
     "non-negative lasso": (on_w(C * Abs(w[i]), w[i] >= 0), lambda z, p: wall(z >= -1e-12, p["C"] * z)),
-    "box": (on_w(w[i] ** 2 / 2, Abs(w[i]) <= kappa), lambda z, p: wall(abs(z) <= p["kappa"] + 1e-12, z**2 / 2)),
-    "bounded below": (on_w(w[i] ** 2 / 2, w[i] >= -kappa), lambda z, p: wall(z >= -p["kappa"] - 1e-12, z**2 / 2)),
-    "bounded above": (on_w(w[i] ** 2 / 2, w[i] <= theta), lambda z, p: wall(z <= p["theta"] + 1e-12, z**2 / 2)),
+    "box": (
+        on_w(w[i] ** 2 / 2, Abs(w[i]) <= kappa),
+        lambda z, p: wall(abs(z) <= p["kappa"] + 1e-12, z**2 / 2),
+    ),
+    "bounded below": (
+        on_w(w[i] ** 2 / 2, w[i] >= -kappa),
+        lambda z, p: wall(z >= -p["kappa"] - 1e-12, z**2 / 2),
+    ),
+    "bounded above": (
+        on_w(w[i] ** 2 / 2, w[i] <= theta),
+        lambda z, p: wall(z <= p["theta"] + 1e-12, z**2 / 2),
+    ),
     "lasso in a box": (
-        on_w(C * Abs(w[i]), Abs(w[i]) <= 1), lambda z, p: wall(abs(z) <= 1 + 1e-12, p["C"] * abs(z))),
+        on_w(C * Abs(w[i]), Abs(w[i]) <= 1),
+        lambda z, p: wall(abs(z) <= 1 + 1e-12, p["C"] * abs(z)),
+    ),
     "asymmetric": (on_w(Max(2 * w[i], -C * w[i])), lambda z, p: max(2 * z, -p["C"] * z)),
     "towards a target": (on_w(C * Abs(w[i] - c[i])), lambda z, p: p["C"] * abs(z - p["c"])),
-    "quartic": (on_w(w[i] ** 4), lambda z, p: z**4),
+    "quartic": (on_w(w[i] ** 4), lambda z, _: z**4),
     "smooth": (on_w(C * sqrt(1 + w[i] ** 2)), lambda z, p: p["C"] * np.sqrt(1 + z**2)),
     "fused pair": (
-        on_w(w[i] ** 2 / 2 + v[i] ** 2 / 2 + C * Abs(w[i] - v[i])), lambda z, p: z**2 / 2 + _over(lambda t: t**2 / 2 + p["C"] * abs(z - t))),
+        on_w(w[i] ** 2 / 2 + v[i] ** 2 / 2 + C * Abs(w[i] - v[i])),
+        lambda z, p: z**2 / 2 + _over(lambda t: t**2 / 2 + p["C"] * abs(z - t)),
+    ),
     "pair with a square of the sum": (
-        on_w(w[i] ** 2 / 2 + v[i] ** 2 + (w[i] + v[i]) ** 2), lambda z, p: z**2 / 2 + _over(lambda t: t**2 + (z + t) ** 2)),
+        on_w(w[i] ** 2 / 2 + v[i] ** 2 + (w[i] + v[i]) ** 2),
+        lambda z, _: z**2 / 2 + _over(lambda t: t**2 + (z + t) ** 2),
+    ),
     "hidden non-negative state": (
-        on_w(v[i] ** 2 + (w[i] - v[i]) ** 2, v[i] >= 0), lambda z, p: _over(lambda t: wall(t >= 0, t**2 + (z - t) ** 2))),
-}  # fmt: skip
+        on_w(v[i] ** 2 + (w[i] - v[i]) ** 2, v[i] >= 0),
+        lambda z, _: _over(lambda t: wall(t >= 0, t**2 + (z - t) ** 2)),
+    ),
+}
 
 
 def _over(function):
@@ -126,6 +213,14 @@ def minimum(function):
     return function(argmin(function))
 
 
+def on_the_field(loss, named, strength, eta, u):
+    return loss(u, named) + (u - eta) ** 2 / (2 * strength)
+
+
+def against_the_field(penalty, named, strength, eta, z):
+    return penalty(z, named) - eta * z - strength * z**2 / 2
+
+
 def solved(problem, side):
     theory_side = build_side(problem.kkt(), side, ParameterBook(), naive=False)
     theory_side.solve()
@@ -142,14 +237,26 @@ def message_factor(problem, other):
 def numbers(theory_side, rng):
     """Random values of everything but the field, by symbol and by name."""
     solution = theory_side.generic
-    exprs = [e for b in solution.branches for e in (*b.values.values(), *b.conditions, *(b.implicit or ())[1:])]
-    found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - {mu, i, solution.inner} - set(solution.sources)
+    exprs = [
+        e for b in solution.branches for e in (*b.values.values(), *b.conditions, *(b.implicit or ())[1:])
+    ]
+    found = (
+        set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs))
+        - {mu, i, solution.inner}
+        - set(solution.sources)
+    )
     found -= {b.implicit[0] for b in solution.branches if b.implicit}
     rule, named = {}, {}
     for s in sorted(found, key=str):
         size = float(rng.uniform(0.3, 2.0))
         positive = isinstance(s, Symbol) and s.is_positive
-        value = size if positive else -size if isinstance(s, Symbol) and s.is_negative else float(rng.choice([-1, 1])) * size
+        value = (
+            size
+            if positive
+            else -size
+            if isinstance(s, Symbol) and s.is_negative
+            else float(rng.choice([-1, 1])) * size
+        )
         rule[s] = sympify(value)
         named[s.family.name if isinstance(s, SiteQuantity) else s.name] = value
     rule |= dict.fromkeys(solution.sources, S.Zero)
@@ -203,7 +310,7 @@ def test_a_datum_minimises_its_loss(name):
             states = evaluated.states(eta)[0]
             at = rule | {k: sympify(value) for k, value in states.items()}
             message = sum(float((f * e).xreplace(at)) for e, (f, _) in heard.couplings.items())
-            best = argmin(lambda u, eta=eta: loss(u, named) + (u - eta) ** 2 / (2 * strength))
+            best = argmin(partial(on_the_field, loss, named, strength, eta))
             assert eta + message == pytest.approx(best, abs=2e-4 if name == "equality" else 3e-6)
 
 
@@ -218,7 +325,7 @@ def test_a_feature_minimises_its_penalty(name):
         assert strength < 0
         evaluated = Evaluated(side, rule)
         for eta in np.linspace(-5.3, 5.1, 12 if "pair" not in name and "hidden" not in name else 4):
-            best = argmin(lambda z, eta=eta: penalty(z, named) - eta * z - strength * z**2 / 2, -40, 40)
+            best = argmin(partial(against_the_field, penalty, named, strength, eta), -40, 40)
             assert evaluated.states(eta)[0][w[i]] == pytest.approx(best, abs=1e-5)
 
 
@@ -231,13 +338,19 @@ def test_the_response_is_the_derivative_with_respect_to_the_source(name):
     checked = 0
     for eta in np.linspace(-4.1, 4.3, 9):
         step = 1e-5
-        (low, left, _), (high, right, _), (_, piece, at) = (evaluated.states(eta + d) for d in (-step, step, 0.0))
+        (low, left, _), (high, right, _), (_, piece, at) = (
+            evaluated.states(eta + d) for d in (-step, step, 0.0)
+        )
         if left is not right:
             continue
         for state in side.law.unknowns:
             derivative = ensemble._response(piece.values, piece.implicit, SiteResponse(state)).xreplace(at)
-            derivative *= side.heard[0].factor.xreplace(rule)  # the source stands beside the field's whole term
-            assert float(derivative) == pytest.approx((high[state] - low[state]) / (2 * step), abs=1e-5, rel=1e-5)
+            derivative *= side.heard[0].factor.xreplace(
+                rule
+            )  # the source stands beside the field's whole term
+            assert float(derivative) == pytest.approx(
+                (high[state] - low[state]) / (2 * step), abs=1e-5, rel=1e-5
+            )
             checked += 1
     assert checked
 
@@ -270,7 +383,11 @@ lam, g = Datum("lam")[mu], Datum("g")[mu]
 @pytest.mark.parametrize(
     ("equations", "pairs", "unknowns"),
     [
-        ([g - (eta - F * lam) + 1], [(lam, g)], [lam, g]),  # the wrong sign of the self-coupling: overlap and gap
+        (
+            [g - (eta - F * lam) + 1],
+            [(lam, g)],
+            [lam, g],
+        ),  # the wrong sign of the self-coupling: overlap and gap
         ([g - eta], [(lam, g)], [lam, g]),  # the state that relaxes is missing
         ([lam - 1], [(lam, eta - F * lam)], [lam, g]),  # one unknown too many
         ([lam * 0 + eta], [], [lam]),  # the field alone
@@ -332,6 +449,8 @@ def test_jumps_are_refused():
     eps, Delta = Datum("eps"), Feature("Delta")
     with pytest.raises(UnsupportedLaw):
         BipartiteSystem(
-            [Eq(eps[mu], -sign(Sum(x[mu, i] * Delta[i], (i, 1, N)))), Eq(Delta[i], c[i] + Sum(x[mu, i] * eps[mu], (mu, 1, P)))]
+            [
+                Eq(eps[mu], -sign(Sum(x[mu, i] * Delta[i], (i, 1, N)))),
+                Eq(Delta[i], c[i] + Sum(x[mu, i] * eps[mu], (mu, 1, P))),
+            ]
         ).cavity()
-

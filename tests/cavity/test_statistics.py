@@ -46,17 +46,26 @@ SYSTEMS = {
     "variance by both": margin(on_both),
     "label": ConvexProblem(q, [y[mu] * Sum(x[mu, i] * w[i], (i, 1, N)) >= 1]).kkt(),
     "two couplings": ConvexProblem(q, [Sum((x[mu, i] + 2 * u[mu, i]) * w[i], (i, 1, N)) >= 1]).kkt(),
-    "two fields of one coupling": ConvexProblem(q, [Sum(x[mu, i] * (w[i] + y[mu] * c[i]), (i, 1, N)) >= 1]).kkt(),
+    "two fields of one coupling": ConvexProblem(
+        q, [Sum(x[mu, i] * (w[i] + y[mu] * c[i]), (i, 1, N)) >= 1]
+    ).kkt(),
     "two states": ConvexProblem(
-        q + Sum(v[i] ** 2, (i, 1, N)), [Sum(x[mu, i] * (w[i] - 2 * v[i]), (i, 1, N)) >= 1]).kkt(),
-    "affine message": ConvexProblem(
-        Sum(Sum(x[mu, i] * (c[i] - w[i]), (i, 1, N)) ** 2, (mu, 1, P)) + q).kkt(),
-    "components": BipartiteSystem([
-        Eq(L[mu, a], Sum(U[mu, i, a] * W[i], (i, 1, N))),
-        Eq(W[i], c[i] - Sum(Sum(U[mu, i, a] * L[mu, a], (a, 1, 2)), (mu, 1, P)))]),
-    "linear with a factor": BipartiteSystem([
-        Eq(lam[mu], Sum(x[mu, i] * w[i], (i, 1, N))), Eq(w[i], c[i] - l[i] * Sum(x[mu, i] * lam[mu], (mu, 1, P)))]),
-}  # fmt: skip
+        q + Sum(v[i] ** 2, (i, 1, N)), [Sum(x[mu, i] * (w[i] - 2 * v[i]), (i, 1, N)) >= 1]
+    ).kkt(),
+    "affine message": ConvexProblem(Sum(Sum(x[mu, i] * (c[i] - w[i]), (i, 1, N)) ** 2, (mu, 1, P)) + q).kkt(),
+    "components": BipartiteSystem(
+        [
+            Eq(L[mu, a], Sum(U[mu, i, a] * W[i], (i, 1, N))),
+            Eq(W[i], c[i] - Sum(Sum(U[mu, i, a] * L[mu, a], (a, 1, 2)), (mu, 1, P))),
+        ]
+    ),
+    "linear with a factor": BipartiteSystem(
+        [
+            Eq(lam[mu], Sum(x[mu, i] * w[i], (i, 1, N))),
+            Eq(w[i], c[i] - l[i] * Sum(x[mu, i] * lam[mu], (mu, 1, P))),
+        ]
+    ),
+}
 
 
 class Numbers:
@@ -68,13 +77,17 @@ class Numbers:
     def __call__(self, leaf):
         if is_coupling(leaf):
             rule = dict(zip((INDEX[slot] for slot in leaf.family.slots), leaf.indices, strict=False))
-            return self.signs[leaf] * sqrt(explicit(leaf.family.variance.xreplace(rule), SIZES, self, SiteQuantity))
+            return self.signs[leaf] * sqrt(
+                explicit(leaf.family.variance.xreplace(rule), SIZES, self, SiteQuantity)
+            )
         if isinstance(leaf, ResponseElement):
             message, source = leaf.args
             (at,) = source.indices
             states = [r for r in message.atoms(SiteQuantity) if not isinstance(r.family, Quenched)]
             if all(r.indices[0] == at for r in states):  # the diagonal is the response of single sites
-                responses = [SiteResponse(r, self.carrier(at)) if self.carrier(at) else SiteResponse(r) for r in states]
+                responses = [
+                    SiteResponse(r, self.carrier(at)) if self.carrier(at) else SiteResponse(r) for r in states
+                ]
                 weights = [explicit(message.diff(r), SIZES, self, SiteQuantity) for r in states]
                 return sum(one * self(each) for one, each in zip(weights, responses, strict=True))
         if isinstance(leaf, ResponseElement | SiteResponse):
