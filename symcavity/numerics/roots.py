@@ -44,7 +44,12 @@ class Unknown:
 
 
 def find_roots(
-    residual: Residual, unknowns: Sequence[Unknown], *, costly: bool, guess: Sequence[float] | None = None
+    residual: Residual,
+    unknowns: Sequence[Unknown],
+    *,
+    costly: bool,
+    guess: Sequence[float] | None = None,
+    starts: int = STARTS,
 ) -> list[np.ndarray]:
     """Return all roots found, in the original variables.
 
@@ -57,10 +62,12 @@ def find_roots(
         Whether one evaluation is expensive (then brackets are searched point by point).
     guess : sequence of float, optional
         A root of a nearby problem, tried first.
+    starts : int
+        How many starting points to try for several unknowns.
     """
     if len(unknowns) == 1:
         return _bracketed(residual, unknowns[0], costly=costly, guess=guess)
-    return _many(residual, unknowns, guess)
+    return _many(residual, unknowns, guess, starts)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
@@ -84,9 +91,7 @@ def _bracketed(
         return seen[t]
 
     if costly:
-        bracket = _walk(
-            f, unknown.chart(guess[0]) if guess is not None else 0.0, 0.02 if guess is not None else 0.75
-        )
+        bracket = _walk(f, unknown.chart(guess[0]) if guess is not None else 0.0, 0.02 if guess is not None else 0.75)
         pairs = [bracket] if bracket else []
     else:
         pairs = _scan(residual, unknown)
@@ -125,12 +130,13 @@ def _walk(f: Callable[[float], float], centre: float, step: float) -> tuple[floa
     while True:
         here = ends[way]
         there = here + way * stride[way]
-        if abs(there - centre) > WIDE:
+        if abs(here - centre) >= WIDE:
             del ends[way]
             if not ends:
                 return None
             way = -way
             continue
+        there = centre + float(np.clip(there - centre, -WIDE, WIDE))
         old, new = f(here), f(there)
         if np.isfinite(old) and np.isfinite(new) and old * new <= 0:
             return min(here, there), max(here, there)
@@ -147,9 +153,7 @@ def _walk(f: Callable[[float], float], centre: float, step: float) -> tuple[floa
 # -- several unknowns ----------------------------------------------------------------------------
 
 
-def _in_chart(
-    residual: Residual, unknowns: Sequence[Unknown], reach: float
-) -> Callable[[np.ndarray], np.ndarray]:
+def _in_chart(residual: Residual, unknowns: Sequence[Unknown], reach: float) -> Callable[[np.ndarray], np.ndarray]:
     """Return the relative residuals as a function of the chart coordinates; 1 where they are not defined."""
 
     def f(t: np.ndarray) -> np.ndarray:
@@ -204,15 +208,17 @@ def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndar
     return t if size < SMALL else None
 
 
-def _many(residual: Residual, unknowns: Sequence[Unknown], guess: Sequence[float] | None) -> list[np.ndarray]:
+def _many(
+    residual: Residual, unknowns: Sequence[Unknown], guess: Sequence[float] | None, count: int
+) -> list[np.ndarray]:
     from scipy.stats import qmc
 
     if guess is not None and (near := newton(residual, unknowns, guess)) is not None:
         return [near]  # a guess was followed, or iterated, towards the solution: its root is the one
     f = _in_chart(residual, unknowns, WIDE)
     starts = [np.zeros(len(unknowns))]
-    points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:STARTS]
-    starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], STARTS), strict=False)]
+    points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:count]
+    starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], count), strict=False)]
     roots: list[np.ndarray] = []
     for k, start in enumerate(starts):
         t = _hybrid(f, start)
@@ -256,9 +262,7 @@ def polish(residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: in
         except ZeroDivisionError:
             if all(v == 0 for v in value):
                 return x
-            raise NotConverged(
-                "The equations are degenerate at the root.", x, float(max(map(abs, value)))
-            ) from None
+            raise NotConverged("The equations are degenerate at the root.", x, float(max(map(abs, value)))) from None
         x = [v - step[k] for k, v in enumerate(x)]
         size = max(abs(step[k]) / (abs(x[k]) + mp.mpf(10) ** (-dps)) for k in range(count))
         if size < target:

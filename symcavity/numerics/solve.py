@@ -16,11 +16,12 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.declare.quantities import N, P, SiteQuantity, alpha
 from symcavity.errors import Infeasible, NotConverged
 from symcavity.numerics.given import Given, Task, read_values
-from symcavity.numerics.roots import Unknown, find_roots, newton, polish
+from symcavity.numerics.roots import STARTS, Unknown, find_roots, newton, polish
 from symcavity.numerics.solution import GUARD, GUARDS, Solution, evaluate_twice, limited
 
 WEAKEST = 1e-3
 COARSE = 500
+FEW = 9  # starting points before a continuation is tried
 Point = dict[Symbol, float]
 
 
@@ -187,7 +188,7 @@ def _search(
     system: Reduced, guess: Mapping[Symbol, Any] | None
 ) -> tuple[list[np.ndarray], list[str], tuple[str, float] | None]:
     """Find the admissible roots; else what is wrong with the others, and how far a continuation came."""
-    admitted, rejected = _sift(system, _roots(system, guess))
+    admitted, rejected = _sift(system, _roots(system, guess, FEW))
     if admitted or len(system.left) < 2:
         return admitted, rejected, None
     for follow in (_by_load, _from_weak):
@@ -198,7 +199,7 @@ def _search(
                 return admitted, rejected, None
         if reach is not None:
             return [], rejected, reach
-    return [], rejected, None
+    return *_sift(system, _roots(system, None)), None
 
 
 def _sift(system: Reduced, roots: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
@@ -223,7 +224,7 @@ def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
     return _inadmissible(system, {k: float(v) for k, v in found.items()})
 
 
-def _roots(system: Reduced, guess: Mapping[Symbol, Any] | None) -> list[np.ndarray]:
+def _roots(system: Reduced, guess: Mapping[Symbol, Any] | None, starts: int = STARTS) -> list[np.ndarray]:
     task, given, left = system.task, system.given, system.left
     evaluate = system.residual()
     if not left:
@@ -240,7 +241,7 @@ def _roots(system: Reduced, guess: Mapping[Symbol, Any] | None) -> list[np.ndarr
     if guess is None and len(left) > 1 and not given.solve_for:
         guess = _iterate(task, given)
     start = [float(guess[s]) for s in left] if guess and all(s in guess for s in left) else None
-    return find_roots(evaluate, system.unknowns, costly=system.costly, guess=start)
+    return find_roots(evaluate, system.unknowns, costly=system.costly, guess=start, starts=starts)
 
 
 def _iterate(task: Task, given: Given, steps: int = 200) -> Point | None:
@@ -286,9 +287,7 @@ def _by_load(system: Reduced) -> tuple[np.ndarray | None, tuple[str, float] | No
     states: dict[float, Point] = {}
 
     def excess(t: float) -> float:
-        inner = Reduced.of(
-            task, replace(given, exact={**exact, parameter: float(np.exp(t))}, solve_for=(alpha,))
-        )
+        inner = Reduced.of(task, replace(given, exact={**exact, parameter: float(np.exp(t))}, solve_for=(alpha,)))
         near = min(states, key=lambda s: abs(s - t), default=None)
         guess = states[near] if near is not None else None
         try:
@@ -391,9 +390,7 @@ def _inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
     return ""
 
 
-def _infeasible(
-    task: Task, given: Given, rejected: Sequence[str], reach: tuple[str, float] | None
-) -> Infeasible:
+def _infeasible(task: Task, given: Given, rejected: Sequence[str], reach: tuple[str, float] | None) -> Infeasible:
     shown = {k: v for k, v in given.exact.items() if k not in (N, P)}
     where = ", ".join(f"{k} = {v}" for k, v in shown.items()) or "these values"
     reasons = "; ".join(dict.fromkeys(rejected))
@@ -455,8 +452,7 @@ def _exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], 
             limits = [old.limit(new) for old, new in zip(previous, twice, strict=True)]
             if all(v.sound or limit is not None for v, limit in zip(twice, limits, strict=True)):
                 values = [
-                    v.value if v.sound or limit is None else limit
-                    for v, limit in zip(twice, limits, strict=True)
+                    v.value if v.sound or limit is None else limit for v, limit in zip(twice, limits, strict=True)
                 ]
                 return dict(zip(system.order, values, strict=True)), list(root), guard
         previous = twice
