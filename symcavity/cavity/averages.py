@@ -144,7 +144,7 @@ class SiteEnsemble:
         return out
 
     def _zero(self) -> dict[Symbol, Expr]:
-        return {source: S.Zero for source, _, _ in self.sources.values()}
+        return dict.fromkeys(self.solution.sources, S.Zero)
 
     def _source(self, response: SiteResponse) -> tuple[Symbol, Symbol, Expr]:
         if response.field in self.sources:

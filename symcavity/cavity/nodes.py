@@ -110,7 +110,7 @@ class CavitySymbol(Symbol):
         return symbol
 
     def __getnewargs_ex__(self) -> Any:
-        return (self.name.split("^")[0].split("_")[0], self.side, self.tag), self.assumptions_orig
+        return (self.name.split("^")[0].split("_")[0], self.side, self.tag), super().__getnewargs_ex__()[1]
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         base = "\\eta" if self.name.startswith("eta") else self.name[0]

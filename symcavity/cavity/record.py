@@ -442,6 +442,11 @@ class _Writer:
             for f, s in side.signs
             if means.get(f, 0) != 0
         ]
+        relations += [
+            StrictGreaterThan(q.at_site().xreplace(zero), 0, evaluate=False)
+            for q in side.law.quenched()
+            if q.positive and q.law is None
+        ]
         branches: list[Any] = []
         t = solution.reflection * eta
         for region in solution.regions:

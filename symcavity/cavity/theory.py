@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, S, Sum, Symbol, sqrt, sympify
@@ -12,6 +13,7 @@ from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
 from symcavity.cavity.close import Closed, eliminate, tidy_arguments
 from symcavity.cavity.nodes import OrderParameter
+from symcavity.cavity.single_site import IllPosed
 from symcavity.cavity.sides import Side, build_side, sign_from_mean
 from symcavity.cavity.statistics import ParameterBook
 from symcavity.declare.quantities import (
@@ -19,6 +21,7 @@ from symcavity.declare.quantities import (
     FEATURE,
     Average,
     Family,
+    Quenched,
     SiteQuantity,
     SiteResponse,
     alpha,
@@ -131,11 +134,8 @@ class Theory:
     """
 
     def __init__(self, system: BipartiteSystem, *, naive: bool = False) -> None:
-        self.system, self.is_naive = system, naive
-        self._book = ParameterBook()
-        self.sides = {side: build_side(system, side, self._book, naive=naive) for side in (FEATURE, DATUM)}
-        for side in self.sides.values():
-            side.solve()
+        self.is_naive = naive
+        self._solve_sites(system)
         for side in self.sides.values():
             for f, mean in [pair for h in side.heard for pair in h.couplings.values()]:
                 found = sign_from_mean(f, mean)
@@ -149,6 +149,28 @@ class Theory:
             for side, body in system.global_conditions
         ]
         self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in system.fixed]
+
+    def _solve_sites(self, system: BipartiteSystem) -> None:
+        """Solve both single-site laws; if they need it, take quenched parameters of unknown sign as positive."""
+        try:
+            self._build(system)
+        except IllPosed:
+            unsigned = [q for q in system.quenched if not q.positive and q.law is None]
+            for size in range(1, len(unsigned) + 1):
+                for chosen in combinations(unsigned, size):  # as few as will do: labels have both signs
+                    try:
+                        self._build(system.assuming_positive(chosen))
+                    except IllPosed:
+                        continue
+                    return
+            raise
+
+    def _build(self, system: BipartiteSystem) -> None:
+        self.system = system
+        self._book = ParameterBook()
+        self.sides = {side: build_side(system, side, self._book, naive=self.is_naive) for side in (FEATURE, DATUM)}
+        for side in self.sides.values():
+            side.solve()
 
     # -- the closed system -----------------------------------------------------------------------
 
@@ -207,7 +229,7 @@ class Theory:
         """
         if isinstance(key, Family):
             raise DeclarationError(f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})")
-        expr = sympify(key)
+        expr = self._own(sympify(key))
         rule = {meaning: symbol for symbol, meaning in self._book.meanings.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))
@@ -218,6 +240,12 @@ class Theory:
                 f"average({key})",
             )
         return self._averaged(expr)
+
+    def _own(self, expr: Expr) -> Expr:
+        """The user's quenched parameters as this theory knows them: some may have been taken as positive."""
+        known = {q.name: q for q in self.system.quenched}
+        found = {q for q in expr.atoms(SiteQuantity) if isinstance(q.family, Quenched) and q.family.name in known}
+        return expr.xreplace({q: known[q.family.name][q.indices] for q in found})
 
     @property
     def feature(self) -> SideView:

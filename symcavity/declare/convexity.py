@@ -35,7 +35,7 @@ def sample_quenched(family: Quenched, rng: random.Random) -> float:
         return float(rng.choice(list(family.law))[0])
     positive = isinstance(family.law, RandomSymbol) and family.law.pspace.domain.set.inf.is_nonnegative
     value = rng.gauss(0, 1.5)
-    return abs(value) if positive else value
+    return abs(value) + 0.05 if positive or family.positive else value
 
 
 def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:

@@ -228,6 +228,8 @@ class Quenched(Family):
     law : dict, SymPy random variable, or None
         A finite law ``{value: weight}``, a distribution from ``sympy.stats``, or nothing: then a
         dictionary, a distribution or an array (one entry a site) is given at evaluation.
+    positive : bool, optional
+        Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
 
     Raises
     ------
@@ -237,7 +239,7 @@ class Quenched(Family):
 
     _word = "quenched parameter"
 
-    def __new__(cls, name: Any, index: Any = None, law: Any = None) -> Quenched:
+    def __new__(cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False) -> Quenched:
         """Return the expression, read and checked."""
         if index not in (i, mu):
             raise DeclarationError(
@@ -245,7 +247,17 @@ class Quenched(Family):
                 "the site indices i (features) and mu (data)",
                 f'Quenched("{name}", mu)',
             )
-        return cls._make(_family_name(name, cls._word), Tuple(), index, _law(law, str(name)))
+        return cls._make(_family_name(name, cls._word), Tuple(), index, _law(law, str(name)), bool(positive))
+
+    def assumed_positive(self) -> Quenched:
+        """The same parameter, declared positive."""
+        return self._make(*self._data[:4], True)
+
+    @property
+    def positive(self) -> bool:
+        """Whether all values are positive, by declaration or by a finite law."""
+        law = self.law
+        return self._data[4] or (isinstance(law, Tuple) and all(value.is_positive for value, _ in law))
 
     @property
     def slots(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -382,7 +394,7 @@ class SiteQuantity(Expr):
         return S.One if self == symbol else S.Zero
 
     def _eval_is_positive(self) -> bool | None:
-        return None
+        return True if isinstance(self.family, Quenched) and self.family.positive else None
 
     @property
     def precedence(self) -> int:

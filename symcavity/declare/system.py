@@ -333,6 +333,28 @@ class BipartiteSystem(Confrontable):
                 "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
             )
 
+    def assuming_positive(self, parameters: Sequence[Quenched]) -> BipartiteSystem:
+        """Return the same system with quenched parameters declared positive."""
+        rule = {q: q.assumed_positive() for q in parameters}
+
+        def marked(expr: Any) -> Any:
+            found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
+            return expr.xreplace(found)
+
+        equations = [Equation(marked(e.lhs), marked(e.rhs)) for law in self.laws.values() for e in law.written()]
+        equations += [
+            Equation(marked(Sum(body, (INDEX[side], 1, SIZE[side]))), S.Zero) for side, body in self.global_conditions
+        ]
+        return BipartiteSystem(
+            equations,
+            [marked(pair) for law in self.laws.values() for pair in law.pairs],
+            [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
+            name=self.name,
+            source=self.source,
+            convex=self.convex,
+            record=self.record,
+        )
+
     # -- verbs -----------------------------------------------------------------------------------
 
     def cavity(self) -> Theory:

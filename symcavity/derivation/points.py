@@ -37,7 +37,7 @@ def seeded_values(theory: Any, seed: int) -> dict[Any, Any]:
     for q in system.quenched:
         if q.law is None:
             half = Rational(1, 2)
-            signed = q.slots == (DATUM,) and q not in scales
+            signed = q.slots == (DATUM,) and q not in scales and not q.positive
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
     return values

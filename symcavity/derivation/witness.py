@@ -78,6 +78,8 @@ class Leaves:
 
     def number(self, key: Any, *, positive: bool = False) -> Rational:
         """The value that belongs to a key."""
+        if isinstance(key, SiteQuantity):  # the same parameter, whether its sign is declared or not
+            key = (type(key.family).__name__, key.family.name, key.indices)
         if key not in self._values:
             value = Rational(self._rng.randint(1, 40), self._rng.randint(7, 13))
             self._values[key] = value if positive or self._rng.random() < 0.5 else -value

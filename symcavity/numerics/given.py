@@ -143,10 +143,11 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
         )
     plain: dict[Symbol, Any] = {}
     quenched: dict[Any, Any] = {}
+    known = {(q.name, q.slots): q for q in task.quenched}  # the theory may have taken one as positive
     for key, value in values.items():
         target = key.family if isinstance(key, SiteQuantity) else key
-        if isinstance(target, Quenched) and target in task.quenched:
-            quenched[target] = value
+        if isinstance(target, Quenched) and (target.name, target.slots) in known:
+            quenched[known[target.name, target.slots]] = value
         elif isinstance(target, Symbol) and target in {*task.parameters, alpha, N, P}:
             plain[target] = exact_value(value, str(target), dps)
         else:
@@ -155,6 +156,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
         check_sign(symbol, value)
     sizes = _sizes(task, plain, quenched)
     laws = read_quenched(task.quenched, quenched, dps, sizes)
+    _check_positive(laws)
     _check_variances(task, laws)
     exact = {**plain, **sizes}
     candidates = [s for s in (*task.parameters, alpha) if s not in exact]
@@ -240,6 +242,18 @@ def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
                 f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
                 f"values of {family.name} at which the variance is not negative",
             )
+
+
+def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
+    """Refuse values that are not positive where the theory needs them to be."""
+    for law in laws.values():
+        columns, _ = law.columns()
+        for q, values in columns.items():
+            if q.positive and np.any(values <= 0):
+                raise ValuesError(
+                    f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
+                    "positive values: for others the problem is not convex, or its law does not fix the states",
+                )
 
 
 def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:
