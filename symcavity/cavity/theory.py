@@ -13,8 +13,8 @@ from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
 from symcavity.cavity.close import Closed, eliminate, tidy_arguments
 from symcavity.cavity.nodes import OrderParameter
-from symcavity.cavity.single_site import IllPosed
 from symcavity.cavity.sides import Side, build_side, sign_from_mean
+from symcavity.cavity.single_site import IllPosed
 from symcavity.cavity.statistics import ParameterBook
 from symcavity.declare.quantities import (
     DATUM,
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 
 def side_of(body: Expr) -> str:
-    """The side of a single-site expression."""
+    """The side of a single-site expression; averages inside it are numbers."""
+    body = body.xreplace({node: S.One for node in body.atoms(Average, Sum)})
     found = {slot for q in site_quantities(body) for slot in q.site}
     found |= {slot for r in body.atoms(SiteResponse) for slot in r.state.site}
     if len(found) != 1:
@@ -205,6 +206,8 @@ class Theory:
         rule: dict[Expr, Expr] = {}
         for node in expr.atoms(Average, Sum):
             body = node.args[0]
+            if not body.has(SiteResponse) and all(isinstance(q.family, Quenched) for q in site_quantities(body)):
+                continue  # an average of given numbers
             ensemble = self.sides[side_of(body)].ensemble()
             if isinstance(node, Average):
                 rule[node] = ensemble.average(body)

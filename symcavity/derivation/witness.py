@@ -48,7 +48,7 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
     try:
         return _CHECKS[step.check](step, dps)
     except (ArithmeticError, ValueError, TypeError, KeyError, NotImplementedError) as problem:
-        return [Verdict(NUMERIC, False, f"the check could not be carried out: {type(problem).__name__}: {problem}")]
+        return [Verdict(numeric(dps), False, f"the check could not be carried out: {type(problem).__name__}: {problem}")]
 
 
 def check(name: str) -> Callable[[Check], Check]:
