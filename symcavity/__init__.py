@@ -1,5 +1,8 @@
 """Derive, print, evaluate and test zero-temperature cavity theories of convex learning problems."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import check, prove
@@ -21,6 +24,7 @@ from symcavity.declare.quantities import (
     mu,
     response,
 )
+from symcavity.declare.support import SupportFunction
 from symcavity.declare.system import BipartiteSystem, Equation
 from symcavity.errors import (
     DeclarationError,
@@ -34,16 +38,34 @@ from symcavity.errors import (
     ValuesError,
 )
 
+if TYPE_CHECKING:
+    from symcavity.numerics.manifold import manifold_capacity
+    from symcavity.shapes import (
+        Ball,
+        CallableShape,
+        Ellipsoid,
+        ExpressionShape,
+        PointCloud,
+        Polytope,
+        Segment,
+        TwoPoints,
+        cloud_geometry,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "Ball",
     "BipartiteSystem",
+    "CallableShape",
     "Complementary",
     "ConvexProblem",
     "Coupling",
     "Datum",
     "DeclarationError",
+    "Ellipsoid",
     "Equation",
+    "ExpressionShape",
     "Feature",
     "Field",
     "Global",
@@ -54,18 +76,54 @@ __all__ = [
     "NotConverged",
     "NotConvex",
     "P",
+    "PointCloud",
+    "Polytope",
     "Quenched",
+    "Segment",
+    "SupportFunction",
     "SymcavityError",
     "Theory",
+    "TwoPoints",
     "UnsupportedLaw",
     "ValuesError",
     "alpha",
     "average",
     "check",
+    "cloud_geometry",
     "gaussian_average",
     "i",
+    "manifold_capacity",
     "mu",
     "phi",
     "prove",
     "response",
 ]
+
+_LATER = {
+    **dict.fromkeys(
+        (
+            "Ball",
+            "CallableShape",
+            "Ellipsoid",
+            "ExpressionShape",
+            "PointCloud",
+            "Polytope",
+            "Segment",
+            "TwoPoints",
+            "cloud_geometry",
+        ),
+        "symcavity.shapes",
+    ),
+    "manifold_capacity": "symcavity.numerics.manifold",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the convex sets where they are first asked for."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,6 +7,7 @@ coupling * message`` with the message ``-dL_site/d(field)`` of the other side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
@@ -28,6 +29,7 @@ from symcavity.declare.quantities import (
     SiteQuantity,
     site_quantities,
 )
+from symcavity.declare.support import Support, VectorDatum, VectorField
 from symcavity.declare.system import BipartiteSystem, Equation
 from symcavity.errors import DeclarationError, NotConvex
 
@@ -229,18 +231,20 @@ def _multipliers(
     lagrangian = objective
     for c in mine:
         heard = [f.symbol for f in fields if c.expr.has(f.symbol)]
+        vector = c.expr.has(Support)
         names_for = ("lambda",) if heard else ("nu",)
         multiplier = STATE[side](names.fresh(*names_for)).at_site()
         record.multipliers.append((multiplier, c.expr, c.equality))
         lagrangian -= multiplier * c.expr
         lone = len(heard) == 1 and uses[heard[0]] == 1 and not c.expr.diff(heard[0]).has(heard[0], Feature, Datum)
-        if lone and not c.equality:
+        if (lone or vector) and not c.equality:
+            rename = {s: _local(s, side, names, local, fields) for s in heard} if vector else {}
             slack = Field(names.fresh("h"), index=INDEX[side]).at_site()
             record.slacks.append((slack, c.expr))
-            equations.append(Equation(slack, c.expr))
+            equations.append(Equation(slack, c.expr.xreplace(rename)))
             conditions.append(Complementary(multiplier, slack))
             continue
-        rename = {s: _local(s, side, names, local) for s in heard} if not (lone and c.equality) else {}
+        rename = {s: _local(s, side, names, local, fields) for s in heard} if not (lone and c.equality) else {}
         if c.equality:
             constant = c.expr.xreplace(rename)
             equations.append(Equation(S.Zero, constant))
@@ -249,9 +253,16 @@ def _multipliers(
     record.site[side] = lagrangian
 
 
-def _local(symbol: Symbol, side: str, names: _Names, local: dict[Symbol, SiteQuantity]) -> SiteQuantity:
+def _local(
+    symbol: Symbol, side: str, names: _Names, local: dict[Symbol, SiteQuantity], fields: Sequence[RandomField]
+) -> SiteQuantity:
     """The named local field of a placeholder."""
     if symbol not in local:
+        components = next(f.components for f in fields if f.symbol == symbol)
+        if components:
+            family = VectorField(names.fresh("V", "V_2", "V_3"), tuple(components), INDEX[side])
+            local[symbol] = family.at_site()
+            return local[symbol]
         local[symbol] = Field(names.fresh("h", "h_2", "h_3"), index=INDEX[side]).at_site()
     return local[symbol]
 
@@ -273,8 +284,12 @@ def _message(
     linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)
     if linear:
         return raw.expand()
-    rename = {s: _local(s, side, names, local) for s in placeholders if raw.has(s)}
-    dual = STATE[side](names.fresh("lambda", "g")).at_site()
+    fields = record.problem.book.all(side)
+    rename = {s: _local(s, side, names, local, fields) for s in placeholders if raw.has(s)}
+    if f.components:
+        dual = VectorDatum(names.fresh("Lambda", "G"), tuple(f.components)).at_site()
+    else:
+        dual = STATE[side](names.fresh("lambda", "g")).at_site()
     record.duals.append((dual, raw))
     equations.append(Equation(dual, raw.xreplace(rename)))
     return dual
@@ -299,7 +314,12 @@ def _stationarity(
     )
     for state in states:
         slope = own.diff(state).xreplace(local)
-        force = Add(*(f.emission.diff(state) * _sum_over(OTHER[side], f.coupling * messages[f.symbol]) for f in heard))
+        force = Add(
+            *(
+                f.emission.diff(state) * _sum_over(OTHER[side], f.coupling * messages[f.symbol], f.components)
+                for f in heard
+            )
+        )
         forces: list[Expr] = []
         bare: list[Expr] = []
         for term in Add.make_args(slope.expand()):
@@ -313,8 +333,9 @@ def _stationarity(
         equations.append(equation)
 
 
-def _sum_over(side: str, body: Expr) -> Expr:
-    return Sum(body, (INDEX[side], 1, SIZE[side])) if body != 0 else S.Zero
+def _sum_over(side: str, body: Expr, components: Sequence[Expr] = ()) -> Expr:
+    limits = [(INDEX[side], 1, SIZE[side]), *([tuple(components)] if components else [])]
+    return Sum(body, *limits) if body != 0 else S.Zero
 
 
 def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) -> list[Equation]:

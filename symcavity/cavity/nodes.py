@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol, Tuple, sympify
 
 from symcavity.declare.quantities import DATUM, Family, SiteQuantity, latex_name
 
@@ -14,9 +14,9 @@ class Source(Family):
 
     _word = "source"
 
-    def __new__(cls, side: str, label: str = "") -> Source:
+    def __new__(cls, side: str, label: str = "", components: Any = ()) -> Source:
         """Return the expression, read and checked."""
-        return cls._make(f"I_{label}" if label else "I", (), side)
+        return cls._make(f"I_{label}" if label else "I", Tuple(*components), side)
 
     @property
     def slots(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -126,6 +126,49 @@ class CavitySymbol(Symbol):
         from sympy.printing.precedence import PRECEDENCE
 
         return PRECEDENCE["Pow"] - 1 if self.side == DATUM else PRECEDENCE["Atom"]
+
+
+class ComponentSymbol(CavitySymbol):
+    """A component of a vector or matrix of the inserted site: ``T_a``, ``F_ab``."""
+
+    __slots__ = ("base", "indices")
+    base: str
+    indices: tuple[Any, ...]
+
+    def __new__(cls, base: str, side: str, indices: Any, tag: str = "", **assumptions: Any) -> ComponentSymbol:
+        """Return the symbol with its component indices."""
+        marks = ",".join(str(k) for k in indices)
+        symbol = super().__new__(cls, base, side, f"{tag}_{marks}" if tag else marks, **assumptions)
+        symbol.base, symbol.indices = base, tuple(sympify(k) for k in indices)
+        return symbol
+
+    def __getnewargs_ex__(self) -> Any:
+        tag = self.tag.rpartition("_")[0]
+        sign = {"positive": True} if self.is_positive else {"negative": True} if self.is_negative else {}
+        return (self.base, self.side, self.indices, tag), sign
+
+    def at(self, *indices: Any) -> ComponentSymbol:
+        """The same quantity at other components."""
+        tag = self.tag.rpartition("_")[0]
+        sign = {"positive": True} if self.is_positive else {"negative": True} if self.is_negative else {}
+        return ComponentSymbol(self.base, self.side, indices, tag, **sign)
+
+    def _xreplace(self, rule: Any) -> tuple[Any, bool]:
+        if self in rule:
+            return rule[self], True
+        moved = tuple(rule.get(k, k) for k in self.indices)
+        return (self.at(*moved), True) if moved != self.indices else (self, False)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbol itself and its component indices."""
+        return {self}.union(*(k.free_symbols for k in self.indices))
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        zeros = "00" if self.base == "F" else "0"
+        below = " ".join(printer.doprint(k) for k in self.indices)
+        mark = f"{self.base}^{{{zeros}}}_{{{below}}}" if self.side == DATUM else f"{self.base}_{{{zeros},{below}}}"
+        return f"\\left({mark}\\right)^{{{exp}}}" if exp else mark
 
 
 class OrderParameter(Symbol):

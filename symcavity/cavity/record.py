@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sympy import Add, And, Expr, S, StrictGreaterThan, StrictLessThan, Sum, Symbol, UnevaluatedExpr, sqrt
+from sympy import (
+    Add,
+    And,
+    Expr,
+    KroneckerDelta,
+    S,
+    StrictGreaterThan,
+    StrictLessThan,
+    Sum,
+    Symbol,
+    UnevaluatedExpr,
+    sqrt,
+)
 
-from symcavity.algebra.indexed import flatten, fresh_index
+from symcavity.algebra.indexed import contract, flatten, fresh_index
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
-from symcavity.cavity.nodes import DisorderAverage, Perturbation, ResponseElement
+from symcavity.cavity.nodes import ComponentSymbol, DisorderAverage, Perturbation, ResponseElement
 from symcavity.cavity.sides import HeardField, Side
 from symcavity.cavity.statistics import (
     coupling_covariance,
     field_sum,
     inserted,
+    second_component,
     self_coupling_sum,
+    source_at,
     source_of,
 )
 from symcavity.cavity.symmetry import Symmetry, find_symmetry
+from symcavity.cavity.vector import VectorSide
+from symcavity.cavity.vector_record import vector_steps
 from symcavity.cavity.work import identity_steps, reference_of
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
@@ -99,7 +115,7 @@ class _Writer:
         couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
         claims = []
         for x in couplings:
-            first = dict(zip((INDEX[s] for s in x.family.slots), x.indices, strict=False))
+            first = dict.fromkeys(index for index in x.indices if index.is_Symbol)
             second = {index: fresh_index(index, {index}) for index in first}
             y = x.xreplace(second)
             claims += [
@@ -195,7 +211,7 @@ class _Writer:
             rule = {f.symbol: f.as_sum for f in law.fields}
             for f in law.fields:
                 carrier = law.carrier(f)
-                source = source_of(self.system, f)[law.index]
+                source = source_of(self.system, f).at_site()
                 claims.append(Equation(carrier.lhs.xreplace(rule), carrier.rhs.xreplace(rule) + source))
         return [
             self.step(
@@ -230,7 +246,7 @@ class _Writer:
                 )
             )
         means = side.means()
-        effective = [_at_zero(e.xreplace(means), key) for e in side.effective_equations()]
+        effective = [_at_zero(_contracted(e.xreplace(means)), key) for e in side.effective_equations()]
         steps.append(
             self.step(
                 f"{key}.effective_law",
@@ -250,7 +266,7 @@ class _Writer:
         system, key, other = self.system, side.side, OTHER[side.side]
         answers = self.system.laws[other]
         second = fresh_index(INDEX[other], {INDEX[other]})
-        shifts = {g: inserted(g.coupling * g.emission, key) for g in answers.fields}
+        shifts = {g: _shift(g, key) for g in answers.fields}
         steps = [
             self.step(
                 f"{key}.insert",
@@ -277,10 +293,11 @@ class _Writer:
             total: Expr = S.Zero
             for g, shift in shifts.items():
                 weight = answers.coefficient(g)
-                element = ResponseElement(message, source_of(system, g)[second])
-                total += Sum(
-                    element * (weight * shift).xreplace({INDEX[other]: second}), (second, 1, SIZE[other])
-                )
+                element = ResponseElement(message, source_at(system, g, second))
+                moved = {INDEX[other]: second, **(second_component(g) if g.components else {})}
+                inner = [(moved[g.components[0]], *g.components[1:])] if g.components else []
+                shifted = Sum(element * (weight * shift).xreplace(moved), (second, 1, SIZE[other]), *inner)
+                total += flatten(shifted) if shift.has(Sum) else shifted
             responds.append(Equation(Perturbation(message), total))
         responds = list(dict.fromkeys(responds))
         order = 1 / sqrt(SIZE[FEATURE])
@@ -323,8 +340,8 @@ class _Writer:
                 x, message = inserted(h.declared.coupling, key), h.declared.emission
                 answer = responses.get(message, S.Zero)
                 body = x * (message + Perturbation(message)) if answer != 0 else x * message
-                start[h.declared.symbol] = Sum(body, (INDEX[other], 1, SIZE[other]))
-                back = flatten(Sum(x * answer, (INDEX[other], 1, SIZE[other]))) if answer != 0 else S.Zero
+                start[h.declared.symbol] = Sum(body, *h.declared.limits)
+                back = flatten(Sum(x * answer, *h.declared.limits)) if answer != 0 else S.Zero
                 expanded[h.declared.symbol] = _field(h) + back
                 fields.append(Equation(h.eta, _field(h)))
                 for emission, (f, _) in h.couplings.items():
@@ -386,11 +403,17 @@ class _Writer:
     def _statistics(self, side: Side, section: str) -> list[Step]:
         key = side.side
         claims = [Equation(DisorderAverage(h.eta), S.Zero) for h in side.heard]
+        definitions = {h.eta: _field(h) for h in side.heard}
         for k, a in enumerate(side.heard):
             for b in side.heard[k:]:
                 value = _at_zero(side.covariance[a.eta, b.eta], key)
-                claims.append(Equation(DisorderAverage(a.eta * b.eta), value))
-        definitions = {h.eta: _field(h) for h in side.heard}
+                second = b.eta
+                if isinstance(second, ComponentSymbol):
+                    moved = second_component(b.declared)
+                    second = second.at(*moved.values())
+                    value *= KroneckerDelta(*next(iter(moved.items())))
+                    definitions[second] = definitions[b.eta].xreplace(moved)
+                claims.append(Equation(DisorderAverage(a.eta * second), value))
         evidence = {"system": self.system, "side": key, "definitions": definitions, "meanings": self.theory.order_parameters}
         steps = [
             self.step(
@@ -433,6 +456,8 @@ class _Writer:
 
     def _solution(self, side: Side, section: str) -> list[Step]:
         key = side.side
+        if isinstance(side, VectorSide):
+            return vector_steps(self, side, section)
         solution = side.solution().without_sources()
         eta = side.inner().eta
         zero = {INDEX[key]: S.Zero}
@@ -629,6 +654,23 @@ def _field(h: HeardField) -> Expr:
     """The field of the inserted site, written out."""
     total = field_sum(h.declared)
     return total.xreplace({u: u.args[0] for u in total.atoms(UnevaluatedExpr)})
+
+
+def _shift(g: RandomField, side: str) -> Expr:
+    """What the new site adds to a field of the other side."""
+    body = inserted(g.coupling * g.emission, side)
+    if not g.inner:
+        return body
+    moved = second_component(g)
+    return Sum(body.xreplace(moved), (moved[g.inner[0]], *g.inner[1:]))
+
+
+def _contracted(equation: Equation) -> Equation:
+    """Contract identity matrices."""
+    if not equation.difference.has(KroneckerDelta):
+        return equation
+    terms = [contract(t) if t.has(KroneckerDelta) else t for t in Add.make_args(equation.rhs)]
+    return Equation(equation.lhs, Add(*terms))
 
 
 def _words(found: Symmetry) -> list[Any]:

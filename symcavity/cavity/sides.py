@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from sympy import Add, Expr, Mul, S, Symbol
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol
 
 from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
-from symcavity.cavity.nodes import CavitySymbol, OrderParameter
+from symcavity.cavity.nodes import CavitySymbol, ComponentSymbol, OrderParameter
 from symcavity.cavity.single_site import IllPosed, SiteSolution, check_denominators, solve_site
 from symcavity.cavity.statistics import (
     ParameterBook,
     carrier_state,
     covariance,
+    second_component,
     self_coupling_mean,
     source_of,
 )
@@ -49,6 +50,10 @@ class HeardField:
 
     def effective(self) -> Expr:
         """The field of the inserted site: ``eta + sum of self-coupling * emission``."""
+        if self.declared.components:
+            (a, b), limits = *second_component(self.declared).items(), self.declared.components[1:]
+            terms = [Sum(f * emission.xreplace({a: b}), (b, *limits)) for emission, (f, _) in self.couplings.items()]
+            return self.eta + Add(*terms)
         return self.eta + Add(*(f * emission for emission, (f, _) in self.couplings.items()))
 
 
@@ -198,10 +203,11 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
     heard = []
     for k, f in enumerate(law.fields):
         tag = str(k + 1) if several else ""
+        pair = next(iter(second_component(f).items())) if f.components else ()
         one = HeardField(
             f,
-            CavitySymbol("eta", side, tag),
-            source_of(system, f)[INDEX[side]],
+            ComponentSymbol("T", side, pair[:1], tag) if pair else CavitySymbol("eta", side, tag),
+            source_of(system, f).at_site(),
             carrier_state(system, f),
             law.coefficient(f),
         )
@@ -210,11 +216,16 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
             if mean == 0:
                 continue
             label = f"{k + 1}{n + 1}" if several or len(other.fields) > 1 else ""
-            one.couplings[g.emission] = (CavitySymbol("F", side, label), _at_index(mean, side))
+            symbol = ComponentSymbol("F", side, pair, label) if pair else CavitySymbol("F", side, label)
+            one.couplings[g.emission] = (symbol, _at_index(mean, side))
         heard.append(one)
     sums = {(a.eta, b.eta): covariance(a.declared, b.declared) for a in heard for b in heard}
     closed = {key: _at_index(book.close(contracted), side) for key, (_, contracted) in sums.items()}
     symmetric = {(a.eta, b.eta): closed[min_pair(a, b, heard)] for a in heard for b in heard}
+    if any(f.components for f in law.fields):
+        from symcavity.cavity.vector import VectorSide, without_deltas
+
+        return VectorSide(law, heard, {k: without_deltas(v) for k, v in symmetric.items()}, sums, naive)
     return Side(law, heard, symmetric, sums, naive)
 
 
@@ -231,6 +242,7 @@ def _at_index(expr: Expr, side: str) -> Expr:
 
 def sign_from_mean(f: CavitySymbol, mean: Expr) -> tuple[OrderParameter, int] | None:
     """The sign that a self-coupling's sign implies for the one order parameter in its mean."""
+    mean = mean.xreplace(dict.fromkeys(mean.atoms(KroneckerDelta), S.One))
     parameters = sorted(mean.atoms(OrderParameter), key=str)
     if len(parameters) != 1 or not (f.is_positive or f.is_negative):
         return None

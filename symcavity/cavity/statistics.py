@@ -53,11 +53,22 @@ def inserted(quantity: Expr, side: str) -> Expr:
 
 
 def field_sum(f: RandomField, index: Symbol | None = None) -> Expr:
-    """The random field of the inserted site: the sum over the other side with fresh couplings."""
+    """The random field of the inserted site: the sum over the other side with fresh couplings.
+
+    With another index of the other side, a vector takes another component index too.
+    """
     other = OTHER[f.side]
     dummy = index or INDEX[other]
+    rule = {INDEX[other]: dummy, **(second_component(f) if index else {})}
     body = inserted(f.coupling, f.side) * _closed(f.emission)
-    return Sum(body.xreplace({INDEX[other]: dummy}), (dummy, 1, SIZE[other]))
+    inner = [(rule.get(f.inner[0], f.inner[0]), *f.inner[1:])] if f.inner else []
+    return Sum(body.xreplace(rule), (dummy, 1, SIZE[other]), *inner)
+
+
+def second_component(f: RandomField) -> dict[Symbol, Symbol]:
+    """Another name for the component index of a field, where it has one."""
+    limits = f.inner or f.components
+    return {limits[0]: fresh_index(limits[0], {limits[0]})} if limits else {}
 
 
 def _closed(expr: Expr) -> Expr:
@@ -87,17 +98,25 @@ def self_coupling_sum(system: BipartiteSystem, f: RandomField, g: RandomField) -
     other = OTHER[f.side]
     first, second = INDEX[other], fresh_index(INDEX[other], {INDEX[other]})
     law = system.laws[other]
-    source = source_of(system, g)[second]
-    weight = law.coefficient(g).xreplace({first: second})
-    body = inserted(f.coupling, f.side) * inserted(g.coupling, f.side).xreplace({first: second}) * weight
-    return Sum(body * ResponseElement(f.emission, source), (first, 1, SIZE[other]), (second, 1, SIZE[other]))
+    moved = {first: second, **second_component(g)}
+    source = source_at(system, g, second)
+    weight = law.coefficient(g).xreplace(moved)
+    body = inserted(f.coupling, f.side) * inserted(g.coupling, f.side).xreplace(moved) * weight
+    inner = [tuple(f.inner), (moved[g.components[0]], *g.components[1:])] if f.inner else []
+    return Sum(body * ResponseElement(f.emission, source), (first, 1, SIZE[other]), (second, 1, SIZE[other]), *inner)
 
 
 def source_of(system: BipartiteSystem, f: RandomField) -> Source:
     """The source in the equation that carries a field."""
     fields = system.laws[f.side].fields
     position = fields.index(f)
-    return Source(f.side, str(position + 1) if position else "")
+    return Source(f.side, str(position + 1) if position else "", f.components)
+
+
+def source_at(system: BipartiteSystem, f: RandomField, index: Expr) -> SiteQuantity:
+    """The source of a field at a site; of a vector, at the second component index."""
+    inner = second_component(f).values() if f.components else ()
+    return source_of(system, f)[(index, *inner)]
 
 
 def self_coupling_mean(system: BipartiteSystem, f: RandomField, g: RandomField) -> Expr:
@@ -173,9 +192,11 @@ class ParameterBook:
         if total is None:
             return term
         outside = term / total
-        ((index, _, size),) = total.limits
+        ((index, _, size),) = (lim for lim in total.limits if lim[2] in SIZE.values())
+        inner = [lim for lim in total.limits if lim[2] not in SIZE.values()]
         side = DATUM if size == P else next(s for s in SIZE if SIZE[s] == size)
         constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
+        body = Sum(body, *inner) if inner else body
         scaled = cancel(outside * constant * size)
         if scaled.has(P):
             scaled = scaled.subs(P, alpha * N)
@@ -188,7 +209,7 @@ class ParameterBook:
     def _symbol(self, meaning: Expr) -> Expr:
         body = meaning.args[0]
         responses = body.atoms(SiteResponse)
-        states = site_quantities(body, Feature, Datum, Field)
+        states = [q.family.at_site() for q in site_quantities(body, Feature, Datum, Field)]
         if not states and not responses:
             return meaning  # a quenched average is a given number
         for symbol, known in self.meanings.items():
@@ -203,7 +224,7 @@ class ParameterBook:
         name, count = base, 2
         while name in taken:
             name, count = f"{base}_{count}", count + 1
-        square = not responses and body.is_nonnegative
+        square = not responses and (body.function if isinstance(body, Sum) else body).is_nonnegative
         symbol = OrderParameter(name, positive=True) if square else OrderParameter(name)
         self.meanings[symbol] = meaning
         return symbol

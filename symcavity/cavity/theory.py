@@ -11,6 +11,7 @@ from sympy import Expr, S, Sum, Symbol, sqrt, sympify
 
 from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
+from symcavity.cavity.binding import bind, check_digits
 from symcavity.cavity.close import Closed, eliminate, tidy_arguments
 from symcavity.cavity.nodes import OrderParameter
 from symcavity.cavity.sides import Side, build_side, sign_from_mean
@@ -105,6 +106,14 @@ class SideView:
         return {q: ensemble.at_site(SiteResponse(q, inner)) for q in self._side.law.unknowns}
 
     @property
+    def regime(self) -> SiteQuantity:
+        """For a law given by a convex set: 0 inside, 1 touching at one point, 2 on a face, 3 the whole set."""
+        found = getattr(self._side.solution(), "regime", None)
+        if found is None:
+            raise DeclarationError(f"The {self._side.side} sites have no convex set.", "laws with a support function")
+        return found
+
+    @property
     def ensemble(self) -> SiteEnsemble:
         """The Gaussian ensemble of a site, for averages of one's own."""
         return self._side.ensemble()
@@ -136,6 +145,7 @@ class Theory:
 
     def __init__(self, system: BipartiteSystem, *, naive: bool = False) -> None:
         self.is_naive = naive
+        self.binding: dict[Any, Any] = {}
         self._solve_sites(system)
         for side in self.sides.values():
             for f, mean in [pair for h in side.heard for pair in h.couplings.values()]:
@@ -204,7 +214,7 @@ class Theory:
 
     def _averaged(self, expr: Expr) -> Expr:
         rule: dict[Expr, Expr] = {}
-        for node in expr.atoms(Average, Sum):
+        for node in outermost(expr):
             body = node.args[0]
             if not body.has(SiteResponse) and all(isinstance(q.family, Quenched) for q in site_quantities(body)):
                 continue  # an average of given numbers
@@ -215,7 +225,7 @@ class Theory:
             inner = ensemble.at_site(body)
             ((index, _, size),) = node.limits
             rule[node] = Sum(inner, (index, 1, size)) if inner.has(SiteQuantity) else size * inner
-        return tidy_arguments(expr.xreplace(rule))
+        return tidy_arguments(expr.xreplace(rule).xreplace(self.binding))
 
     def observable(self, key: Any) -> Expr:
         """Return an observable in terms of order parameters, global variables and parameters.
@@ -350,7 +360,7 @@ class Theory:
         return Task(
             self.equations,
             self._scaled_unknowns,
-            self.system.parameters,
+            tuple(p for p in self.system.parameters if p not in self.binding),
             self.system.quenched,
             self.reduced,
             self.reduced_with_load,
@@ -367,7 +377,8 @@ class Theory:
         Parameters
         ----------
         values : mapping
-            Parameters, ``alpha`` (or ``P`` and ``N``), quenched parameters.  With fixed conditions any one
+            Parameters, ``alpha`` (or ``P`` and ``N``), quenched parameters, and the set of each support
+            function.  With fixed conditions any one
             of alpha and the parameters is left out for each of them, and solved for.
         dps : int
             Significant digits.
@@ -385,7 +396,9 @@ class Theory:
         """
         from symcavity.numerics.solve import solve
 
-        return solve(self._task, values or {}, dps, self.observable, guess)
+        theory, rest = bind(self, values or {})
+        check_digits(theory, dps)
+        return solve(theory._task, rest, dps, theory.observable, guess)  # noqa: SLF001 - the same class
 
     def function(
         self, target: Any, *arguments: Symbol, values: Mapping[Any, Any] | None = None, backend: str = "numpy"
@@ -474,7 +487,14 @@ class Theory:
 
 
 def _without_averages(expr: Expr) -> Expr:
-    return expr.xreplace(dict.fromkeys(expr.atoms(Average, Sum), S.One))
+    return expr.xreplace(dict.fromkeys(outermost(expr), S.One))
+
+
+def outermost(expr: Expr) -> list[Expr]:
+    """The averages and sums that stand inside no other."""
+    if isinstance(expr, Average | Sum):
+        return [expr]
+    return list(dict.fromkeys(node for arg in expr.args for node in outermost(arg)))
 
 
 def derive(system: BipartiteSystem, *, naive: bool = False) -> Theory:

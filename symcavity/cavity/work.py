@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sympy import Add, And, Expr, Mul, S, Sum, fraction, together
+from sympy import Add, And, Dummy, Expr, Mul, S, Sum, fraction, together
 
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import prove
 from symcavity.cavity.close import linear_solution, numerator, tidy_arguments
+from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
     DATUM,
@@ -29,6 +30,7 @@ from symcavity.declare.quantities import (
     alpha,
     site_quantities,
 )
+from symcavity.declare.support import Anchor, Support
 from symcavity.declare.system import Equation, Law
 from symcavity.derivation.record import Step
 from symcavity.errors import NoClosedForm
@@ -76,9 +78,11 @@ def work_identity(theory: Theory) -> WorkIdentity | None:
     (v,), (u,) = system.feature.fields, system.datum.fields
     if v.coupling != u.coupling:
         return None
-    exact = Equation(_total(FEATURE, u.emission * v.as_sum), _total(DATUM, v.emission * u.as_sum))
+    limits = [tuple(v.inner)] if v.inner else []
+    exact = Equation(_total(FEATURE, u.emission * v.as_sum), _total(DATUM, v.emission * u.as_sum, *limits))
     feature = _slack(system.feature, u.emission * field_by_law(system.feature, v))
-    datum = _slack(system.datum, v.emission * field_by_law(system.datum, u))
+    product = v.emission * field_by_law(system.datum, u)
+    datum = _slack(system.datum, euler(system.datum, product) if limits else product)
     if feature.has(v.symbol) or datum.has(u.symbol):
         return None
     uses_sizes = system.feature.fields[0].coupling.family.variance.subs(N, 1) == u.coupling.family.variance
@@ -89,8 +93,24 @@ def work_identity(theory: Theory) -> WorkIdentity | None:
     return WorkIdentity(exact, feature, datum, averaged)
 
 
-def _total(side: str, body: Expr) -> Expr:
-    return Sum(body, (INDEX[side], 1, SIZE[side]))
+def _total(side: str, body: Expr, *inner: Any) -> Expr:
+    return Sum(body, (INDEX[side], 1, SIZE[side]), *inner)
+
+
+def euler(law: Law, product: Expr) -> Expr:
+    """The scalar product of a vector with a multiple of its anchor point: ``V.grad g(V) = g(V)`` (Euler)."""
+    named = {e.lhs: e.rhs for e in law.equations if e.rhs.has(Anchor)}
+    levels = {}
+    for e in law.equations:  # g(V) by the scalar that an equation of the law defines with it
+        for node in e.difference.atoms(Support):
+            solved = linear_solution(e.difference.xreplace({node: (mark := Dummy("G"))}), mark)
+            if solved is not None:
+                levels[node] = solved[0]
+    product = product.xreplace(named)
+    for anchor in product.atoms(Anchor):
+        node = Support(anchor.g, anchor.body, anchor.components)
+        product = product.xreplace({anchor: levels.get(node, node) / anchor.body})
+    return product
 
 
 def field_by_law(law: Law, f: RandomField) -> Expr:
@@ -177,6 +197,10 @@ def _consistency(theory: Theory, found: WorkIdentity) -> list[Step]:
         evidence={"theory": theory, "identity": found},
         reference=reference_of(theory, "consistency"),
     )
+    if claim.difference.has(ProjectionAverage):
+        from symcavity.cavity.vector_record import stein_steps
+
+        return [first, *stein_steps(theory, claim)]
     return [first, *_proof(claim)]
 
 

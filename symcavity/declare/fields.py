@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
@@ -23,6 +23,7 @@ from symcavity.declare.quantities import (
     mu,
     site_quantities,
 )
+from symcavity.declare.support import stays_whole
 from symcavity.declare.words import check_slots, check_words, parameters_of
 from symcavity.errors import DeclarationError
 
@@ -46,19 +47,35 @@ class RandomField:
     emission : Expr
         What the other side's site emits: affine in its states, at the canonical index.
     symbol : Symbol
-        The placeholder that stands for the field in the side's law.
+        The placeholder that stands for the field in the side's law (for its component at the coupling's
+        component index, where the field is a vector).
+    inner : Tuple
+        The range of a component index that is summed over as well; empty for a scalar emission.
     """
 
     side: str
     coupling: SiteQuantity
     emission: Expr
     symbol: Symbol
+    inner: Tuple = field(default_factory=Tuple)
 
     @property
     def as_sum(self) -> Expr:
         """The field written out as a sum over the other side."""
+        return Sum(self.coupling * self.emission, *self.limits)
+
+    @property
+    def limits(self) -> list[Any]:
+        """The ranges of the sum: the other side's sites, and the components of a vector emission."""
         other = OTHER[self.side]
-        return Sum(self.coupling * self.emission, (INDEX[other], 1, SIZE[other]))
+        return [(INDEX[other], 1, SIZE[other]), *([self.inner] if self.inner else [])]
+
+    @property
+    def components(self) -> Tuple:
+        """The range of the free component index of a vector field; empty for a scalar."""
+        family = self.coupling.family
+        free = bool(family.components) and not self.inner and self.coupling.indices[-1].is_Symbol
+        return Tuple(self.coupling.indices[-1], *family.components[1:]) if free else Tuple()
 
     def states(self) -> list[SiteQuantity]:
         """The state variables of the other side that this field hears."""
@@ -69,13 +86,13 @@ class FieldBook:
     """Collects the random fields of a declaration, so that equal sums share one placeholder."""
 
     def __init__(self) -> None:
-        self._fields: dict[tuple[str, SiteQuantity, Expr], RandomField] = {}
+        self._fields: dict[tuple[str, SiteQuantity, Expr, Tuple], RandomField] = {}
 
     def all(self, side: str) -> list[RandomField]:
         """All fields heard by a side, in order of appearance."""
         return [field for field in self._fields.values() if field.side == side]
 
-    def get(self, side: str, coupling: SiteQuantity, emission: Expr) -> Expr:
+    def get(self, side: str, coupling: SiteQuantity, emission: Expr, inner: Tuple = Tuple()) -> Expr:  # noqa: B008
         """Return prefactor * placeholder for a sum, after moving site-independent factors out of it."""
         constant, emission = emission.as_independent(SiteQuantity, as_Add=False)
         if emission.is_Add:
@@ -83,12 +100,12 @@ class FieldBook:
             constant *= content
         elif emission.could_extract_minus_sign():
             constant, emission = -constant, -emission
-        key = (side, coupling, emission)
+        key = (side, coupling, emission, inner)
         if key not in self._fields:
             mark = "u" if side == DATUM else "v"
             count = len(self.all(side))
             name = mark if not count else f"{mark}_{count + 1}"
-            self._fields[key] = RandomField(side, coupling, emission, FieldSymbol(name, real=True))
+            self._fields[key] = RandomField(side, coupling, emission, FieldSymbol(name, real=True), inner)
         return constant * self._fields[key].symbol
 
 
@@ -163,6 +180,8 @@ def expand_components(expr: Expr, where: str) -> Expr:
         if not ranges:
             continue
         body = inner.function
+        whole = [lim for lim in ranges if _is_whole(body, lim[0])]
+        ranges = [lim for lim in ranges if lim not in whole]
         for index, low, high in ranges:
             if not (low.is_Integer and high.is_Integer):
                 raise DeclarationError(
@@ -170,9 +189,14 @@ def expand_components(expr: Expr, where: str) -> Expr:
                     "explicit ranges of components, such as (a, 1, 2)",
                 )
             body = Add(*(body.xreplace({index: low + k}) for k in range(int(high - low) + 1)))
-        kept = [lim for lim in inner.limits if side_of_range(lim) is not None]
+        kept = [lim for lim in inner.limits if lim not in ranges]
         expr = expr.xreplace({inner: Sum(body, *kept) if kept else body})
     return expr
+
+
+def _is_whole(body: Expr, index: Symbol) -> bool:
+    """Whether the components that an index counts are kept together."""
+    return any(index in q.indices and stays_whole(q) for q in site_quantities(body))
 
 
 def free_side(expr: Expr, where: str) -> str | None:
@@ -235,6 +259,9 @@ def extract_fields(expr: Expr, side: str, book: FieldBook, where: str) -> Expr:
 
 def _coupling_sum(body: Expr, side: str, book: FieldBook, where: str) -> Expr:
     other = OTHER[side]
+    inner = Tuple()
+    if isinstance(body, Sum) and len(body.limits) == 1 and _is_whole(body.function, body.limits[0][0]):
+        body, (inner,) = body.function, body.limits
     if body.has(Sum):
         raise DeclarationError(
             f"A sum inside a coupling sum stands in {where}.", "one sum over the other side at a time"
@@ -268,7 +295,7 @@ def _coupling_sum(body: Expr, side: str, book: FieldBook, where: str) -> Expr:
         emitted = Mul(*emission)
         _check_linear(emitted, term, where)
         groups.setdefault((couplings[0], Mul(*prefactor)), []).append(emitted)
-    return Add(*(pre * book.get(side, x, Add(*terms)) for (x, pre), terms in groups.items()))
+    return Add(*(pre * book.get(side, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
 
 
 def _check_linear(emitted: Expr, term: Expr, where: str) -> None:

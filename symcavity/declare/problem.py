@@ -25,6 +25,7 @@ from symcavity.declare.quantities import (
     alpha,
     site_quantities,
 )
+from symcavity.declare.support import surrogate
 from symcavity.declare.system import BipartiteSystem, as_list, read_fixed
 from symcavity.declare.verbs import Confrontable
 from symcavity.declare.words import check_names, check_words
@@ -232,10 +233,10 @@ class ConvexProblem(Confrontable):
         check_convex(self.global_objective, [], "the objective")
         for side in (FEATURE, DATUM):
             varying = [f.symbol for f in self.book.all(side) if f.states()]
-            check_convex(self.objective[side], varying, "the objective")
+            check_convex(surrogate(self.objective[side]), varying, "the objective")
             for constraint in self.constraints:
                 if constraint.side == side and not constraint.equality:
-                    check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
+                    check_convex(-surrogate(constraint.expr), varying, f"the constraint {constraint.declared}")
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""

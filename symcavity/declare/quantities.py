@@ -495,7 +495,9 @@ class SiteResponse(Expr):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         state = self.args[0]
         (index,) = state.site.values()
-        mark = f"^{{{printer.doprint(index)}}}" if DATUM in state.site else f"_{{{printer.doprint(index)}}}"
+        inner = [printer.doprint(k) for k in state.indices[len(state.site) :]]
+        mark = printer.doprint(index)
+        mark = f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "") if DATUM in state.site else f"_{{{' '.join([mark, *inner])}}}"
         tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 

@@ -29,6 +29,7 @@ from symcavity.declare.quantities import (
     families,
     site_quantities,
 )
+from symcavity.declare.support import VectorField, stays_whole
 from symcavity.declare.verbs import Confrontable
 from symcavity.declare.words import check_names, check_words, parameters_of
 from symcavity.errors import DeclarationError
@@ -412,6 +413,9 @@ def _componentwise(equations: Iterable[Equation]) -> list[Equation]:
             for index in q.indices[len(q.family.slots) :]:
                 if index.is_Symbol and index not in bound:
                     free[index] = q.family.components
+        for q in site_quantities(equation.difference):
+            if stays_whole(q):
+                free.pop(q.indices[-1], None)
         rows = [equation]
         for index, (_, low, high) in sorted(free.items(), key=lambda item: item[0].name):
             if not (low.is_Integer and high.is_Integer):
@@ -472,7 +476,8 @@ def _law(
         in_pairs = any(q.has(f.symbol) for p in pairs[side] for q in p.pair)
         if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
             continue
-        family = Field(_fresh("u" if side == DATUM else "v", taken), index=INDEX[side])
+        kind = VectorField if f.components else Field
+        family = kind(_fresh("u" if side == DATUM else "v", taken), tuple(f.components) or None, INDEX[side])
         taken.add(family.name)
         named[f.symbol] = family.at_site()
     equations = [e.xreplace(named) for e in equations]

@@ -11,6 +11,8 @@ from sympy import Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.cavity.binding import supports
+from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.convexity import sample_parameter
 from symcavity.declare.quantities import DATUM, N, P, Quenched, SiteResponse, alpha, families
 from symcavity.derivation.record import Verdict
@@ -40,7 +42,25 @@ def seeded_values(theory: Any, seed: int) -> dict[Any, Any]:
             signed = q.slots == (DATUM,) and q not in scales and not q.positive
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
+    return _with_sets(theory, values, rng)
+
+
+def _with_sets(theory: Any, values: dict[Any, Any], rng: random.Random) -> dict[Any, Any]:
+    """A ball for every support function; the number of components follows from it."""
+    for g, size in supports(theory).items():
+        if g.shape is None:
+            from symcavity.shapes import Ball
+
+            count = int(size) - 1 if size.is_Integer else 2
+            values[g] = Ball(count, Rational(rng.randint(3, 9), 10))
+        values = {k: v for k, v in values.items() if k not in size.free_symbols}
     return values
+
+
+def _is_numerical(expr: Any) -> bool:
+    """Whether an average has no value at many digits (those over projections on balls have)."""
+    nodes = expr.atoms(GaussianAverage, ImplicitAverage)
+    return any(not isinstance(node, ProjectionAverage) or not node.is_known for node in nodes)
 
 
 def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
@@ -55,7 +75,7 @@ def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
     store = theory.__dict__.setdefault(key, {})
     if dps in store:
         return store[dps]
-    numerical = any(e.difference.has(GaussianAverage, ImplicitAverage) for e in theory.equations)
+    numerical = any(_is_numerical(e.difference) for e in theory.equations)
     digits = 8 if numerical else dps - 10
     last = ""
     for seed in range(TRIES):

@@ -27,9 +27,10 @@ from symcavity.derivation.fragments import (
     states_of,
 )
 from symcavity.derivation.record import Step
+from symcavity.derivation.vector_prose import TEMPLATES
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = {}
+_TEMPLATES: dict[str, Template] = dict(TEMPLATES)
 
 _PLURAL = {"feature": "features", "datum": "data"}
 _OTHER = {"feature": "datum", "datum": "feature"}

@@ -11,13 +11,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import mpmath
-from sympy import Add, Expr, Float, Rational, S, Sum, Symbol, sqrt
+from sympy import Add, Expr, Float, KroneckerDelta, Rational, S, Sum, Symbol, sqrt
 
 from symcavity.algebra.indexed import explicit
 from symcavity.cavity.nodes import CavitySymbol, DisorderAverage, Perturbation, ResponseElement, Source
+from symcavity.cavity.projection import ProjectionAverage, ProjectionSymbol
 from symcavity.declare.convexity import sample_parameter
 from symcavity.declare.quantities import (
     INDEX,
@@ -33,12 +34,21 @@ from symcavity.declare.quantities import (
     alpha,
     site_quantities,
 )
+from symcavity.declare.support import Anchor, Support
 from symcavity.declare.system import Equation
+from symcavity.derivation.components import (
+    at_components,
+    component_choices,
+    component_size,
+    component_sizes,
+    component_values,
+)
 from symcavity.derivation.record import BRUTE_FORCE, NUMERIC, PREMISE, SYMBOLIC, Step, Verdict
+from symcavity.derivation.vector_witness import CHECKS
 
 SIZES = {N: 3, P: 2, alpha: Rational(2, 3)}
 Check = Callable[[Step, int], list[Verdict]]
-_CHECKS: dict[str, Check] = {}
+_CHECKS: dict[str, Check] = dict(CHECKS)
 
 
 def judge(step: Step, dps: int = 50) -> list[Verdict]:
@@ -46,9 +56,23 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
     if not step.check:
         return []
     try:
-        return _CHECKS[step.check](step, dps)
+        rows = [_run(step, dps, at) for at in component_choices(step)]
+        return [v if v.ok else next(r[k] for r in rows if not r[k].ok) for k, v in enumerate(_worst(rows))]
     except (ArithmeticError, ValueError, TypeError, KeyError, NotImplementedError) as problem:
         return [Verdict(numeric(dps), False, f"the check could not be carried out: {type(problem).__name__}: {problem}")]
+
+
+def _run(step: Step, dps: int, at: dict[Any, Any]) -> list[Verdict]:
+    Leaves.components = at
+    try:
+        return _CHECKS[step.check](step, dps)
+    finally:
+        Leaves.components = {}
+
+
+def _worst(rows: list[list[Verdict]]) -> list[Verdict]:
+    """For each place in the lists of verdicts: one that failed, where there is one."""
+    return [next((v for v in column if not v.ok), column[0]) for column in zip(*rows, strict=True)]
 
 
 def check(name: str) -> Callable[[Check], Check]:
@@ -97,6 +121,8 @@ class Leaves:
                     if not isinstance(q.family, Quenched)
                 )
             )
+        if isinstance(node, Support | Anchor):
+            return self.support(node)
         if isinstance(node, SiteResponse):
             return self.number(("R", node.state, self.source(node)))
         if isinstance(node, SiteQuantity):
@@ -110,8 +136,26 @@ class Leaves:
     def source(self, node: SiteResponse) -> SiteQuantity:
         """The source that a diagonal response refers to."""
         ((side, index),) = node.state.site.items()
+        family = node.state.family
+        inner = node.state.indices[len(family.slots) :]
+        if inner:
+            return Source(side, "", family.components)[(index, *inner)]
         label = self.labels.get(node.field.family if node.field is not None else None, "") if node.field is not None else ""
         return Source(side, label)[index]
+
+    components: ClassVar[dict[Any, Any]] = {}
+
+    def support(self, node: Any) -> Any:
+        """A smooth support function ``V_1 + ... - sqrt(V^T A V)``, or a component of its gradient."""
+        index, low, high = node.components.range
+        count = range(int(low), component_size(low, high) + int(low))
+        V = [self.value(node.body.xreplace({index: S(k)})) for k in count]
+        A = [[Rational(1 + (r == c), 3 + abs(r - c)) for c in range(len(V))] for r in range(len(V))]
+        size = sqrt(sum((A[r][c] * V[r] * V[c] for r in range(len(V)) for c in range(len(V))), S.Zero))
+        if isinstance(node, Support):
+            return sum(((k + 2) * v for k, v in enumerate(V)), S.Zero) - size
+        at = int(node.at) - int(low)
+        return at + 2 - sum((A[at][c] * V[c] for c in range(len(V))), S.Zero) / size
 
     def variance(self, x: SiteQuantity) -> Expr:
         """The variance of a coupling at the explicit sizes."""
@@ -120,14 +164,15 @@ class Leaves:
 
     def value(self, expr: Expr) -> Any:
         """Evaluate an expression with all sums written out."""
-        expr = self._averages(expr)
+        expr = at_components(self._averages(expr), self.components)
         symbols = {
             s: self.number(s, positive=bool(s.is_positive))
             for s in expr.atoms(Symbol)
             if not isinstance(s, CavitySymbol) and s not in SIZES and s not in INDEX.values() and not _bound(expr, s)
+            and not isinstance(s, ProjectionSymbol)
         }
-        leaf = (SiteQuantity, ResponseElement, SiteResponse)
-        return explicit(expr.xreplace(symbols), SIZES, self, leaf)
+        leaf = (SiteQuantity, ResponseElement, SiteResponse, Support, Anchor)
+        return explicit(expr.xreplace(component_sizes(expr)).xreplace(symbols), SIZES, self, leaf)
 
     def _averages(self, expr: Expr) -> Expr:
         """Averages over sites, as sums divided by their number."""
@@ -246,13 +291,17 @@ def _define_named(leaves: Leaves, named: dict[SiteQuantity, Expr], rule: dict[An
     """Variables that an equation defines take the value of its right-hand side."""
     for q, expr in named.items():
         ((side, _),) = q.site.items()
+        leaves.named[q.family] = _defined(leaves, expr.xreplace(rule), side, q.indices[len(q.family.slots) :])
 
-        leaves.named[q.family] = _defined(leaves, expr.xreplace(rule), side)
 
+def _defined(leaves: Leaves, expr: Expr, side: str, inner: Any = ()) -> Callable[[Expr], Any]:
+    """The value of a variable that an equation defines, at any site and component."""
 
-def _defined(leaves: Leaves, expr: Expr, side: str) -> Callable[[Expr], Any]:
-    """The value of a variable that an equation defines, at any site."""
-    return lambda node: leaves.value(_at(Equation(node, expr), side, int(node.indices[0])).rhs)
+    def value(node: Expr) -> Any:
+        here = at_components(expr, dict(zip(inner, node.indices[1:], strict=False)))
+        return leaves.value(_at(Equation(node, here), side, int(node.indices[0])).rhs)
+
+    return value
 
 
 def _derivative(leaves: Leaves, total: Expr, target: Any, mark: Symbol, base: Any) -> Any:
@@ -294,7 +343,7 @@ def _insert(step: Step, _dps: int) -> list[Verdict]:
     other = OTHER[side]
     for claim, f in zip(step.claims, step.evidence["fields"], strict=True):
         leaves = Leaves(3)
-        body = f.coupling * f.emission
+        body = Sum(f.coupling * f.emission, f.inner) if f.inner else f.coupling * f.emission
         for site in range(1, SIZES[SIZE[other]] + 1):
             at = {INDEX[other]: S(site)}
             longer = Add(*(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(SIZES[SIZE[side]] + 1)))
@@ -318,9 +367,14 @@ def _respond(step: Step, _dps: int) -> list[Verdict]:
             for g, shift in step.evidence["shifts"].items():
                 weight = system.laws[other].coefficient(g)
                 label = _label(system, g)
-                for k in range(1, SIZES[SIZE[other]] + 1):
-                    element = ResponseElement(message.xreplace(at), Source(other, label)[S(k)])
-                    change = leaves.value((weight * shift).xreplace({INDEX[other]: S(k)}))
+                for k, c in product(range(1, SIZES[SIZE[other]] + 1), component_values(g.components)):
+                    here = dict.fromkeys(g.components[:1], c)
+                    element = ResponseElement(
+                        at_components(message, leaves.components).xreplace(at),
+                        Source(other, label, g.components)[(S(k), *here.values())],
+                    )
+                    moved = (weight * shift).xreplace({INDEX[other]: S(k)})
+                    change = leaves.value(at_components(moved, here) if here else moved)
                     total += leaves(element) * change
             ok = ok and _equal(total, leaves.value(_at(claim, other, site).rhs))
     return _result(BRUTE_FORCE, ok, "the response to the shifted sources, N = 3, P = 2")
@@ -414,7 +468,8 @@ def _written_couplings(body: Expr) -> set[SiteQuantity]:
             found.add(node)
         return S.One
 
-    explicit(body, SIZES, note, (SiteQuantity, ResponseElement, SiteResponse))
+    body = at_components(body, Leaves.components)
+    explicit(body.xreplace(component_sizes(body)), SIZES, note, (SiteQuantity, ResponseElement, SiteResponse))
     return found
 
 
@@ -425,10 +480,16 @@ def _written_couplings(body: Expr) -> set[SiteQuantity]:
 def _effective_law(step: Step, _dps: int) -> list[Verdict]:
     side, means = step.evidence["side"], step.evidence["means"]
     expected = [e.xreplace(means).xreplace({INDEX[side.side]: S.Zero}) for e in side.effective_equations()]
-    ok = len(expected) == len(step.claims) and all(
-        (a.difference - b.difference).expand() == 0 for a, b in zip(expected, step.claims, strict=True)
-    )
+    ok = len(expected) == len(step.claims) and all(_same(a, b) for a, b in zip(expected, step.claims, strict=True))
     return _result(SYMBOLIC, ok, "the equation of the new site, with the mean put in")
+
+
+def _same(a: Equation, b: Equation) -> bool:
+    """Whether two equations say the same; with identity matrices in them, written out."""
+    if a.difference.has(KroneckerDelta):
+        leaves = Leaves(12)
+        return _equal(leaves.value(a.difference), leaves.value(b.difference))
+    return bool((a.difference - b.difference).expand() == 0)
 
 
 class Point:
@@ -531,6 +592,8 @@ def _closure(step: Step, dps: int) -> list[Verdict]:
 
     theory, meaning = step.evidence["theory"], step.evidence["meaning"]
     claim = step.claims[0]
+    if step.rule == "closure" and claim.rhs.has(ProjectionAverage):
+        return _CHECKS["vector_average"](step, dps)
     side_value = claim.lhs if step.rule == "global_condition" or step.rule == "fixed" else claim.rhs
     if step.rule == "fixed":
         if claim.rhs != step.evidence["value"]:

@@ -16,6 +16,7 @@ from sympy import Dummy, Expr, Sum, Symbol, lambdify, oo
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import mp_phi
+from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.quantities import Average, Quenched, SiteQuantity
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.numerics.sites import SiteLaw
@@ -87,6 +88,10 @@ def _outermost(expr: Expr) -> list[Expr]:
 def _node(node: Expr, backend: str) -> Callable[[Environment], Any]:
     if isinstance(node, Average | Sum):
         return _SiteAverage(node, backend)
+    if isinstance(node, ProjectionAverage):
+        from symcavity.numerics.projections import Projected
+
+        return Projected(node, Compiled, backend)
     if isinstance(node, GaussianAverage):
         return _Gaussian(node, backend)
     return _Implicit(node, backend)

@@ -11,6 +11,7 @@ from sympy import Add, Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.cavity.binding import bind
 from symcavity.cavity.close import Closed, tidy_arguments
 from symcavity.declare.quantities import N, P, SiteQuantity, alpha
 from symcavity.errors import Infeasible, NotConverged, SymcavityError, ValuesError
@@ -68,6 +69,7 @@ def make_function(
         raise ValuesError(f"The backend is {backend!r}.", "'numpy' and 'mpmath'")
     if errors not in ("raise", "nan"):
         raise ValuesError(f"errors is {errors!r}.", "'raise' and 'nan'")
+    theory, values = bind(theory, values)
     task = theory._task  # noqa: SLF001 - the numerical half of the theory
     _check_arguments(task, arguments, values)
     dps = 15 if backend == "numpy" else max(mpmath.mp.dps, 16)

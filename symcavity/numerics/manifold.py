@@ -149,17 +149,26 @@ def manifold_capacity(
     if dps > 15:
         return _many_digits(shape, kappa, exact_kappa, int(dps), size)
     k = float(exact_kappa)
-    averages: Averages | None = None
-    if size is None and isinstance(shape, Ellipsoid):
-        R, c = shape.numbers()
-        radii = np.sort(R[R > 0])[::-1]
-        if radii.size == 0 or radii[0] == radii[-1]:
-            averages = _ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k)
-        else:
-            averages = ellipsoid_averages(radii, c, k)
+    averages = integrated(shape, k) if size is None else None
     if averages is not None:
         return _result(averages, k, shape, kappa, 0.0)
     return _sampled(shape, kappa, k, sample_size(None) if size is None else size, seed)
+
+
+def integrated(shape: Shape, k: float) -> Averages | None:
+    """Return the averages by quadrature in double, where the shape has integrals of few dimensions."""
+    if not isinstance(shape, Ellipsoid):
+        return None
+    R, c = shape.numbers()
+    radii = np.sort(R[R > 0])[::-1]
+    if radii.size == 0 or radii[0] == radii[-1]:
+        return _ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k)
+    return ellipsoid_averages(radii, c, k)
+
+
+def has_many_digits(shape: Shape) -> bool:
+    """Whether the averages are known to any number of digits: for exact balls, segments and points."""
+    return isinstance(shape, Ellipsoid) and shape.exact and len({R for R in shape.radii if not R.is_zero}) < 2
 
 
 def _margin(kappa: Any, dps: int) -> sympy.Expr | float:
@@ -252,16 +261,21 @@ def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return nodes, weights
 
 
-def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
-    from scipy.special import ndtr
-
+def axial_panels(D: int, R: float, c: float, k: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components."""
     edges = np.array(_panels(D, R, c, k, 9.5))
     nodes, weights = _legendre()
     half = (edges[1:] - edges[:-1])[:, None] / 2
     x = (edges[:-1, None] + half * (1 + nodes)).ravel()
     log = (D - 1) * np.log(x) - x * x / 2
     weight = np.exp(log - log.max()) * (half * weights).ravel()
-    weight /= weight.sum()
+    return x, weight / weight.sum()
+
+
+def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
+    from scipy.special import ndtr
+
+    x, weight = axial_panels(D, R, c, k)
 
     def normal(a: NDArray[np.float64]) -> tuple[Any, Any]:
         return ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
@@ -284,10 +298,39 @@ def _many_digits(shape: Shape, kappa: Any, k: Any, dps: int, size: int | None) -
             "floats up to dps=15",
             "give decimal strings or Rationals.",
         )
+    with mpmath.workdps(dps + 12):
+        averages = ball_integrals(shape, mpmath.mpf(sympy.N(k, dps + 15)), dps)
+        result = _result(averages, mpmath.mpf(sympy.N(k, dps + 15)), shape, kappa, 0.0)
+    with mpmath.workdps(dps):
+        rounded = {
+            name: +getattr(result, name)
+            for name in (
+                "alpha",
+                "S_w",
+                "touching",
+                "partially_supporting",
+                "fully_supporting",
+                "mean_lambda",
+                "mean_lambda_sq",
+                "mean_psi",
+            )
+        }
+    return ManifoldCapacity(stderr=0.0, shape=shape, kappa=kappa, **rounded)
+
+
+def ball_integrals(shape: Ellipsoid, K: mpmath.mpf, dps: int) -> Averages:
+    """Return the averages of a ball to ``dps`` digits, as mpf of 12 more.
+
+    Raises
+    ------
+    ValuesError
+        If a quadrature does not reach that many digits.
+    """
+    radii = [R for R in shape.radii if not R.is_zero]
     D = max(len(radii), 1)
     with mpmath.workdps(dps + 12):
         R = mpmath.mpf(sympy.N(radii[0], dps + 15)) if radii else mpmath.mpf(0)
-        c, K = (mpmath.mpf(sympy.N(x, dps + 15)) for x in (shape.center, k))
+        c = mpmath.mpf(sympy.N(shape.center, dps + 15))
         reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
         norm = mpmath.exp((D - mpmath.mpf(2)) / 2 * mpmath.log(2)) * mpmath.gamma(mpmath.mpf(D) / 2)
         rows: dict[mpmath.mpf, tuple[Any, ...]] = {}
@@ -309,22 +352,7 @@ def _many_digits(shape: Shape, kappa: Any, k: Any, dps: int, size: int | None) -
                     f"The integral for {name} did not reach {dps} digits (error {mpmath.nstr(error, 2)}).",
                     "fewer digits",
                 )
-        result = _result(averages, K, shape, kappa, 0.0)
-    with mpmath.workdps(dps):
-        rounded = {
-            name: +getattr(result, name)
-            for name in (
-                "alpha",
-                "S_w",
-                "touching",
-                "partially_supporting",
-                "fully_supporting",
-                "mean_lambda",
-                "mean_lambda_sq",
-                "mean_psi",
-            )
-        }
-    return ManifoldCapacity(stderr=0.0, shape=shape, kappa=kappa, **rounded)
+        return averages
 
 
 def _normal(a: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:

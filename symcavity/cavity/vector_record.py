@@ -1,0 +1,247 @@
+"""Record the single site of a law that is given by a convex set: projection, regimes, responses, identity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sympy import Eq, Expr, Identity, Piecewise, S, Sum, ZeroMatrix, oo
+
+from symcavity.algebra.matrices import BoldMatrix
+from symcavity.cavity.nodes import DisorderAverage
+from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, ProjectionAverage
+from symcavity.cavity.vector import VectorSide
+from symcavity.cavity.vector_response import TouchingResponse, touching_response
+from symcavity.declare.quantities import INDEX, SiteQuantity, SiteResponse
+from symcavity.declare.support import Anchor, Support
+from symcavity.declare.system import Equation
+from symcavity.derivation.record import Step
+
+if TYPE_CHECKING:
+    from symcavity.cavity.record import _Writer
+
+
+def response_of(side: VectorSide) -> TouchingResponse:
+    """The response of the inserted site where the set touches at one point."""
+    from symcavity.derivation.printing import tex
+
+    convex = side.convex
+    assert convex is not None  # noqa: S101 - set when the side was solved
+    zero = {INDEX[side.side]: S.Zero}
+    V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
+    lam = convex.lam.xreplace(zero)
+    names = {"V": V, "Lambda": Lam, "lambda": tex(lam), "I": "\\bm{I}^{0}"}
+    return touching_response(convex.components.size, side.strength(), lam, names)
+
+
+def bold_tex(q: SiteQuantity) -> str:
+    """TeX of a vector of a site, in bold and without its component."""
+    from symcavity.declare.support import bold
+    from symcavity.derivation.printing import CavityPrinter
+
+    return bold(CavityPrinter(), q, q.indices[-1])
+
+
+def vector_steps(writer: _Writer, side: VectorSide, section: str) -> list[Step]:
+    """The projection that solves the law, its regimes, the responses in each of them, and their average."""
+    key, theory = side.side, writer.theory
+    convex, solution = side.convex, side.solution()
+    assert convex is not None  # noqa: S101 - set when the side was solved
+    zero = {INDEX[key]: S.Zero}
+    V, Lam, lam = (q.xreplace(zero) for q in (convex.V, convex.Lam, convex.lam))
+    node = Support(convex.g, V, convex.components)
+    a = convex.components.index
+    evidence: dict[str, Any] = {"side": side, "theory": theory}
+    rests = (f"{key}.effective_law",)
+    common = {"section": section, "evidence": evidence}
+    base = {"side": key, "g": node, "bound": solution.bound, "cap": solution.cap, "V": V, "lam": lam}
+    base |= {"eta": side.heard[0].eta, "strength": solution.strength, "index": a, "naive": theory.is_naive}
+    slack = [
+        Equation(
+            q.xreplace(zero),
+            solution.by_cases(q, convex.lam, solution.cap).xreplace({convex.level: node}).xreplace(zero),
+        )
+        for q in solution.states
+        if q != convex.lam
+    ]
+    response = response_of(side)
+    size = convex.components.size
+    J, none = response.J, ZeroMatrix(size, size)
+    message = response.message.lhs
+    touched = S(1) / solution.strength
+    cases: list[tuple[Expr, Any]] = [
+        (S.Zero, Eq(REGIME, 0)),
+        ((response.trace * solution.strength).expand(), Eq(REGIME, 1)),
+        (-size, Eq(REGIME, 3)),
+    ]
+    steps = [
+        writer.step(
+            f"{key}.solution",
+            "projection",
+            [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack],
+            data=base,
+            assumptions=(("convexity", {}),),
+            rests_on=rests,
+            check="projection",
+            **common,
+        ),
+        writer.step(
+            f"{key}.interior",
+            "regime_interior",
+            [Equation(J, Identity(size)), Equation(message, none)],
+            data=base,
+            rests_on=rests,
+            check="regime",
+            section=section,
+            evidence={**evidence, "regime": 0, "response": response},
+        ),
+        writer.step(
+            f"{key}.differentiate",
+            "regime_touching",
+            [response.law, response.constraint],
+            data={**base, "s": response.s, "H": response.H},
+            rests_on=(f"{key}.effective_law", f"{key}.solution"),
+            check="matrices",
+            section=section,
+            evidence={**evidence, "response": response},
+        ),
+        writer.step(
+            f"{key}.touching",
+            "touching_response",
+            [response.inverse, response.multiplier, response.field],
+            data={**base, "P": response.P, "H": response.H, "s": response.s},
+            rests_on=(f"{key}.differentiate",),
+            check="matrices",
+            section=section,
+            evidence={**evidence, "response": response},
+        ),
+        writer.step(
+            f"{key}.touching_trace",
+            "touching_trace",
+            [response.message, Equation(_Trace(message), response.trace)],
+            data=base,
+            rests_on=(f"{key}.touching",),
+            check="matrices",
+            section=section,
+            evidence={**evidence, "response": response},
+        ),
+        writer.step(
+            f"{key}.tip",
+            "regime_tip",
+            [Equation(J, none), Equation(_Trace(message), -size * touched)],
+            data={**base, "size": size},
+            rests_on=(f"{key}.effective_law", f"{key}.solution"),
+            check="regime",
+            section=section,
+            evidence={**evidence, "regime": 3, "response": response},
+        ),
+    ]
+    if solution.cap != oo:
+        steps.append(
+            writer.step(
+                f"{key}.saturated",
+                "regime_saturated",
+                [Equation(lam, solution.cap)],
+                data=base,
+                rests_on=(f"{key}.solution",),
+                check="premise",
+                **common,
+            )
+        )
+    steps.append(
+        writer.step(
+            f"{key}.regimes",
+            "regimes",
+            [Equation(PSI, Piecewise(*cases))],
+            data={**base, "regime": REGIME, "size": size},
+            rests_on=(f"{key}.interior", f"{key}.touching_trace", f"{key}.tip"),
+            check="regimes",
+            section=section,
+            evidence={**evidence, "response": response},
+        )
+    )
+    claims = [
+        Equation(DisorderAverage(s.xreplace(zero)), side.ensemble().at_site(s).xreplace(zero))
+        for meaning in theory.order_parameters.values()
+        for s in meaning.atoms(Sum)
+        if s.has(SiteResponse) and s.has(convex.Lam)
+    ]
+    if claims:
+        steps.append(
+            writer.step(
+                f"{key}.response",
+                "vector_response",
+                claims,
+                data=base,
+                rests_on=(f"{key}.regimes",),
+                check="vector_average",
+                **common,
+            )
+        )
+    return steps
+
+
+class _Trace(Expr):
+    """The trace of a matrix that has a name."""
+
+    is_commutative = True
+
+    def __new__(cls, matrix: BoldMatrix) -> _Trace:
+        """Return the trace."""
+        return Expr.__new__(cls, matrix)
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\operatorname{{tr}} {printer.doprint(self.args[0])}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"tr {printer.doprint(self.args[0])}"
+
+
+def stein_steps(theory: Any, claim: Equation) -> list[Step]:
+    """The identity of the two capacity formulas: Euler's theorem, and Gaussian integration by parts."""
+    side = next(s for s in theory.sides.values() if isinstance(s, VectorSide))
+    convex, solution = side.convex, side.solution()
+    assert convex is not None  # noqa: S101 - set when the side was solved
+    if solution.cap != oo:
+        return []
+    nodes = sorted(claim.difference.atoms(ProjectionAverage), key=str)
+    k = nodes[0].k if nodes else solution.standard_bound
+    size = convex.components.size
+
+    def mean(body: Expr) -> Expr:
+        return ProjectionAverage(body, convex.g, size, k)
+
+    evidence = {"side": side, "theory": theory}
+    common: dict[str, Any] = {"section": "Consistency", "evidence": evidence}
+    return [
+        Step(
+            "euler",
+            "euler",
+            (Equation(GAP2, LAM * GV - TD), Equation(LAM * GV, k * LAM)),
+            data={"g": convex.g},
+            rests_on=("consistency",),
+            check="pointwise",
+            **common,
+        ),
+        Step(
+            "stein",
+            "stein",
+            (Equation(mean(TD), mean(PSI)),),
+            data={"size": size},
+            rests_on=("consistency",),
+            check="stein",
+            **common,
+        ),
+        Step(
+            "stein.conclusion",
+            "stein_conclusion",
+            (Equation(mean(GAP2), k * mean(LAM) - mean(PSI)),),
+            data={},
+            rests_on=("euler", "stein"),
+            check="stein",
+            **common,
+        ),
+    ]
+
+
+__all__ = ["response_of", "stein_steps", "vector_steps"]

@@ -1,0 +1,136 @@
+"""Responses of a law that is given by a convex set, by implicit differentiation of the law.
+
+The law ``V = T + F*lambda*grad g(V) + I`` is differentiated by the product and the chain rule; where the
+constraint holds with equality, ``g(V)`` does not change.  The two linear equations are solved for the
+matrix ``dV/dI`` and the vector ``dlambda/dI``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Identity, MatMul, S, ZeroMatrix
+from sympy.matrices.expressions.inverse import Inverse
+from sympy.matrices.expressions.matexpr import MatrixExpr
+
+from symcavity.algebra.matrices import (
+    BoldMatrix,
+    SymmetricMatrix,
+    assemble,
+    solve_left,
+    solve_row,
+    terms,
+    trace,
+    transpose,
+)
+from symcavity.declare.quantities import latex_name
+from symcavity.declare.system import Equation
+
+
+@dataclass(frozen=True)
+class TouchingResponse:
+    """The response where the set touches at a point at which its support function is differentiable.
+
+    Attributes
+    ----------
+    J, l, s, H, P : MatrixExpr
+        dV/dI, dlambda/dI, the anchor point, the Hessian of g, and the inverse that solves the law.
+    law, constraint : Equation
+        The law and the constraint, differentiated.
+    inverse, multiplier, field : Equation
+        P; dlambda/dI; dV/dI.
+    message : Equation
+        d(lambda s)/dI.
+    trace : Expr
+        Of d(lambda s)/dI.
+    """
+
+    J: MatrixExpr
+    l: MatrixExpr
+    s: MatrixExpr
+    H: MatrixExpr
+    P: MatrixExpr
+    law: Equation
+    constraint: Equation
+    inverse: Equation
+    multiplier: Equation
+    field: Equation
+    message: Equation
+    trace: Expr
+
+
+def touching_response(size: Expr, strength: Expr, lam: Expr, names: dict[str, str]) -> TouchingResponse:
+    """Differentiate the law and solve for the responses.
+
+    Parameters
+    ----------
+    size : Expr
+        The number of components.
+    strength : Expr
+        The self-coupling F.
+    lam : Expr
+        The multiplier.
+    names : dict
+        TeX of the vector field ``V``, of the vector multiplier ``Lambda``, of the multiplier and of the source.
+    """
+    I = Identity(size)
+    source = names["I"]
+    J = BoldMatrix(f"\\frac{{d{names['V']}}}{{d{source}}}", size, size)
+    l = BoldMatrix(f"\\frac{{d{names['lambda']}}}{{d{source}}}", size, 1)
+    M = BoldMatrix(f"\\frac{{d{names['Lambda']}}}{{d{source}}}", size, size)
+    s, H, P = BoldMatrix("s", size, 1), SymmetricMatrix("H", size, size), SymmetricMatrix("P", size, size)
+    # d(lambda*s) = s (dlambda)^T + lambda ds by the product rule, and ds = H dV by the chain rule
+    message = s * l.T + lam * (H * J)
+    law = assemble([(S.One, [I]), *((strength * c, f) for c, f in terms(message))], J.shape)
+    constraint = s.T * J
+    A, rest = solve_left(law, J)
+    solved = P * rest
+    row = solve_row(assemble(terms(s.T * solved), (1, size)), l.T)
+    column = transpose(row)
+    found = assemble(terms(solved.xreplace({l: column}) if not isinstance(column, BoldMatrix) else solved), J.shape)
+    found = assemble(_merged(found), J.shape)
+    answer = MatMul(1 / strength, found - I)
+    return TouchingResponse(
+        J,
+        l,
+        s,
+        H,
+        P,
+        Equation(J, law),
+        Equation(constraint, ZeroMatrix(1, size)),
+        Equation(P, Inverse(A)),
+        Equation(l, column),
+        Equation(J, found),
+        Equation(M, answer),
+        trace(assemble([(c / strength, f) for c, f in terms(found - I)], J.shape)),
+    )
+
+
+def _merged(expr: MatrixExpr) -> list[tuple[Expr, list[MatrixExpr]]]:
+    """Products with transposes carried out."""
+    out = []
+    for c, factors in terms(expr):
+        plain: list[MatrixExpr] = []
+        for f in factors:
+            inner = (
+                terms(transpose(f.args[0]))
+                if f.is_Transpose and not isinstance(f.args[0], BoldMatrix)
+                else [(S.One, [f])]
+            )
+            ((d, more),) = inner
+            c, plain = c * d, [*plain, *more]
+        out.append((c, plain))
+    return out
+
+
+def tex_names(V: Any, Lam: Any, lam: Any, printer: Any) -> dict[str, str]:
+    """TeX of the quantities of the inserted site, vectors in bold."""
+    marks = {q: printer(q) for q in (lam,)}
+    upper = "^{0}"
+    return {
+        "V": f"\\bm{{{latex_name(V.family.name)}}}{upper}",
+        "Lambda": f"\\bm{{{latex_name(Lam.family.name)}}}{upper}",
+        "lambda": marks[lam],
+        "I": f"\\bm{{I}}{upper}",
+    }

@@ -1,0 +1,201 @@
+"""What is said about the steps of a law that is given by a convex set."""
+
+from __future__ import annotations
+
+from sympy import oo
+
+from symcavity.derivation.fragments import Fragments, Given, Prose, formula
+from symcavity.derivation.record import Step
+
+
+def projection(step: Step) -> Prose:
+    """The law as the optimality conditions of a projection."""
+    data = step.data
+    g, bound, cap, V = data["g"], data["bound"], data["cap"], data["V"]
+    name, eta = data["V"].family.name, data["eta"]
+    before: Fragments = [
+        Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
+        " convex problem in one vector: of all ",
+        V,
+        f", {name} minimizes half the squared distance from the field ",
+        eta,
+    ]
+    if cap == oo:
+        before += [" subject to ", formula(g, "\\ge", bound)]
+        before += [". It is the projection of the field on this convex set"]
+    else:
+        before += [" plus ", formula(data["strength"], "\\cdot", cap, "\\cdot \\left[", bound, "-", g, "\\right]_{+}")]
+    before += [", with the displacement along the anchor point,"]
+    after: Fragments = [
+        ("The minimum exists and is unique, because the function is strictly convex; that the set be smooth is not "
+        "needed. Where "),
+        g,
+        (" is not differentiable, the gradient is to be read as the subgradient that the projection "
+        "selects: a point of "
+        "the convex set at which the minimum is taken."),
+    ]
+    return Prose(before, after)
+
+
+def interior(step: Step) -> Prose:
+    """The first regime."""
+    return Prose(
+        [
+            "There are three regimes. First, the field may lie inside: ",
+            formula(step.data["g"], ">", step.data["bound"]),
+            ", ",
+            formula(step.data["lam"], "=", 0),
+            ", and the vector follows its source,",
+        ]
+    )
+
+
+def touching(step: Step) -> Prose:
+    """The second regime."""
+    s, H = step.data["s"], step.data["H"]
+    return Prose(
+        [
+            "Second, the constraint may be tight, ",
+            formula(step.data["g"], "=", step.data["bound"]),
+            ", at a point where the support function is differentiable. With the anchor point ",
+            s,
+            " and the Hessian ",
+            H,
+            (" of the support function, the product and chain rules give the derivative of the law and of the "
+            "constraint with respect to the source:"),
+        ]
+    )
+
+
+def touching_response(step: Step) -> Prose:
+    """Solving the two linear equations."""
+    P, H = step.data["P"], step.data["H"]
+    after: Fragments = [
+        P,
+        " is symmetric, because ",
+        H,
+        (" is; it is not a projection, for its eigenvalues lie between 0 and 1 and are in general neither (for a ball "
+        "of radius R they are 1 and "),
+        formula("1 / (1 + R", step.data["strength"], step.data["lam"], "/ \\rho)"),
+        ", where ",
+        formula("\\rho"),
+        " is the length of the vector across the axis of the ball).",
+    ]
+    return Prose(
+        [Given("Solving the first equation for the response of the vector, and inserting it into the second, gives")],
+        after,
+    )
+
+
+def touching_trace(_step: Step) -> Prose:
+    """The trace in the second regime."""
+    return Prose([Given("The response of the vector multiplier, and its trace, are")])
+
+
+def tip(step: Step) -> Prose:
+    """The third regime."""
+    before: Fragments = [
+        ("Third, the projection may land where the support function is not differentiable. This has positive "
+        "probability, even for sets that are smooth and round. At the tip of the set of admissible vectors every "
+        "point of the convex set lies on the margin; the vector stays where it is, the multiplier and the selected "
+        "subgradient take up the whole source, and every one of the "),
+        step.data["size"],
+        " directions is absorbed:",
+    ]
+    after = [
+        ("Sets with edges or flat faces have whole families of such points: while a face of the set "
+        "lies on the margin, "
+        "the directions that the face spans together with its anchor point are absorbed, and each "
+        "contributes minus one "
+        "to the divergence below.")
+    ]
+    return Prose(before, [*after])
+
+
+def regimes(step: Step) -> Prose:
+    """The regimes together."""
+    r = step.data["regime"]
+    before: Fragments = [
+        Given("The regimes together give the divergence of the displacement, self-coupling times the trace above"),
+        ": with ",
+        formula(r, "= 0"), " inside, ", formula(r, "= 1"), " touching at one point, and ", formula(r, "= 3"),
+        " with the whole set on the margin,",
+    ]  # fmt: skip
+    after: Fragments = [
+        "On a proper face of a set with edges, ", formula(r, "= 2"), (", it is minus the number of absorbed directions, "
+        "plus the contribution of the curvature of the face if it has any. Leaving out the third regime makes the "
+        "response of the features wrong."),
+    ]  # fmt: skip
+    return Prose(before, after)
+
+
+def saturated(_step: Step) -> Prose:
+    """The regime of slack."""
+    return Prose(
+        ["With slack there is a fourth: the multiplier may have reached its bound,"],
+        [
+            "The displacement is then the bound times the point of the set that is nearest to the "
+            "origin as seen from the field."
+        ],
+    )
+
+
+def response(step: Step) -> Prose:
+    """The average."""
+    size = step.data["g"].components.size
+    before: Fragments = [
+        "In units of the standard deviation of the field, ",
+        formula("\\bm{t} \\sim \\mathcal{N}\\left(0, \\mathbb{I}\\right)"),
+        " has ", size, " components, ", formula("\\bm{v}"), " is its projection, and ",
+        formula("\\bm{v} - \\bm{t} = \\ell \\bm{s}"),
+        "; averages over ", formula("\\bm{t}"),
+        " carry the bound in these units as an index. The response is",
+    ]  # fmt: skip
+    return Prose(before)
+
+
+def euler(step: Step) -> Prose:
+    """The scalar product with the anchor point."""
+    before: Fragments = [
+        ("To prove it, note that the support function is homogeneous of degree one, so that its "
+        "scalar product with the "
+        "gradient is the function itself (Euler). For every field,")
+    ]
+    _ = step
+    return Prose(before, ["The second holds because the multiplier vanishes unless the constraint is tight."])
+
+
+def stein(step: Step) -> Prose:
+    """Integration by parts."""
+    return Prose(
+        [
+            ("The displacement is a Lipschitz function of the field, so that Gaussian integration by "
+            "parts (Stein's lemma "
+            "in "),
+            step.data["size"],
+            " dimensions) applies to it, whatever the regimes:",
+        ]
+    )
+
+
+def stein_conclusion(_step: Step) -> Prose:
+    """The conclusion."""
+    return Prose([Given("Averaging the pointwise identity and inserting this gives the identity,")])
+
+
+TEMPLATES = {
+    "projection": projection,
+    "regime_interior": interior,
+    "regime_touching": touching,
+    "touching_response": touching_response,
+    "touching_trace": touching_trace,
+    "regime_tip": tip,
+    "regimes": regimes,
+    "regime_saturated": saturated,
+    "vector_response": response,
+    "euler": euler,
+    "stein": stein,
+    "stein_conclusion": stein_conclusion,
+}
+
+__all__ = ["TEMPLATES"]

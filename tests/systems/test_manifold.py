@@ -1,0 +1,197 @@
+"""Manifolds: the theory that the engine derives from a support function, its numbers, and negative controls."""
+
+from dataclasses import replace
+
+import mpmath
+import pytest
+from sympy import Eq, Rational, Sum, Symbol
+
+from symcavity import (
+    Ball,
+    ConvexProblem,
+    Coupling,
+    DeclarationError,
+    Ellipsoid,
+    Feature,
+    N,
+    NotConvex,
+    PointCloud,
+    Segment,
+    SupportFunction,
+    TwoPoints,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    manifold_capacity,
+    mu,
+    response,
+)
+from symcavity.cavity.projection import GAP2, LAM, PSI, ProjectionAverage
+from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
+
+HALF = Rational(1, 2)
+
+
+@pytest.fixture(scope="module")
+def theory():
+    return problem.cavity()
+
+
+@pytest.fixture(scope="module")
+def derivation(theory):
+    return theory.derivation
+
+
+def test_optimality_conditions_have_anchor_points():
+    system = problem.kkt()
+    assert str(system.feature.written()[0]) == "w[i] = Sum(Lambda[mu, a]*u[mu, i, a], (mu, 1, P), (a, 1, D + 1))"
+    rows = {str(e) for e in system.datum.written()}
+    assert "Lambda[mu, a] = (grad g_S)_a(V[mu, a])*lambda[mu]" in rows
+    assert "h[mu] = g_S(V[mu, a]) - 1" in rows
+    assert system.parameters == (D, kappa)
+
+
+def test_the_closed_system(theory):
+    """Equations 84, 104, A.11: with D as a symbol, and no knowledge of the set."""
+    gap2, psi = (ProjectionAverage(body, g, D + 1, kappa) for body in (GAP2, PSI))
+    assert theory.closed_form(alpha) == 1 / gap2
+    assert (theory.closed_form(response(w)) - 1 - psi / gap2).simplify() == 0
+    means = theory.datum.self_coupling
+    assert str(means) == "S_w*KroneckerDelta(a, b)"
+
+
+def test_the_symmetry_and_the_naive_analysis():
+    found = problem.symmetry()
+    assert found
+    assert {q.family.name for q in found.scaled} == {"Lambda", "lambda"}
+    values = {kappa: HALF, g: Ball(5, 1)}
+    naive, cavity = problem.naive().solve(values), problem.cavity().solve(values)
+    assert naive[alpha] == pytest.approx(cavity[alpha], rel=1e-12)
+    assert naive[response(w)] == 1
+
+
+EXACT = [
+    (Ball(5, 1), "0.237566017581866176763170048110", "0.1592226103043858358367499047", "16.83742498491639019856120213"),
+    (Ball(1, 1), "0.587934160713582609188894682487", "0.2496041149998410444515538677", "6.803482885133180441930225739"),
+    (TwoPoints("0.5"), "0.601631347750461208299846553892", "0.3147551136590471321700393946", None),
+]
+
+
+@pytest.mark.parametrize(("shape", "load", "S_w", "mean"), EXACT, ids=lambda x: repr(x)[:15])
+def test_many_digits(theory, shape, load, S_w, mean):
+    solution = theory.solve({kappa: HALF, g: shape}, dps=27)
+    lam = problem.kkt()["lambda"]
+    with mpmath.workdps(30):
+        assert abs(solution[alpha] - mpmath.mpf(load)) < mpmath.mpf("1e-26")
+        assert abs(solution[response(w)] - mpmath.mpf(S_w)) < mpmath.mpf("1e-26")
+        if mean:
+            assert abs(solution[average(lam[mu])] - mpmath.mpf(mean)) < mpmath.mpf("1e-24")
+
+
+def test_other_sets_and_observables(theory):
+    solution = theory.solve({kappa: HALF, g: Ellipsoid(["1", "0.5", "0.25"])})
+    lam, regime = problem.kkt()["lambda"], theory.datum.regime
+    assert solution[alpha] == pytest.approx(0.4396236165839523716, rel=1e-11)
+    assert solution[response(w)] == pytest.approx(0.2325368227835083694, rel=1e-10)
+    assert solution[average(lam[mu])] == pytest.approx(9.0986922656284167, rel=1e-10)
+    assert solution[average(Eq(regime, 3))] == pytest.approx(0.03911278152635200045, rel=1e-9)
+    assert solution[average(Eq(regime, 1))] == pytest.approx(0.8709585939061734544, rel=1e-9)
+    assert solution[average(lam[mu] > 0)] == pytest.approx(0.8709585939061734544 + 0.03911278152635200045, rel=1e-9)
+    with pytest.raises(ValuesError):
+        theory.solve({kappa: HALF, g: Ellipsoid(["1", "0.5"])}, dps=30)
+
+
+def test_both_capacity_formulas(theory):
+    """1/alpha = kappa^2 <lambda> as well (section 3, appendix)."""
+    solution = theory.solve({kappa: "0.7", g: Ball(3, "0.4")})
+    lam = problem.kkt()["lambda"]
+    assert solution[alpha] == pytest.approx(1 / (0.49 * solution[average(lam[mu])]), rel=1e-12)
+
+
+def test_load_and_set_in_the_declaration(theory):
+    inner = SupportFunction("g_S", shape=Ball(5, 1))
+    V = Sum(u[mu, i, a] * w[i], (i, 1, N))
+    fixed = [Eq(average(w[i] ** 2), 1 / kappa**2)]
+    declared = ConvexProblem(minimize=Sum(w[i] ** 2, (i, 1, N)) / 2, subject_to=[inner(V) >= 1], fixed=fixed)
+    margin = declared.cavity().solve({alpha: "0.237566017581866"})["kappa"]
+    assert margin == pytest.approx(0.5, rel=1e-12)
+    with pytest.raises(ValuesError, match="not given"):
+        theory.solve({kappa: HALF})
+    with pytest.raises(ValuesError, match="follows from the set"):
+        theory.solve({kappa: HALF, g: Ball(5, 1), D: 4})
+
+
+def test_sampled_sets_agree_with_their_capacity(theory):
+    cloud = PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1.0]])
+    solution = theory.solve({kappa: HALF, g: cloud})
+    reference = manifold_capacity(cloud, kappa="0.5")
+    assert abs(solution[alpha] - reference.alpha) < 5 * reference.stderr + 1e-12
+    assert solution[response(w)] == pytest.approx(reference.S_w, rel=2e-2)
+
+
+def test_every_claim_is_judged(derivation):
+    verdict = derivation.verify(dps=30)
+    assert verdict, str(verdict)
+    assert not verdict.unchecked
+    keys = [step.key for step in derivation]
+    for key in ("datum.interior", "datum.touching", "datum.tip", "datum.regimes", "stein", "euler"):
+        assert key in keys
+
+
+def test_the_record_names_all_three_regimes(derivation):
+    text = derivation.to_text()
+    assert "every one of the D + 1 directions is absorbed" in " ".join(text.split())
+    assert "it is not a projection" in " ".join(text.split())
+    assert "⟨t · (v - t)⟩" in text
+    assert "\\bm{P}" in derivation.to_latex()
+
+
+@pytest.mark.parametrize(
+    "key", ["datum.differentiate", "datum.touching", "datum.touching_trace", "datum.tip", "datum.solution", "stein", "euler"]
+)
+def test_a_flipped_sign_is_caught(derivation, key):
+    step = derivation[key]
+    claim = step.claims[-1] if key != "datum.solution" else step.claims[0]
+    wrong = replace(claim, rhs=-claim.rhs if claim.rhs != 0 and "constraint" not in key else claim.lhs * 0 + 1)
+    if key == "datum.differentiate":
+        claim = step.claims[0]
+        wrong = replace(claim, rhs=-claim.rhs)
+    claims = tuple(wrong if c is claim else c for c in step.claims)
+    assert not all(v.ok for v in replace(step, claims=claims).verdicts(20))
+
+
+def test_without_the_third_regime_the_response_is_wrong(derivation):
+    """The two regimes of the appendix alone: the claim about psi fails, and S_w misses its value."""
+    step = derivation["datum.regimes"]
+    claim = step.claims[0]
+    fewer = claim.rhs.func(*claim.rhs.args[:-1])
+    changed = replace(step, claims=(replace(claim, rhs=fewer),))
+    assert not all(v.ok for v in changed.verdicts())
+    capacity = manifold_capacity(Ball(5, 1), kappa="0.5")
+    without = 1 + capacity.alpha * (capacity.mean_psi + 6 * capacity.fully_supporting)
+    assert abs(without - capacity.S_w) > 0.1
+
+
+def test_points_are_the_perceptron(theory):
+    from symcavity.derivations.gardner import kappa as margin
+    from symcavity.derivations.gardner import problem as points
+
+    expected = points.cavity().solve({margin: 1})
+    got = theory.solve({kappa: 1, g: Segment(0)})
+    assert got[alpha] == pytest.approx(expected[alpha], rel=1e-12)
+    assert got[response(w)] == pytest.approx(expected[response(w)], rel=1e-10)
+
+
+def test_bad_declarations():
+    V = Sum(u[mu, i, a] * w[i], (i, 1, N))
+    with pytest.raises(NotConvex):
+        ConvexProblem(minimize=Sum(w[i] ** 2, (i, 1, N)) / 2, subject_to=[g(V) <= 1])
+    x = Coupling("x")
+    with pytest.raises(DeclarationError, match="no free component index"):
+        g(Sum(x[mu, i] * w[i], (i, 1, N)))
+    with pytest.raises(DeclarationError):
+        SupportFunction("g", shape=3)
+    assert isinstance(Feature("w"), type(w))
+    assert LAM.is_nonnegative
+    assert Symbol("D", integer=True, positive=True) == D
