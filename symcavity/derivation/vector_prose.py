@@ -27,12 +27,16 @@ def projection(step: Step) -> Prose:
         before += [" plus ", formula(data["strength"], "\\cdot", cap, "\\cdot \\left[", bound, "-", g, "\\right]_{+}")]
     before += [", with the displacement along the anchor point,"]
     after: Fragments = [
-        ("The minimum exists and is unique, because the function is strictly convex; that the set be smooth is not "
-        "needed. Where "),
+        (
+            "The minimum exists and is unique, because the function is strictly convex; that the set be smooth is not "
+            "needed. Where "
+        ),
         g,
-        (" is not differentiable, the gradient is to be read as the subgradient that the projection "
-        "selects: a point of "
-        "the convex set at which the minimum is taken."),
+        (
+            " is not differentiable, the gradient is to be read as the subgradient that the projection "
+            "selects: a point of "
+            "the convex set at which the minimum is taken."
+        ),
     ]
     return Prose(before, after)
 
@@ -61,8 +65,10 @@ def touching(step: Step) -> Prose:
             s,
             " and the Hessian ",
             H,
-            (" of the support function, the product and chain rules give the derivative of the law and of the "
-            "constraint with respect to the source:"),
+            (
+                " of the support function, the product and chain rules give the derivative of the law and of the "
+                "constraint with respect to the source:"
+            ),
         ]
     )
 
@@ -74,8 +80,10 @@ def touching_response(step: Step) -> Prose:
         P,
         " is symmetric, because ",
         H,
-        (" is; it is not a projection, for its eigenvalues lie between 0 and 1 and are in general neither (for a ball "
-        "of radius R they are 1 and "),
+        (
+            " is; it is not a projection, for its eigenvalues lie between 0 and 1 and are in general neither (for a ball "
+            "of radius R they are 1 and "
+        ),
         formula("1 / (1 + R", step.data["strength"], step.data["lam"], "/ \\rho)"),
         ", where ",
         formula("\\rho"),
@@ -95,19 +103,23 @@ def touching_trace(_step: Step) -> Prose:
 def tip(step: Step) -> Prose:
     """The third regime."""
     before: Fragments = [
-        ("Third, the projection may land where the support function is not differentiable. This has positive "
-        "probability, even for sets that are smooth and round. At the tip of the set of admissible vectors every "
-        "point of the convex set lies on the margin; the vector stays where it is, the multiplier and the selected "
-        "subgradient take up the whole source, and every one of the "),
+        (
+            "Third, the projection may land where the support function is not differentiable. This has positive "
+            "probability, even for sets that are smooth and round. At the tip of the set of admissible vectors every "
+            "point of the convex set lies on the margin; the vector stays where it is, the multiplier and the selected "
+            "subgradient take up the whole source, and every one of the "
+        ),
         step.data["size"],
         " directions is absorbed:",
     ]
     after = [
-        ("Sets with edges or flat faces have whole families of such points: while a face of the set "
-        "lies on the margin, "
-        "the directions that the face spans together with its anchor point are absorbed, and each "
-        "contributes minus one "
-        "to the divergence below.")
+        (
+            "Sets with edges or flat faces have whole families of such points: while a face of the set "
+            "lies on the margin, "
+            "the directions that the face spans together with its anchor point are absorbed, and each "
+            "contributes minus one "
+            "to the divergence below."
+        )
     ]
     return Prose(before, [*after])
 
@@ -157,9 +169,11 @@ def response(step: Step) -> Prose:
 def euler(step: Step) -> Prose:
     """The scalar product with the anchor point."""
     before: Fragments = [
-        ("To prove it, note that the support function is homogeneous of degree one, so that its "
-        "scalar product with the "
-        "gradient is the function itself (Euler). For every field,")
+        (
+            "To prove it, note that the support function is homogeneous of degree one, so that its "
+            "scalar product with the "
+            "gradient is the function itself (Euler). For every field,"
+        )
     ]
     _ = step
     return Prose(before, ["The second holds because the multiplier vanishes unless the constraint is tight."])
@@ -169,9 +183,11 @@ def stein(step: Step) -> Prose:
     """Integration by parts."""
     return Prose(
         [
-            ("The displacement is a Lipschitz function of the field, so that Gaussian integration by "
-            "parts (Stein's lemma "
-            "in "),
+            (
+                "The displacement is a Lipschitz function of the field, so that Gaussian integration by "
+                "parts (Stein's lemma "
+                "in "
+            ),
             step.data["size"],
             " dimensions) applies to it, whatever the regimes:",
         ]

@@ -261,9 +261,15 @@ def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return nodes, weights
 
 
-def axial_panels(D: int, R: float, c: float, k: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components."""
-    edges = np.array(_panels(D, R, c, k, 9.5))
+def axial_panels(
+    D: int, R: float, c: float, k: float, *more: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components.
+
+    Further breaks of the panels may be given.
+    """
+    first = _panels(D, R, c, k, 9.5)
+    edges = np.array(sorted({*first, *(x for x in more if first[0] < x < first[-1])}))
     nodes, weights = _legendre()
     half = (edges[1:] - edges[:-1])[:, None] / 2
     x = (edges[:-1, None] + half * (1 + nodes)).ravel()

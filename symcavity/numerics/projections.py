@@ -13,6 +13,7 @@ from sympy import Eq, Expr, Piecewise, Symbol, lambdify, oo
 
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
 from symcavity.errors import ValuesError
+from symcavity.numerics.slack import ball_points, capped_integrals, saturate
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
 from symcavity.shapes import Ball, Ellipsoid
 from symcavity.shapes.base import INTERIOR, Projection, Shape
@@ -96,9 +97,10 @@ class Projected:
             if averages is not None:
                 return float(self.moment(averages))
         if samples is None and cap is not None and isinstance(shape, Ball):
-            from symcavity.numerics.slack import ball_points
-
-            rows, weights = ball_points(shape, k, cap)
+            averages = _capped(shape, k, cap)
+            if self.moment and self.node.body in _MOMENTS:
+                return float(self.moment(averages))
+            rows, weights = _points(shape, k, cap)
             if all(s.name in rows for s in self.symbols):
                 value = self.body(*(rows[s.name] for s in self.symbols), *rest)
                 return float(np.broadcast_to(value, weights.shape) @ weights)
@@ -120,6 +122,16 @@ def _integrals(shape: Shape, k: float) -> Mapping[str, Any] | None:
     return integrated(shape, k)
 
 
+@lru_cache(maxsize=4096)
+def _capped(shape: Ball, k: float, cap: float) -> Mapping[str, Any]:
+    return capped_integrals(shape, k, cap)
+
+
+@lru_cache(maxsize=4)
+def _points(shape: Ball, k: float, cap: float) -> tuple[dict[str, Any], Any]:
+    return ball_points(shape, k, cap)
+
+
 @lru_cache(maxsize=512)
 def _many_digits(shape: Any, k: Any, dps: int) -> Mapping[str, Any]:
     return ball_integrals(shape, k, dps)
@@ -131,8 +143,6 @@ def _sources(shape: Shape, k: float, cap: float | None, samples: int, seed: int,
     t = _scrambles(shape.dimension, samples, seed)[number]
     p = shape.project(t, k)
     if cap is not None:
-        from symcavity.numerics.slack import saturate
-
         p = saturate(shape, t, p, k, cap)
     return {
         LAM.name: p.lam,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.numerics.manifold import axial_panels
+from symcavity.shapes.balls import Ball
 from symcavity.shapes.base import Projection, Shape
 from symcavity.shapes.ellipsoid import Ellipsoid
 
@@ -66,6 +67,12 @@ def nearest(shape: Shape, x: Array) -> tuple[Array, Array]:
         )
     R, c = shape.numbers()
     y = x[:, :-1]
+    if isinstance(shape, Ball):
+        size = np.sqrt(np.square(y).sum(axis=1))
+        outside = size > R[0]
+        ratio = np.where(outside, R[0] / np.where(size > 0, size, 1.0), 1.0)
+        s = np.concatenate([ratio[:, None] * y, np.full((len(y), 1), c)], axis=1)
+        return s, np.where(outside, (shape.D - 1) * ratio, float(shape.D)) * (R[0] > 0)
     size = np.square(y / np.where(R > 0, R, 1.0)).sum(axis=1)
     flat = (y * (R == 0)).any(axis=1)
     outside = size > 1
@@ -86,6 +93,49 @@ def nearest(shape: Shape, x: Array) -> tuple[Array, Array]:
     return np.concatenate([s, np.full((len(y), 1), c)], axis=1), divergence
 
 
+def capped_integrals(shape: Ball, k: float, cap: float) -> dict[str, Any]:
+    """Return the averages of a ball with slack; the axial integrals are elementary."""
+    from scipy.special import ndtr
+
+    radii, c = shape.numbers()
+    R, D = float(radii[0]), shape.D
+    x, weight = axial_panels(D, R, c, k, cap * R)
+    q2 = R * R + c * c
+    top = (k + R * x) / c
+
+    def below(a: Array) -> tuple[Array, Array, Array]:
+        cdf, pdf = ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
+        return cdf, a * cdf + pdf, (a * a + 1) * cdf + a * pdf
+
+    def between(low: Array, high: Array, origin: Array) -> tuple[Array, Array, Array]:
+        """Integrals of (origin - y)^n Dy over (low, high), n = 0, 1, 2."""
+        parts = []
+        for end in (high, low):
+            j0, j1, j2 = below(end)
+            shift = origin - end
+            parts.append((j0, j1 + shift * j0, j2 + 2 * shift * j1 + shift * shift * j0))
+        return tuple(a - b for a, b in zip(*parts, strict=True))  # type: ignore[return-value]
+
+    far = x > cap * R  # the bound is reached before the tip
+    edge = np.where(far, top - cap * q2 / c, k / c - (c * x / R if R > 0 else np.inf))
+    edge = np.maximum(edge, -40.0)
+    end = np.where(far, edge, k / c - c * cap)
+    end = np.minimum(end, edge)
+    t0, t1, t2 = between(edge, top, top)
+    i0, i1, i2 = between(end, edge, np.full_like(x, k / c))
+    s0 = below(end)[0]
+    bend = (D - 1) * R / x if D > 1 else 0 * x
+    return {
+        name: float(weight @ row)
+        for name, row in {
+            "norm": c * c * t2 / q2 + x * x * i0 + i2 + s0 * cap**2 * np.where(far, q2, c * c + (x / cap) ** 2),
+            "lam": c * t1 / q2 + i1 / c + cap * s0,
+            "lam2": c * c * t2 / q2**2 + i2 / c**2 + cap**2 * s0,
+            "psi": -t0 - bend * c * t1 / q2 - (D + 1) * i0 - s0 * np.where(far, bend * cap, D),
+        }.items()
+    }
+
+
 def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array]:
     """Nodes and weights of a quadrature over the radial and the axial part of the source, for a ball.
 
@@ -98,7 +148,7 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     """
     radii, c = shape.numbers()
     R, D = float(radii[0]), shape.D
-    x, wx = axial_panels(D, R, c, k)
+    x, wx = axial_panels(D, R, c, k, cap * R)
     nodes, weights = np.polynomial.legendre.leggauss(24)
     top = (k + R * x) / c
     low = k / c - (c * x / R if R > 0 else np.inf)
@@ -130,4 +180,4 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     return rows, total / total.sum()
 
 
-__all__ = ["ball_points", "nearest", "saturate"]
+__all__ = ["ball_points", "capped_integrals", "nearest", "saturate"]

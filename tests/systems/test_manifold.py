@@ -31,6 +31,7 @@ from symcavity.cavity.projection import GAP2, LAM, PSI, ProjectionAverage
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
 
 HALF = Rational(1, 2)
+g_hard = g
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,8 @@ def test_the_record_names_all_three_regimes(derivation):
 
 
 @pytest.mark.parametrize(
-    "key", ["datum.differentiate", "datum.touching", "datum.touching_trace", "datum.tip", "datum.solution", "stein", "euler"]
+    "key",
+    ["datum.differentiate", "datum.touching", "datum.touching_trace", "datum.tip", "datum.solution", "stein", "euler"],
 )
 def test_a_flipped_sign_is_caught(derivation, key):
     step = derivation[key]
@@ -195,3 +197,47 @@ def test_bad_declarations():
     assert isinstance(Feature("w"), type(w))
     assert LAM.is_nonnegative
     assert Symbol("D", integer=True, positive=True) == D
+
+
+class TestSlack:
+    @pytest.fixture(scope="class")
+    def soft(self):
+        from symcavity.derivations.soft_manifold import problem as declared
+
+        return declared
+
+    def test_the_multiplier_is_bounded(self, soft):
+        from symcavity.derivations.soft_manifold import C
+
+        system = soft.kkt()
+        solution = soft.cavity().sides["datum"].solution()
+        assert solution.cap == C
+        assert solution.bound == 1
+        assert not system.symmetry()
+
+    def test_one_point_is_the_soft_margin_machine(self, soft):
+        from symcavity.derivations.soft_manifold import C, g, xi
+        from symcavity.derivations.soft_margin import C as penalty
+        from symcavity.derivations.soft_margin import problem as points
+        from symcavity.derivations.soft_margin import xi as slack
+
+        got = soft.cavity().solve({alpha: HALF, C: 1, g: Segment(0)})
+        expected = points.cavity().solve({alpha: HALF, penalty: 1})
+        assert got[average(w[i] ** 2)] == pytest.approx(expected[average(w[i] ** 2)], rel=1e-11)
+        assert got[response(w)] == pytest.approx(expected[response(w)], rel=1e-11)
+        assert got[average(xi[mu])] == pytest.approx(expected[average(slack[mu])], rel=1e-9)
+
+    def test_the_work_identity_and_the_hard_limit(self, soft):
+        from symcavity.derivations.soft_manifold import C, g, xi
+
+        theory, lam = soft.cavity(), soft.kkt()["lambda"]
+        solution = theory.solve({alpha: HALF, C: 1, g: Ball(2, "0.5")})
+        energy = solution[average(w[i] ** 2)]
+        assert energy == pytest.approx(0.5 * solution[average(lam[mu] * (1 - xi[mu]))], rel=1e-10)
+        hard = theory.solve({alpha: HALF, C: 10**5, g: Ball(2, "0.5")})
+        margin = problem.cavity().solve({alpha: HALF, g_hard: Ball(2, "0.5")})["kappa"]
+        assert hard[average(w[i] ** 2)] == pytest.approx(1 / margin**2, rel=1e-6)
+
+    def test_every_claim_is_judged(self, soft):
+        verdict = soft.cavity().derivation.verify(dps=20)
+        assert verdict, str(verdict)
