@@ -20,6 +20,7 @@ from symcavity.cavity.statistics import ParameterBook
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
+    SIZE,
     Average,
     Family,
     Quenched,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 def side_of(body: Expr) -> str:
     """The side of a single-site expression; averages inside it are numbers."""
-    body = body.xreplace({node: S.One for node in body.atoms(Average, Sum)})
+    body = body.xreplace(dict.fromkeys(over_sites(body), S.One))
     found = {slot for q in site_quantities(body) for slot in q.site}
     found |= {slot for r in body.atoms(SiteResponse) for slot in r.state.site}
     if len(found) != 1:
@@ -214,7 +215,7 @@ class Theory:
 
     def _averaged(self, expr: Expr) -> Expr:
         rule: dict[Expr, Expr] = {}
-        for node in outermost(expr):
+        for node in over_sites(expr):
             body = node.args[0]
             if not body.has(SiteResponse) and all(isinstance(q.family, Quenched) for q in site_quantities(body)):
                 continue  # an average of given numbers
@@ -487,14 +488,13 @@ class Theory:
 
 
 def _without_averages(expr: Expr) -> Expr:
-    return expr.xreplace(dict.fromkeys(outermost(expr), S.One))
+    return expr.xreplace(dict.fromkeys(over_sites(expr), S.One))
 
 
-def outermost(expr: Expr) -> list[Expr]:
-    """The averages and sums that stand inside no other."""
-    if isinstance(expr, Average | Sum):
-        return [expr]
-    return list(dict.fromkeys(node for arg in expr.args for node in outermost(arg)))
+def over_sites(expr: Expr) -> set[Expr]:
+    """The averages and the sums over sites; sums over components are none."""
+    sums = {node for node in expr.atoms(Sum) if any(lim[2] in SIZE.values() for lim in node.limits)}
+    return expr.atoms(Average) | sums
 
 
 def derive(system: BipartiteSystem, *, naive: bool = False) -> Theory:

@@ -81,7 +81,8 @@ def touching_response(step: Step) -> Prose:
         " is symmetric, because ",
         H,
         (
-            " is; it is not a projection, for its eigenvalues lie between 0 and 1 and are in general neither (for a ball "
+            " is; it is not a projection, for its eigenvalues lie between 0 and 1 and are in general neither "
+            "(for a ball "
             "of radius R they are 1 and "
         ),
         formula("1 / (1 + R", step.data["strength"], step.data["lam"], "/ \\rho)"),
@@ -134,7 +135,8 @@ def regimes(step: Step) -> Prose:
         " with the whole set on the margin,",
     ]  # fmt: skip
     after: Fragments = [
-        "On a proper face of a set with edges, ", formula(r, "= 2"), (", it is minus the number of absorbed directions, "
+        "On a proper face of a set with edges, ", formula(r, "= 2"), (
+            ", it is minus the number of absorbed directions, "
         "plus the contribution of the curvature of the face if it has any. Leaving out the third regime makes the "
         "response of the features wrong."),
     ]  # fmt: skip
@@ -145,10 +147,7 @@ def saturated(_step: Step) -> Prose:
     """The regime of slack."""
     return Prose(
         ["With slack there is a fourth: the multiplier may have reached its bound,"],
-        [
-            "The displacement is then the bound times the point of the set that is nearest to the "
-            "origin as seen from the field."
-        ],
+        ["The displacement is the bound times the point of the set that is nearest, seen from the field."],
     )
 
 

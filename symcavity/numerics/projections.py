@@ -13,8 +13,8 @@ from sympy import Eq, Expr, Piecewise, Symbol, lambdify, oo
 
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
 from symcavity.errors import ValuesError
-from symcavity.numerics.slack import ball_points, capped_integrals, saturate
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
+from symcavity.numerics.slack import ball_points, capped_integrals, saturate
 from symcavity.shapes import Ball, Ellipsoid
 from symcavity.shapes.base import INTERIOR, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size

@@ -114,7 +114,7 @@ def capped_integrals(shape: Ball, k: float, cap: float) -> dict[str, Any]:
             j0, j1, j2 = below(end)
             shift = origin - end
             parts.append((j0, j1 + shift * j0, j2 + 2 * shift * j1 + shift * shift * j0))
-        return tuple(a - b for a, b in zip(*parts, strict=True))  # type: ignore[return-value]
+        return tuple(a - b for a, b in zip(*parts, strict=True))
 
     far = x > cap * R  # the bound is reached before the tip
     edge = np.where(far, top - cap * q2 / c, k / c - (c * x / R if R > 0 else np.inf))

@@ -216,13 +216,13 @@ class TestSlack:
         assert not system.symmetry()
 
     def test_one_point_is_the_soft_margin_machine(self, soft):
+        from symcavity.derivations import soft_margin
         from symcavity.derivations.soft_manifold import C, g, xi
-        from symcavity.derivations.soft_margin import C as penalty
         from symcavity.derivations.soft_margin import problem as points
         from symcavity.derivations.soft_margin import xi as slack
 
         got = soft.cavity().solve({alpha: HALF, C: 1, g: Segment(0)})
-        expected = points.cavity().solve({alpha: HALF, penalty: 1})
+        expected = points.cavity().solve({alpha: HALF, soft_margin.C: 1})
         assert got[average(w[i] ** 2)] == pytest.approx(expected[average(w[i] ** 2)], rel=1e-11)
         assert got[response(w)] == pytest.approx(expected[response(w)], rel=1e-11)
         assert got[average(xi[mu])] == pytest.approx(expected[average(slack[mu])], rel=1e-9)
