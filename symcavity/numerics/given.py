@@ -59,6 +59,7 @@ class Task:
     title: str = ""
     variances: tuple[Expr, ...] = ()
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
+    observables: dict[Any, Expr] = field(default_factory=dict)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
@@ -122,9 +123,7 @@ class Given:
             return True
         if self.dps > 15:
             return False
-        return (
-            task.is_numerical or self.sites > MANY_SITES or any(law.continuous for law in self.laws.values())
-        )
+        return task.is_numerical or self.sites > MANY_SITES or any(law.continuous for law in self.laws.values())
 
 
 def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
@@ -138,9 +137,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     if not isinstance(dps, int) or isinstance(dps, bool) or dps < 1:
         raise ValuesError(f"The number of digits is {dps!r}.", "a positive integer", "dps=50")
     if not isinstance(values, Mapping):
-        raise ValuesError(
-            f"The values are {values!r:.80}.", "a mapping from parameters to values", "{kappa: '1/2'}"
-        )
+        raise ValuesError(f"The values are {values!r:.80}.", "a mapping from parameters to values", "{kappa: '1/2'}")
     plain: dict[Symbol, Any] = {}
     quenched: dict[Any, Any] = {}
     known = {(q.name, q.slots): q for q in task.quenched}  # the theory may have taken one as positive

@@ -12,6 +12,8 @@ import numpy as np
 from symcavity.errors import NotConverged
 
 SMALL = 1e-9
+NEARLY = 1 - 1e-15
+ROUNDING = 3e-16
 WIDE = 46.0
 FARTHEST = 600.0
 STARTS = 40
@@ -56,7 +58,8 @@ def find_roots(
     Parameters
     ----------
     residual : callable
-        For values of the unknowns, each equation's value and the sum of the absolute values of its terms.
+        For values of the unknowns, each equation's value and a larger size: the sum of the absolute values
+        of its terms.
     unknowns : sequence of Unknown
     costly : bool
         Whether one evaluation is expensive (then brackets are searched point by point).
@@ -76,8 +79,6 @@ def find_roots(
 def _bracketed(
     residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None
 ) -> list[np.ndarray]:
-    from scipy.optimize import brentq
-
     seen: dict[float, float] = {}
 
     def f(t: float) -> float:
@@ -85,7 +86,8 @@ def _bracketed(
             with np.errstate(all="ignore"):
                 try:
                     ((value, size),) = residual(unknown.value(t))
-                    seen[t] = float(value / size)
+                    # of two opposed terms this is half the logarithm of their ratio: nearly a straight line
+                    seen[t] = float(np.arctanh(np.clip(value / size, -NEARLY, NEARLY)))
                 except (NotConverged, ZeroDivisionError):
                     seen[t] = float("nan")
         return seen[t]
@@ -97,13 +99,39 @@ def _bracketed(
         pairs = _scan(residual, unknown)
     roots = []
     for a, b in pairs:
-        try:
-            t0 = brentq(f, a, b, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=300)
-        except ValueError:  # the equation is not defined throughout the bracket
+        t0 = _close_in(f, a, b)
+        if t0 is None:  # the equation is not defined throughout the bracket
             continue
-        if abs(f(t0)) < SMALL * max(1.0, abs(f(a)), abs(f(b))):
+        near = [abs(v) for t, v in seen.items() if abs(t - t0) < 1e-9 * (1 + abs(t0))]
+        if min(near, default=1.0) < SMALL:
             roots.append(np.array([unknown.value(t0)]))
     return roots
+
+
+def _close_in(f: Callable[[float], float], low: float, high: float) -> float | None:
+    """Return the root in a bracket: secants, quick on nearly straight lines, and Brent's method if they fail."""
+    from scipy.optimize import brentq
+
+    a, b = (low, high) if abs(f(low)) > abs(f(high)) else (high, low)
+    for _ in range(8):
+        rise = f(b) - f(a)
+        if not (np.isfinite(rise) and rise):
+            break
+        t = b - f(b) * (b - a) / rise
+        if not low <= t <= high:
+            break
+        if abs(f(t)) < ROUNDING or abs(t - b) < ROUNDING * (1 + abs(t)):
+            return t
+        if not abs(f(t)) < abs(f(b)) / 2:
+            break
+        a, b = b, t
+        step = f(b) * (b - a) / (f(b) - f(a))
+        if abs(f(b)) < 1e-11 and abs(step) < 1e-10 * (1 + abs(b)):  # one more step is exact to rounding
+            return b - step
+    try:
+        return float(brentq(f, low, high, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=300))
+    except ValueError:
+        return None
 
 
 def _scan(residual: Residual, unknown: Unknown) -> list[tuple[float, float]]:
@@ -144,7 +172,7 @@ def _walk(f: Callable[[float], float], centre: float, step: float) -> tuple[floa
         shrinking = abs(new) < abs(old)
         # aim a little beyond where a straight line would vanish
         aim = 1.3 * stride[way] * abs(new) / (abs(old) - abs(new)) if shrinking else 1.3 * stride[way]
-        stride[way] = float(np.clip(aim, step, max(4 * stride[way], 0.75)))
+        stride[way] = float(np.clip(aim, step, max(12 * stride[way], 0.75)))
         patience -= 1
         if (not shrinking or patience <= 0) and -way in ends:
             way, patience = -way, 12
@@ -234,8 +262,19 @@ def _many(
 # -- any precision -------------------------------------------------------------------------------
 
 
-def polish(residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: int) -> list[Any]:
+def polish(
+    residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: int, signed: Sequence[bool] = ()
+) -> list[Any]:
     """Polish a root at the current mpmath precision by Newton steps with difference quotients.
+
+    Parameters
+    ----------
+    residual : callable
+    start : sequence of numbers
+    dps : int
+        The digits that the steps must reach.
+    signed : sequence of bool
+        Which unknowns have a known sign: others may vanish, and are shifted by a share of one.
 
     Raises
     ------
@@ -251,7 +290,8 @@ def polish(residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: in
         value = list(residual(*x))
         matrix = mp.matrix(count, count)
         for k in range(count):
-            shift = (abs(x[k]) or mp.one) * mp.mpf(2) ** (-mp.prec // 3)
+            size = abs(x[k]) if x[k] and (not signed or signed[k]) else abs(x[k]) + 1
+            shift = size * mp.mpf(2) ** (-mp.prec // 3)
             moved = list(x)
             moved[k] = x[k] + shift
             up = residual(*moved)

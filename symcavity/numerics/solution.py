@@ -93,7 +93,12 @@ class Solution:
                 f"The observable {key!s:.80} holds a float, and {self.dps} digits were asked for.",
                 "exact numbers: integers, Rational",
             )
+        known = self._task.observables
         try:
+            if isinstance(key, Basic):
+                if key not in known:
+                    known[key] = self._observable(key)
+                return known[key]
             return self._observable(key)
         except AttributeError:
             raise DeclarationError(
@@ -147,9 +152,7 @@ class Solution:
         for guard in [self._guard, *(g for g in GUARDS if g > self._guard)]:
             if guard > self._guard:
                 self.values, self._guard = self._refine(guard), guard  # type: ignore[misc]
-            (value,) = evaluate_twice(
-                lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once
-            )
+            (value,) = evaluate_twice(lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once)
             if value.sound:
                 break
             if previous is not None and (limit := previous.limit(value)) is not None:

@@ -75,7 +75,7 @@ class Reduced:
             out = []
             for terms in calls:
                 values = [call(env) for call in terms]
-                out.append((sum(values), sum(abs(v) for v in values) if len(values) > 1 else 1.0))
+                out.append((sum(values), sum(abs(v) for v in values) + (len(values) == 1)))
             return out
 
         return evaluate
@@ -123,7 +123,14 @@ class Reduced:
                 here = {**env, **dict(zip(self.left, x, strict=True))}
                 return [call(here) for call in calls]
 
-            return polish(residual, list(root), self.given.dps + guard - GUARD)
+            signed = [u.sign != 0 for u in self.unknowns]
+            found = polish(residual, list(root), self.given.dps + guard - GUARD, signed)
+            # an unknown of either sign that is zero to the precision, and solves as zero too, is zero
+            small = mpmath.mpf(10) ** (-self.given.dps)
+            snapped = [v if s or abs(v) > small else mpmath.mp.zero for v, s in zip(found, signed, strict=True)]
+            if snapped != found and max(map(abs, residual(*snapped))) < small * mpmath.mpf(10) ** (6 - guard):
+                return snapped
+            return found
 
 
 def solve(
