@@ -67,7 +67,7 @@ def state_evolution(load, penalty, loss, labels=((0.0, 1.0),), strengths=((1.0, 
         new_width = sum(p * gauss(Z * v) for p, v in states) / np.sqrt(power)
         gap = abs(new_q / q - 1) + abs(new_width / width - 1)
         q, width = q + 0.5 * (new_q - q), width + 0.5 * (new_width - width)
-        if gap < 1e-12:
+        if gap < 1e-11:
             return {"q": q, "S": width, "force": power / load, "zeros": sum(p * gauss(v == 0) for p, v in states)}
     raise AssertionError("the iteration did not settle")
 
@@ -332,7 +332,7 @@ def taught_state(load, loss):
         new = (power + signal**2) / (1 + curvature) ** 2, signal / (1 + curvature), 1 / (1 + curvature)
         gap = max(abs(a - b) for a, b in zip(new, (q, overlap, width), strict=True))
         q, overlap, width = (b + 0.5 * (a - b) for a, b in zip(new, (q, overlap, width), strict=True))
-        if gap < 1e-12:
+        if gap < 1e-11:
             return q, overlap, width
     raise AssertionError("the iteration did not settle")
 
