@@ -157,6 +157,12 @@ def site_sum(expr: Sum, where: str) -> tuple[str, Expr]:
     """Return (side, body at the canonical index) of a sum over the sites of one side."""
     site_limits = [(lim, side_of_range(lim)) for lim in expr.limits]
     sites = [(lim, side) for lim, side in site_limits if side]
+    index, low, high = expr.limits[0]
+    if not sites and any(index in q.indices[len(q.family.slots) :] for q in site_quantities(expr.function)):
+        raise DeclarationError(
+            f"The component index {index} in {where} runs over {low}..{high}.",
+            "explicit ranges of components, such as (a, 1, 2); open ranges in the argument of a support function",
+        )
     if len(sites) != 1:
         own = next((str(lim[2]) for lim in expr.limits if str(lim[-1]) in ("N", "P") and lim not in dict(sites)), "")
         raise DeclarationError(

@@ -194,6 +194,9 @@ class CavityPrinter(LatexPrinter):
 
     # -- functions ------------------------------------------------------------------------------
 
+    def _print_Identity(self, _expr: Any) -> str:
+        return "\\mathbf{1}"
+
     def _print_Max(self, expr: Any, exp: str | None = None) -> str:
         rest = [arg for arg in expr.args if arg != 0]
         power = f"^{{{exp}}}" if exp else ""

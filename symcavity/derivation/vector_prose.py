@@ -156,7 +156,7 @@ def response(step: Step) -> Prose:
     size = step.data["g"].components.size
     before: Fragments = [
         "In units of the standard deviation of the field, ",
-        formula("\\bm{t} \\sim \\mathcal{N}\\left(0, \\mathbb{I}\\right)"),
+        formula("\\bm{t} \\sim \\mathcal{N}\\left(0, \\mathbf{1}\\right)"),
         " has ", size, " components, ", formula("\\bm{v}"), " is its projection, and ",
         formula("\\bm{v} - \\bm{t} = \\ell \\bm{s}"),
         "; averages over ", formula("\\bm{t}"),
