@@ -172,7 +172,7 @@ def _epigraph(
                 raise NotConvex(
                     f"{kink} enters the objective with the factor {slope}.",
                     "positive factors of Abs and Max, negative ones of Min",
-                    "declare the factor's sign: Symbol('...', positive=True)",
+                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True)",
                 )
             bound = STATE[side](names.fresh("t")).at_site()
             body = body.xreplace({kink: bound})
@@ -325,9 +325,6 @@ def _stationarity(
         for term in Add.make_args(slope.expand()):
             (forces if term.has(*multipliers) and multipliers else bare).append(term)
         lhs, rhs = Add(*bare), force - Add(*forces)
-        factor = lhs.as_coeff_Mul()[0] if not lhs.is_Add else S.One
-        if factor not in (0, 1) and factor.is_Rational:
-            lhs, rhs = lhs / factor, rhs / factor
         equation = Equation(lhs, rhs)
         record.stationarity.append((state, equation))
         equations.append(equation)

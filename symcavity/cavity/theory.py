@@ -368,6 +368,7 @@ class Theory:
             self.units,
             conditions,
             self.system.name,
+            variances=tuple(f.coupling.family.variance for law in self.system.laws.values() for f in law.fields),
         )
 
     def solve(
@@ -402,7 +403,12 @@ class Theory:
         return solve(theory._task, rest, dps, theory.observable, guess)  # noqa: SLF001 - the same class
 
     def function(
-        self, target: Any, *arguments: Symbol, values: Mapping[Any, Any] | None = None, backend: str = "numpy"
+        self,
+        target: Any,
+        *arguments: Symbol,
+        values: Mapping[Any, Any] | None = None,
+        backend: str = "numpy",
+        errors: str = "raise",
     ) -> Callable[..., Any]:
         """Return a vectorised function of parameters.
 
@@ -416,6 +422,8 @@ class Theory:
             Values of all other parameters.
         backend : str
             ``'numpy'`` broadcasts over arrays in double; ``'mpmath'`` computes at mpmath's current precision.
+        errors : str
+            ``'raise'`` (the default) or ``'nan'`` for points without a solution.
 
         Raises
         ------
@@ -424,7 +432,7 @@ class Theory:
         """
         from symcavity.numerics.function import make_function
 
-        return make_function(self, target, arguments, values or {}, backend)
+        return make_function(self, target, arguments, values or {}, backend, errors)
 
     def compare(self, sim: Any, observables: Any = None) -> Comparison:
         """Hold this theory against a simulation of the same declaration.
