@@ -32,6 +32,7 @@ class ImplicitAverage(Expr):
     is_real = True
 
     def __new__(cls, expr: Any, x: Symbol, psi: Any, low: Any = -oo, high: Any = oo) -> Expr:
+        """Return the expression, read and checked."""
         expr = sympify(expr)
         if expr == 0:
             return S.Zero
