@@ -54,7 +54,7 @@ class ImplicitAverage(Expr):
         """The variable of integration."""
         return [self.x]
 
-    def _eval_subs(self, old: Expr, new: Expr) -> Expr | None:
+    def _eval_subs(self, old: Expr, new: Expr) -> Expr | None:  # noqa: ARG002 - SymPy's signature
         return self if old == self.x else None
 
     def _xreplace(self, rule: Mapping[Any, Any]) -> tuple[Expr, bool]:

@@ -351,10 +351,8 @@ def _phi_mpf(n: int, x: Any, prec: int) -> Any:
     if sign:
         wp += 2 * max(0, exponent + size) + _cancelled_bits(n, libmp.to_float(libmp.mpf_neg(x), strict=False))
     a = libmp.mpf_mul(x, libmp.mpf_sqrt(libmp.fhalf, wp), wp)
-    if sign:
-        twice = libmp.mpf_erfc(libmp.mpf_neg(a), wp)
-    else:
-        twice = libmp.mpf_add(libmp.fone, libmp.mpf_erf(a, wp), wp)
+    left = sign != 0
+    twice = libmp.mpf_erfc(libmp.mpf_neg(a), wp) if left else libmp.mpf_add(libmp.fone, libmp.mpf_erf(a, wp), wp)
     lower = libmp.mpf_shift(twice, -1)
     if n == 0:
         return libmp.mpf_pos(lower, prec, libmp.round_nearest)

@@ -77,7 +77,11 @@ class SiteEnsemble:
         rule, zs, mean, scale
             The outer fields by the variables ``zs[:-1]``; and the inner field as ``mean + scale*zs[-1]``.
         """
-        zs = [Symbol("z", real=True)] if len(self.fields) == 1 else list(symbols(f"z_1:{len(self.fields) + 1}", real=True))
+        zs = (
+            [Symbol("z", real=True)]
+            if len(self.fields) == 1
+            else list(symbols(f"z_1:{len(self.fields) + 1}", real=True))
+        )
         lower = cholesky([[self.covariance[a, b] for b in self.fields] for a in self.fields])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(self.fields))]
         rule = dict(zip(self.outer, values[:-1], strict=True))
@@ -127,7 +131,9 @@ class SiteEnsemble:
             out = self._without_order(expr, quantities, marks, inner, rule, z)
         else:
             breaks = [
-                cancel((r.high.xreplace(self._zero()) - s * mean) / scale) for r in solution.regions[:-1] if r.high is not None
+                cancel((r.high.xreplace(self._zero()) - s * mean) / scale)
+                for r in solution.regions[:-1]
+                if r.high is not None
             ]
             breaks = [b.xreplace(rule) for b in breaks]
             if solution.is_implicit:
@@ -156,9 +162,7 @@ class SiteEnsemble:
             )
         if len(self.sources) == 1:
             return next(iter(self.sources.values()))
-        raise DeclarationError(
-            f"{response.field} carries no source.", ", ".join(str(name) for name in self.sources)
-        )
+        raise DeclarationError(f"{response.field} carries no source.", ", ".join(str(name) for name in self.sources))
 
     def _response(self, values: dict[SiteQuantity, Expr], implicit: Any, response: SiteResponse) -> Expr:
         """The derivative of a state with respect to a source on one branch."""
@@ -243,7 +247,11 @@ class SiteEnsemble:
         if field == self.solution.inner:
             return False
         for branch in self.solution.branches:
-            for expr in (*branch.values.values(), *branch.conditions, *( [branch.implicit[1]] if branch.implicit else [])):
+            for expr in (
+                *branch.values.values(),
+                *branch.conditions,
+                *([branch.implicit[1]] if branch.implicit else []),
+            ):
                 if any(k.has(field) for k in expr.atoms(sign, Heaviside, Piecewise)):
                     return True
         return False
@@ -279,7 +287,9 @@ def _odd_signs(expr: Expr) -> Expr:
         if isinstance(power.args[0], sign):
             rule[power] = S.One
     expr = expr.xreplace(rule)
-    return expr.replace(lambda e: e.is_Pow and isinstance(e.base, sign) and e.exp.is_Integer, lambda e: e.base ** (e.exp % 2))
+    return expr.replace(
+        lambda e: e.is_Pow and isinstance(e.base, sign) and e.exp.is_Integer, lambda e: e.base ** (e.exp % 2)
+    )
 
 
 def cholesky(rows: list[list[Expr]]) -> Matrix:

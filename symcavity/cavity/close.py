@@ -146,7 +146,8 @@ def numerator(expr: Expr, nonzero: Sequence[Expr]) -> Expr:
     kept = [
         factor
         for factor, _ in factors
-        if sign_of(factor) not in (1, -1) and not any((factor - e).expand() == 0 or (factor + e).expand() == 0 for e in known)
+        if sign_of(factor) not in (1, -1)
+        and not any((factor - e).expand() == 0 or (factor + e).expand() == 0 for e in known)
     ]
     return masks.show(Mul(*kept) if kept else constant)
 
@@ -207,7 +208,11 @@ def eliminate(equations: Sequence[Expr], unknowns: Sequence[Symbol], last: Itera
             remaining.remove(symbol)
             del left[k]
             left = [
-                reduced(tidy_arguments((top if top.count_ops() <= 2 * bare.count_ops() else bare).xreplace({symbol: solution})))
+                reduced(
+                    tidy_arguments(
+                        (top if top.count_ops() <= 2 * bare.count_ops() else bare).xreplace({symbol: solution})
+                    )
+                )
                 for bare, top in left
             ]
     closed.core = [top if top.count_ops() <= 2 * bare.count_ops() else bare for bare, top in left if top != 0]

@@ -112,7 +112,7 @@ class CavitySymbol(Symbol):
     def __getnewargs_ex__(self) -> Any:
         return (self.name.split("^")[0].split("_")[0], self.side, self.tag), super().__getnewargs_ex__()[1]
 
-    def _latex(self, printer: Any, exp: str | None = None) -> str:
+    def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base = "\\eta" if self.name.startswith("eta") else self.name[0]
         zeros = "00" if base == "F" else "0"
         mark = f"{base}^{{{zeros}}}" if self.side == DATUM else f"{base}_{{{zeros}}}"
@@ -181,7 +181,7 @@ class OrderParameter(Symbol):
         assumptions.setdefault("real", True)
         return super().__new__(cls, name, **assumptions)
 
-    def _latex(self, printer: Any, exp: str | None = None) -> str:
+    def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base, _, label = self.name.partition("_")
         inner = " ".join(latex_name(part) for part in label.split("_") if part)
         if base == "S":

@@ -185,7 +185,13 @@ class _Writer:
                     data={"state": state},
                     rests_on=("lagrangian",),
                     check="stationarity",
-                    evidence={"lagrangian": kkt.total, "state": state, "named": named, "duals": kkt.duals, "rule": rule},
+                    evidence={
+                        "lagrangian": kkt.total,
+                        "state": state,
+                        "named": named,
+                        "duals": kkt.duals,
+                        "rule": rule,
+                    },
                 )
             )
         pairs = [p for law in self.system.laws.values() for p in law.pairs]
@@ -346,14 +352,10 @@ class _Writer:
                 fields.append(Equation(h.eta, _field(h)))
                 for emission, (f, _) in h.couplings.items():
                     g = next(g for g in answers.fields if g.emission == emission)
-                    couplings.append(
-                        Equation(f, _at_zero(self_coupling_sum(system, h.declared, g), key))
-                    )
+                    couplings.append(Equation(f, _at_zero(self_coupling_sum(system, h.declared, g), key)))
             sources = Add(*(h.source for h in heard))
             lhs = _at_zero(equation.lhs, key)
-            rows = [
-                Equation(lhs, _at_zero(equation.rhs.xreplace(r) + sources, key)) for r in (start, expanded)
-            ]
+            rows = [Equation(lhs, _at_zero(equation.rhs.xreplace(r) + sources, key)) for r in (start, expanded)]
             chain += rows
             effective.append((lhs, rows[-1].rhs))
         closed = [
@@ -375,14 +377,26 @@ class _Writer:
                 **common,
             ),
             self.step(
-                f"{key}.cavity_field", "cavity_field", fields, data={"side": key}, rests_on=(f"{key}.substitute",),
-                check="definition", evidence=base, **common,
+                f"{key}.cavity_field",
+                "cavity_field",
+                fields,
+                data={"side": key},
+                rests_on=(f"{key}.substitute",),
+                check="definition",
+                evidence=base,
+                **common,
             ),
             *(
                 [
                     self.step(
-                        f"{key}.self_coupling", "self_coupling", couplings, data={"side": key},
-                        rests_on=(f"{key}.substitute",), check="definition", evidence=base, **common,
+                        f"{key}.self_coupling",
+                        "self_coupling",
+                        couplings,
+                        data={"side": key},
+                        rests_on=(f"{key}.substitute",),
+                        check="definition",
+                        evidence=base,
+                        **common,
                     )
                 ]
                 if couplings
@@ -414,7 +428,12 @@ class _Writer:
                     value *= KroneckerDelta(*next(iter(moved.items())))
                     definitions[second] = definitions[b.eta].xreplace(moved)
                 claims.append(Equation(DisorderAverage(a.eta * second), value))
-        evidence = {"system": self.system, "side": key, "definitions": definitions, "meanings": self.theory.order_parameters}
+        evidence = {
+            "system": self.system,
+            "side": key,
+            "definitions": definitions,
+            "meanings": self.theory.order_parameters,
+        }
         steps = [
             self.step(
                 f"{key}.field_statistics",
@@ -428,9 +447,7 @@ class _Writer:
                 evidence=evidence,
             )
         ]
-        means = [
-            (f, mean, h, e) for h in side.heard for e, (f, mean) in h.couplings.items()
-        ]
+        means = [(f, mean, h, e) for h in side.heard for e, (f, mean) in h.couplings.items()]
         if means and not (side.naive and key == FEATURE):
             answers = self.system.laws[OTHER[key]]
             sums = {
@@ -480,9 +497,7 @@ class _Writer:
             values = {q.xreplace(zero): v.xreplace(zero) for q, v in region.values.items()}
             condition = And(*bounds).xreplace(zero) if bounds else None
             branches.append(([], condition, values))
-        claims = [
-            Equation(q.xreplace(zero), solution.expression(q).xreplace(zero)) for q in solution.unknowns
-        ]
+        claims = [Equation(q.xreplace(zero), solution.expression(q).xreplace(zero)) for q in solution.unknowns]
         implicit = solution.is_implicit
         evidence = {"side": side, "solution": side.solution(), "theory": self.theory}
         steps = [
@@ -546,7 +561,11 @@ class _Writer:
         theory, section = self.theory, "Self-consistent equations"
         steps = []
         if any(e.difference.has(phi) for e in theory.equations):
-            n, kappa, z = Symbol("n", integer=True, nonnegative=True), Symbol("kappa", real=True), Symbol("z", real=True)
+            n, kappa, z = (
+                Symbol("n", integer=True, nonnegative=True),
+                Symbol("kappa", real=True),
+                Symbol("z", real=True),
+            )
             steps.append(
                 self.step(
                     "truncated_moments",
@@ -588,8 +607,13 @@ class _Writer:
         for k, (equation, declared) in enumerate(zip(theory.fixed_equations, theory.system.fixed, strict=True)):
             steps.append(
                 self.step(
-                    f"fixed.{k + 1}", "fixed", [equation], section=section, rests_on=("problem",),
-                    check="closure", evidence={"theory": theory, "meaning": declared.lhs, "value": declared.rhs},
+                    f"fixed.{k + 1}",
+                    "fixed",
+                    [equation],
+                    section=section,
+                    rests_on=("problem",),
+                    check="closure",
+                    evidence={"theory": theory, "meaning": declared.lhs, "value": declared.rhs},
                 )
             )
         free = [alpha] if theory.system.fixed else []
@@ -616,8 +640,14 @@ class _Writer:
         for symbol, expr in closed.definitions.items():
             steps.append(
                 self.step(
-                    f"eliminate.{symbol}", "elimination", [Equation(symbol, expr)], section=section,
-                    data={"solved": symbol}, rests_on=("closed_system",), check="solved", evidence={"theory": theory},
+                    f"eliminate.{symbol}",
+                    "elimination",
+                    [Equation(symbol, expr)],
+                    section=section,
+                    data={"solved": symbol},
+                    rests_on=("closed_system",),
+                    check="solved",
+                    evidence={"theory": theory},
                 )
             )
         claims = [Equation(core, S.Zero) for core in closed.core]
@@ -629,8 +659,13 @@ class _Writer:
         if claims:
             steps.append(
                 self.step(
-                    "result", "result", claims, section=section, rests_on=tuple(s.key for s in steps) or ("closed_system",),
-                    check="solved", evidence={"theory": theory},
+                    "result",
+                    "result",
+                    claims,
+                    section=section,
+                    rests_on=tuple(s.key for s in steps) or ("closed_system",),
+                    check="solved",
+                    evidence={"theory": theory},
                 )
             )
         return steps

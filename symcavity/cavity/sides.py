@@ -237,7 +237,9 @@ def min_pair(a: HeardField, b: HeardField, heard: list[HeardField]) -> tuple[Sym
 
 def _at_index(expr: Expr, side: str) -> Expr:
     """The inserted site's quenched parameters, written at the canonical index."""
-    return expr.xreplace({q: q.xreplace({S.Zero: INDEX[side]}) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices})
+    return expr.xreplace(
+        {q: q.xreplace({S.Zero: INDEX[side]}) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices}
+    )
 
 
 def sign_from_mean(f: CavitySymbol, mean: Expr) -> tuple[OrderParameter, int] | None:

@@ -63,7 +63,11 @@ def find_symmetry(system: BipartiteSystem) -> Symmetry:
     emitted = [q for f in system.feature.fields for q in f.states()]
     for f in system.feature.fields:
         if not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
-            return Symmetry(False, parts=("what a datum sends, ", f.emission, ", is not proportional to its states."), offending=f.emission)
+            return Symmetry(
+                False,
+                parts=("what a datum sends, ", f.emission, ", is not proportional to its states."),
+                offending=f.emission,
+            )
     datum = _scaling(system.datum, emitted, system, DATUM)
     if isinstance(datum, Symmetry):
         return datum
@@ -176,7 +180,8 @@ def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry
                     parts=(
                         "the law ",
                         equation,
-                        " of a feature is not linear in its state, so a common factor of the response cannot be absorbed.",
+                        " of a feature is not linear in its state, so a common factor of the response cannot be "
+                        "absorbed.",
                     ),
                     offending=equation,
                 )
@@ -199,7 +204,9 @@ def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry
                 parts=("rescaling the field of a feature changes its law: ", equation, " has terms that do not scale."),
                 offending=equation,
             )
-        if fields and any(law.coefficient(f).has(Quenched) or site_quantities(law.coefficient(f), Quenched) for f in law.fields):
+        if fields and any(
+            law.coefficient(f).has(Quenched) or site_quantities(law.coefficient(f), Quenched) for f in law.fields
+        ):
             quenched = site_quantities(law.coefficient(law.fields[0]), Quenched)
             return Symmetry(
                 False,

@@ -242,7 +242,9 @@ class Theory:
             If it is not made of single-site quantities of this system.
         """
         if isinstance(key, Family):
-            raise DeclarationError(f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})")
+            raise DeclarationError(
+                f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
+            )
         expr = self._own(sympify(key))
         rule = {meaning: symbol for symbol, meaning in self._book.meanings.items()}
         expr = expr.xreplace(rule)
@@ -345,7 +347,8 @@ class Theory:
             left = tuple(Equation(e, S.Zero) for e in closed.core)
             raise NoClosedForm(
                 f"{symbol} has no closed form: {', '.join(sorted(map(str, open_)))} "
-                f"remain{'s' if len(open_) == 1 else ''}, fixed by {len(left)} equation{'' if len(left) == 1 else 's'}.",
+                f"remain{'s' if len(open_) == 1 else ''}, fixed by {len(left)} "
+                f"equation{'' if len(left) == 1 else 's'}.",
                 left,
                 "theory.solve({...}) solves them numerically to any number of digits",
             )

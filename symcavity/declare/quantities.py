@@ -135,9 +135,7 @@ class Family(Atom):
 
 def _family_name(name: Any, word: str) -> str:
     if not isinstance(name, str) or not name.isidentifier():
-        raise DeclarationError(
-            f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'"
-        )
+        raise DeclarationError(f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'")
     if name in RESERVED:
         raise DeclarationError(
             f"The name of a {word} is {name!r}, which is taken: N and P are the numbers of sites, alpha is P/N, "
@@ -363,8 +361,7 @@ class SiteQuantity(Expr):
         for index, slot in zip(indices, family.slots, strict=False):
             if index == INDEX[OTHER[slot]]:
                 raise DeclarationError(
-                    f"{family.name}[{', '.join(map(str, indices))}] has the index {index} "
-                    f"in the place of a {slot}.",
+                    f"{family.name}[{', '.join(map(str, indices))}] has the index {index} in the place of a {slot}.",
                     f"{slot} indices there, such as {INDEX[slot]}",
                     f"{family.name}[{', '.join(str(INDEX[s]) for s in family.slots)}]",
                 )
@@ -497,7 +494,11 @@ class SiteResponse(Expr):
         (index,) = state.site.values()
         inner = [printer.doprint(k) for k in state.indices[len(state.site) :]]
         mark = printer.doprint(index)
-        mark = f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "") if DATUM in state.site else f"_{{{' '.join([mark, *inner])}}}"
+        mark = (
+            f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "")
+            if DATUM in state.site
+            else f"_{{{' '.join([mark, *inner])}}}"
+        )
         tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 

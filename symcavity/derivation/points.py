@@ -35,7 +35,9 @@ def seeded_values(theory: Any, seed: int) -> dict[Any, Any]:
         values[alpha] = Rational(rng.randint(4, 9), 10)
     for _ in range(max(len(system.fixed) - 1, 0)):
         values.pop(next(s for s in reversed(system.parameters) if s in values))
-    scales = {q for law in system.laws.values() for f in law.fields for q in families([f.coupling.family.variance], Quenched)}
+    scales = {
+        q for law in system.laws.values() for f in law.fields for q in families([f.coupling.family.variance], Quenched)
+    }
     for q in system.quenched:
         if q.law is None:
             half = Rational(1, 2)

@@ -168,14 +168,14 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
                 k = sum(1 for e in edges if t > e)
                 return calls[k](eta)
 
-            extra = _body_breaks(body, solution, values, rule, laws, h.eta, source, dps)
+            extra = _body_breaks(body, solution, rule, laws, h.eta, source, dps)
             points = [e / (s * sigma) for e in edges] + [p / sigma for p in extra]
             total += mpmath.mpf(int(weight.p)) / int(weight.q) * mp_gaussian(integrand, points)
     return total
 
 
 def _body_breaks(
-    body: Expr, solution: Any, values: Any, rule: Any, laws: Any, eta: Symbol, source: Symbol, dps: int
+    body: Expr, solution: Any, rule: Any, laws: Any, eta: Symbol, source: Symbol, dps: int
 ) -> list[Any]:
     """Fields at which the integrand itself has a kink or a jump."""
     from symcavity.algebra.quadrature import break_points

@@ -59,7 +59,9 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
         rows = [_run(step, dps, at) for at in component_choices(step)]
         return [v if v.ok else next(r[k] for r in rows if not r[k].ok) for k, v in enumerate(_worst(rows))]
     except (ArithmeticError, ValueError, TypeError, KeyError, NotImplementedError) as problem:
-        return [Verdict(numeric(dps), False, f"the check could not be carried out: {type(problem).__name__}: {problem}")]
+        return [
+            Verdict(numeric(dps), False, f"the check could not be carried out: {type(problem).__name__}: {problem}")
+        ]
 
 
 def _run(step: Step, dps: int, at: dict[Any, Any]) -> list[Verdict]:
@@ -140,7 +142,9 @@ class Leaves:
         inner = node.state.indices[len(family.slots) :]
         if inner:
             return Source(side, "", family.components)[(index, *inner)]
-        label = self.labels.get(node.field.family if node.field is not None else None, "") if node.field is not None else ""
+        label = (
+            self.labels.get(node.field.family if node.field is not None else None, "") if node.field is not None else ""
+        )
         return Source(side, label)[index]
 
     components: ClassVar[dict[Any, Any]] = {}
@@ -168,7 +172,10 @@ class Leaves:
         symbols = {
             s: self.number(s, positive=bool(s.is_positive))
             for s in expr.atoms(Symbol)
-            if not isinstance(s, CavitySymbol) and s not in SIZES and s not in INDEX.values() and not _bound(expr, s)
+            if not isinstance(s, CavitySymbol)
+            and s not in SIZES
+            and s not in INDEX.values()
+            and not _bound(expr, s)
             and not isinstance(s, ProjectionSymbol)
         }
         leaf = (SiteQuantity, ResponseElement, SiteResponse, Support, Anchor)
@@ -306,6 +313,7 @@ def _defined(leaves: Leaves, expr: Expr, side: str, inner: Any = ()) -> Callable
 
 def _derivative(leaves: Leaves, total: Expr, target: Any, mark: Symbol, base: Any) -> Any:
     """The exact derivative of the written-out Lagrangian with respect to one variable."""
+
     class Marked(Leaves):
         def __init__(self) -> None:
             super().__init__(0)
@@ -346,8 +354,12 @@ def _insert(step: Step, _dps: int) -> list[Verdict]:
         body = Sum(f.coupling * f.emission, f.inner) if f.inner else f.coupling * f.emission
         for site in range(1, SIZES[SIZE[other]] + 1):
             at = {INDEX[other]: S(site)}
-            longer = Add(*(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(SIZES[SIZE[side]] + 1)))
-            shorter = Add(*(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(1, SIZES[SIZE[side]] + 1)))
+            longer = Add(
+                *(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(SIZES[SIZE[side]] + 1))
+            )
+            shorter = Add(
+                *(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(1, SIZES[SIZE[side]] + 1))
+            )
             ok = ok and _equal(longer - shorter, leaves.value(_at(claim, other, site).rhs))
     return _result(BRUTE_FORCE, ok, "the fields with and without the new site, N = 3, P = 2")
 
