@@ -180,8 +180,8 @@ def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry
                     parts=(
                         "the law ",
                         equation,
-                        " of a feature is not linear in its state, so a common factor of the response cannot be "
-                        "absorbed.",
+                        (" of a feature is not linear in its state, so a common factor of the response cannot be "
+                        "absorbed."),
                     ),
                     offending=equation,
                 )
