@@ -141,6 +141,8 @@ def _check_average(expr: Expr, z: Symbol, mean: Expr, variance: Expr) -> None:
 
 
 def _closed_form(body: Expr, u: Symbol, budget: int) -> Expr:
+    if any(u in node.free_symbols for node in body.atoms(GaussianAverage)):
+        raise NotPiecewisePolynomial(f"{u} stands inside of another average.")
     return _by_cases(lambda signs: hinge_average(_Builder(u, signs).build(body), signs), Signs(), budget)
 
 
@@ -375,7 +377,7 @@ class GaussianAverage(Expr):
     @property
     def breaks(self) -> list[Expr]:
         """The candidates for kinks and jumps, solved where the switching argument is affine or quadratic."""
-        return break_points(self.expr, self.z)
+        return [t for t in break_points(self.expr, self.z) if t.free_symbols <= self.free_symbols]
 
     def doit(self, **hints: Any) -> Expr:
         """Return the closed form where there is one."""
