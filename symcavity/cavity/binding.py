@@ -62,15 +62,20 @@ def bind(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any
     cache = theory.__dict__.setdefault("_bound", {})
     mark = tuple(sorted(rule.items(), key=lambda item: str(item[0])))
     if mark not in cache:
-        bound = copy.copy(theory)
-        for name in ("units", "_scaled_unknowns", "reduced", "reduced_with_load", "_task", "derivation", "_bound"):
-            bound.__dict__.pop(name, None)
-        bound.binding = rule
-        bound.closures = {s: v.xreplace(rule) for s, v in theory.closures.items()}
-        bound.fixed_equations = [e.xreplace(rule) for e in theory.fixed_equations]
-        bound.global_equations = [e.xreplace(rule) for e in theory.global_equations]
-        cache[mark] = bound
+        cache[mark] = _with(theory, rule, rule)
     return cache[mark], rest
+
+
+def _with(theory: Theory, binding: dict[Any, Any], rule: dict[Any, Any]) -> Theory:
+    """A copy of a theory with a replacement carried out in its equations."""
+    bound = copy.copy(theory)
+    for name in ("units", "_scaled_unknowns", "reduced", "reduced_with_load", "_task", "derivation", "_bound"):
+        bound.__dict__.pop(name, None)
+    bound.binding = binding
+    bound.closures = {s: v.xreplace(rule) for s, v in theory.closures.items()}
+    bound.fixed_equations = [e.xreplace(rule) for e in theory.fixed_equations]
+    bound.global_equations = [e.xreplace(rule) for e in theory.global_equations]
+    return bound
 
 
 def _bound(g: SupportFunction, value: Any) -> SupportFunction:
@@ -129,4 +134,29 @@ def check_digits(theory: Theory, dps: Any) -> None:
             )
 
 
-__all__ = ["bind", "check_digits", "supports"]
+def is_sampled(theory: Theory) -> bool:
+    """Whether some average has to be sampled."""
+    from symcavity.numerics.projections import is_sampled as sampled
+
+    nodes = {n for e in theory.equations for n in e.difference.atoms(ProjectionAverage)}
+    return any(n.g.shape is not None and n.g.sampling[2] is None and sampled(n) for n in nodes)
+
+
+def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess: Any) -> Any:
+    """Solve with all samples, and with each independent set of them for the standard errors."""
+    from symcavity.numerics.sampled import SampledSolution
+    from symcavity.numerics.solve import solve
+
+    def at(one: Theory, start: Any) -> Any:
+        return solve(one._task, values, dps, one.observable, start)  # noqa: SLF001 - the same layer
+
+    def part(number: int) -> Theory:
+        rule = {**theory.binding}
+        rule |= {g: bound.scramble(number) for g, bound in rule.items() if isinstance(g, SupportFunction)}
+        return _with(theory, rule, {b: rule[g] for g, b in theory.binding.items() if isinstance(g, SupportFunction)})
+
+    whole = at(theory, guess)
+    return SampledSolution(whole, lambda number: at(part(number), whole.values))
+
+
+__all__ = ["bind", "check_digits", "is_sampled", "sampled_solution", "supports"]

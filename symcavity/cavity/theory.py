@@ -11,7 +11,7 @@ from sympy import Expr, S, Sum, Symbol, sqrt, sympify
 
 from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
-from symcavity.cavity.binding import bind, check_digits
+from symcavity.cavity.binding import bind, check_digits, is_sampled, sampled_solution
 from symcavity.cavity.close import Closed, eliminate, tidy_arguments
 from symcavity.cavity.nodes import OrderParameter
 from symcavity.cavity.sides import Side, build_side, sign_from_mean
@@ -288,6 +288,11 @@ class Theory:
         """Order parameters and global variables; one of the parameters more for each fixed condition."""
         return [*self._book.meanings, *self.system.globals]
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether some average over a convex set carries a statistical error."""
+        return bool(self.binding) and is_sampled(self)
+
     @cached_property
     def units(self) -> dict[Symbol, Expr]:
         """Each global variable by its value in units of the standard deviation of the field it shifts."""
@@ -403,6 +408,8 @@ class Theory:
 
         theory, rest = bind(self, values or {})
         check_digits(theory, dps)
+        if theory.is_sampled:
+            return sampled_solution(theory, rest, dps, guess)
         return solve(theory._task, rest, dps, theory.observable, guess)  # noqa: SLF001 - the same class
 
     def function(

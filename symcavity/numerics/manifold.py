@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from numbers import Integral
 from typing import Any
 
@@ -84,6 +85,14 @@ class ManifoldCapacity:
     def supporting(self) -> Any:
         """Fraction with lambda > 0: touching, partially and fully supporting together."""
         return self.touching + self.partially_supporting + self.fully_supporting
+
+    @property
+    def theory(self) -> Any:
+        """The derived theory, with this set in it: ``capacity.theory.derivation``."""
+        from symcavity.cavity.binding import bind
+
+        declared = import_module("symcavity.derivations.manifold")
+        return bind(declared.problem.cavity(), {declared.g: self.shape})[0]
 
     @property
     def interior(self) -> Any:

@@ -268,3 +268,15 @@ def test_two_points_component_by_component():
         values[names[name]] = float(density @ table @ density)
     for name, expected in (("S_w", S_w / 2), ("S_w_2", S_w / 2), ("q_w", 4.0)):
         assert float(theory.closures[names[name]].subs(values)) == pytest.approx(expected, rel=2e-3)
+
+
+def test_sampled_solutions_carry_standard_errors(theory):
+    cloud = PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1.0]])
+    capacity = manifold_capacity(cloud, kappa="0.5")
+    solution = theory.solve({kappa: HALF, g: cloud})
+    assert solution.stderr(alpha) == pytest.approx(capacity.stderr, rel=0.2)
+    assert solution[alpha] == pytest.approx(capacity.alpha, rel=1e-6)
+    sampled = theory.solve({kappa: HALF, g: g.given(Ball(5, 1), samples=2**14)})
+    gap = sampled[alpha] - mpmath.mpf("0.237566017581866176763")
+    assert abs(gap) < 5 * sampled.stderr(alpha)
+    assert capacity.theory.solve({kappa: HALF})[alpha] == solution[alpha]
