@@ -200,13 +200,14 @@ def test_bad_declarations():
     assert Symbol("D", integer=True, positive=True) == D
 
 
+@pytest.fixture(scope="module")
+def soft():
+    from symcavity.derivations.soft_manifold import problem as declared
+
+    return declared
+
+
 class TestSlack:
-    @pytest.fixture(scope="class")
-    def soft(self):
-        from symcavity.derivations.soft_manifold import problem as declared
-
-        return declared
-
     def test_the_multiplier_is_bounded(self, soft):
         from symcavity.derivations.soft_manifold import C
 
