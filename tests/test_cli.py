@@ -148,6 +148,20 @@ def test_solve_shows_observables_in_the_words_of_the_declaration(run):
     assert shown["S_w"] == shown["response(w)"] == got["values"]["S_w"]
 
 
+def test_a_shape_is_read_as_a_value(run):
+    got = run("solve", "manifold", "kappa=1/2", "g_S=Ball(5, 1)", "--dps", "20")
+    assert got.status == 0, got.err
+    assert "0.23756601758186617676" in got.out
+    for wrong in ("g_S=Ball(5,1,2)", "g_S=open('x')", "g_S=Cube(3)", "g_S=Ball()"):
+        assert run("solve", "manifold", "kappa=1/2", wrong).status == 2
+
+
+def test_a_convex_law_is_not_simulated_in_silence(run):
+    got = run("simulate", "manifold", "alpha=0.3", "g_S=Ball(2,1)", "--N", "20", "--seeds", "2")
+    assert got.status == 2
+    assert "support function" in got.err
+
+
 def test_check_accepts_what_is_derived(run):
     got = run("check", "gardner", "--dps", "15")
     assert got.status == 0, got.out + got.err

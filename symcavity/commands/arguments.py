@@ -14,6 +14,7 @@ import numpy as np
 from sympy import Abs, Expr, Rational, Sum, Symbol, sqrt
 
 from symcavity.declare.quantities import SIZE, Family, N, P, Quenched, alpha, average, i, mu, response
+from symcavity.declare.support import SupportFunction
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import SymcavityError, ValuesError
 
@@ -133,6 +134,7 @@ def split_pairs(words: Iterable[str]) -> dict[str, str]:
 def _key(name: str, system: BipartiteSystem) -> Any:
     known: dict[str, Any] = {s.name: s for s in (*system.parameters, alpha, N, P)}
     known |= {q.name: q for q in system.quenched}
+    known |= {g.name: g for g in system.support_functions}
     long = _SHORT.get(name, name)
     if long in known:
         return known[long]
@@ -154,15 +156,39 @@ def read_pairs(words: Iterable[str], system: BipartiteSystem) -> dict[Any, Any]:
     ----------
     words : iterable of str
         For a parameter an exact number; for a quenched parameter a law ``y=1:0.8,-1:0.2``, an array
-        ``l=0.2,1.8``, or a file ``rho=@modes.npy``.
+        ``l=0.2,1.8``, or a file ``rho=@modes.npy``; for a support function a shape ``g_S=Ball(5,1)``, or a
+        file of points ``g_S=@points.npy``.
     system : BipartiteSystem
         Whose parameters they are.
     """
     out = {}
     for name, text in split_pairs(words).items():
         key = _key(name, system)
-        out[key] = _quenched(key, text) if isinstance(key, Quenched) else number(text, name)
+        if isinstance(key, SupportFunction):
+            out[key] = _shape(text, name)
+        else:
+            out[key] = _quenched(key, text) if isinstance(key, Quenched) else number(text, name)
     return out
+
+
+def _shape(text: str, name: str) -> Any:
+    """Read a shape by its name and its numbers, or the points of a cloud from a file."""
+    from symcavity import shapes
+
+    if text.startswith("@"):
+        return shapes.PointCloud(numbers_from_file(Path(text[1:]), name))
+    found = re.fullmatch(r"(Ball|Segment|TwoPoints|Ellipsoid)\(([^()]*)\)", text.replace(" ", ""))
+    if found is None:
+        raise ValuesError(
+            f"The shape {name} is {text[:60]!r}.",
+            "Ball(D,R), Segment(R), TwoPoints(overlap), Ellipsoid(R1,R2,...), or @points.npy",
+        )
+    kind, inner = found.groups()
+    numbers = [number(part, name) for part in inner.split(",")] if inner else []
+    wanted = {"Ball": 2, "Segment": 1, "TwoPoints": 1}.get(kind, len(numbers))
+    if len(numbers) != wanted or not numbers:
+        raise ValuesError(f"{text[:60]} has {len(numbers)} numbers.", f"{kind} of {wanted or 'some'}")
+    return shapes.Ellipsoid(numbers) if kind == "Ellipsoid" else getattr(shapes, kind)(*numbers)
 
 
 def read_grid(words: Iterable[str], system: BipartiteSystem) -> tuple[dict[Any, list[Any]], dict[Any, Any]]:

@@ -29,7 +29,7 @@ from symcavity.declare.quantities import (
     families,
     site_quantities,
 )
-from symcavity.declare.support import VectorField, stays_whole
+from symcavity.declare.support import Anchor, Support, SupportFunction, VectorField, stays_whole
 from symcavity.declare.verbs import Confrontable
 from symcavity.declare.words import check_names, check_words, parameters_of
 from symcavity.errors import DeclarationError
@@ -264,6 +264,12 @@ class BipartiteSystem(Confrontable):
     def quenched(self) -> tuple[Quenched, ...]:
         """The families of quenched parameters, sorted by name."""
         return tuple(sorted(families(self._expressions(), Quenched), key=lambda q: q.name))
+
+    @property
+    def support_functions(self) -> tuple[SupportFunction, ...]:
+        """The support functions of convex sets in the laws, sorted by name."""
+        found = {node.g for e in self._expressions() for node in e.atoms(Support, Anchor)}
+        return tuple(sorted(found, key=lambda g: g.name))
 
     @property
     def variables(self) -> dict[str, SiteQuantity]:

@@ -12,7 +12,7 @@ from sympy import Expr, sympify
 from symcavity.declare.problem import ConvexProblem
 from symcavity.declare.quantities import DATUM, FEATURE, Family
 from symcavity.declare.system import BipartiteSystem
-from symcavity.errors import Infeasible, ValuesError
+from symcavity.errors import Infeasible, UnsupportedLaw, ValuesError
 from symcavity.simulate.compiled import compile_system
 from symcavity.simulate.draw import Law, coupling_law, seed_list
 from symcavity.simulate.estimates import Estimate, Extrapolation
@@ -368,6 +368,12 @@ def simulate(
         an instance: what they fix comes out.
     """
     system = as_system(declared)
+    if system.support_functions:
+        raise UnsupportedLaw(
+            f"The law contains the support function {system.support_functions[0]} of a convex set.",
+            "finite instances of laws with inequalities and smooth losses",
+            "for a polytope, write one constraint for each vertex",
+        )
     checked = read_values(system, values)
     sizes, wanted = check_sizes(N, checked), seed_list(seeds)
     coupling_law(couplings)
