@@ -26,7 +26,12 @@ def max_margin(shape, points, seed):
     rows = np.einsum("pnd,pd->pn", u, shape.anchor(start))
     for _ in range(80):
         x, _, flag, info = daqp.solve(
-            np.eye(N), np.zeros(N), rows, np.full(len(rows), 1e30), np.ones(len(rows)), np.zeros(len(rows), dtype=np.int32)
+            np.eye(N),
+            np.zeros(N),
+            rows,
+            np.full(len(rows), 1e30),
+            np.ones(len(rows)),
+            np.zeros(len(rows), dtype=np.int32),
         )
         assert flag == 1
         v = np.einsum("pnd,n->pd", u, x)
