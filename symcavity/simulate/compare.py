@@ -277,7 +277,13 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
     chosen = default_observables(sim.system) if observables is None else [_observable(o) for o in observables]
     rows = []
     for observable in chosen:
-        measured = sim[observable]
+        try:
+            measured = sim[observable]
+        except SymcavityError as error:
+            if observables is not None:
+                raise
+            remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
+            continue
         try:
             value, note = float(solution[observable]), ""
         except SymcavityError as error:
