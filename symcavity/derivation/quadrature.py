@@ -85,7 +85,7 @@ def by_parts(side: Any, body: Expr) -> Expr:
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
     from symcavity.cavity.nodes import OrderParameter
     from symcavity.derivation.points import seeded_values
-    from symcavity.derivation.witness import Point
+    from symcavity.derivation.site_witness import Point
 
     solution = side.solution()
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
