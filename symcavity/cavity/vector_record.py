@@ -17,7 +17,7 @@ from symcavity.declare.system import Equation
 from symcavity.derivation.record import Step
 
 if TYPE_CHECKING:
-    from symcavity.cavity.record import _Writer
+    from symcavity.cavity.side_record import SideWriter
 
 
 def response_of(side: VectorSide) -> TouchingResponse:
@@ -41,7 +41,7 @@ def bold_tex(q: SiteQuantity) -> str:
     return bold(CavityPrinter(), q, q.indices[-1])
 
 
-def vector_steps(writer: _Writer, side: VectorSide, section: str) -> list[Step]:
+def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Step]:
     """The projection that solves the law, its regimes, the responses in each of them, and their average."""
     key, theory = side.side, writer.theory
     convex, solution = side.convex, side.solution()
