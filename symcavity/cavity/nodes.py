@@ -196,10 +196,3 @@ class OrderParameter(Symbol):
         from sympy.printing.precedence import PRECEDENCE
 
         return PRECEDENCE["Pow"] - 1 if self.name.startswith("S_") else PRECEDENCE["Atom"]
-
-
-def at_index(expr: Expr, index: Symbol, value: Any) -> Expr:
-    """Replace the site index inside site quantities, for instance by 0 for the inserted site."""
-    return expr.xreplace({index: sympify(value)})
-
-

@@ -8,7 +8,6 @@ matrix ``dV/dI`` and the vector ``dlambda/dI``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from sympy import Expr, Identity, MatMul, S, ZeroMatrix
 from sympy.matrices.expressions.inverse import Inverse
@@ -24,7 +23,6 @@ from symcavity.algebra.matrices import (
     trace,
     transpose,
 )
-from symcavity.declare.quantities import latex_name
 from symcavity.declare.system import Equation
 
 
@@ -122,15 +120,3 @@ def _merged(expr: MatrixExpr) -> list[tuple[Expr, list[MatrixExpr]]]:
             c, plain = c * d, [*plain, *more]
         out.append((c, plain))
     return out
-
-
-def tex_names(V: Any, Lam: Any, lam: Any, printer: Any) -> dict[str, str]:
-    """TeX of the quantities of the inserted site, vectors in bold."""
-    marks = {q: printer(q) for q in (lam,)}
-    upper = "^{0}"
-    return {
-        "V": f"\\bm{{{latex_name(V.family.name)}}}{upper}",
-        "Lambda": f"\\bm{{{latex_name(Lam.family.name)}}}{upper}",
-        "lambda": marks[lam],
-        "I": f"\\bm{{I}}{upper}",
-    }

@@ -8,12 +8,13 @@ expression alone is a complete statement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
-from sympy import Atom, Basic, Expr, Integer, Piecewise, S, Symbol, SympifyError, Tuple, sympify
+from sympy import Basic, Expr, Piecewise, S, Symbol, SympifyError, Tuple, sympify
 from sympy.logic.boolalg import Boolean
 from sympy.printing.precedence import PRECEDENCE
 
+from symcavity.declare.atoms import DataAtom
 from symcavity.declare.exact import exact, finite_law
 from symcavity.errors import DeclarationError
 
@@ -50,28 +51,15 @@ def latex_name(name: str) -> str:
     return f"{tex}_{{({below})}}" if below else tex
 
 
-class Family(Atom):
+class Family(DataAtom):
     """A family of quantities, one for each site; indexing it gives the quantity of a site.
 
     It is atomic: replacing an index in ``x[mu, i]`` must not reach into what the family *is*.
     """
 
-    __slots__ = ("_data",)
+    __slots__ = ()
     slots: tuple[str, ...] = ()
     _word: ClassVar[str] = "quantity"
-    _data: tuple[Any, ...]
-
-    @classmethod
-    def _make(cls, *data: Any) -> Self:
-        family = Basic.__new__(cls)
-        family._data = data  # noqa: SLF001 - its own class
-        return family
-
-    def _hashable_content(self) -> tuple[Any, ...]:
-        return self._data
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._make, self._data
 
     @property
     def name(self) -> str:
@@ -561,8 +549,3 @@ def families(exprs: Iterable[Any], *kinds: type[Family]) -> list[Family]:
         for quantity in site_quantities(expr, *kinds):
             seen.setdefault(quantity.family)
     return list(seen)
-
-
-def is_cavity_index(index: Any) -> bool:
-    """Whether an index is that of the inserted site, 0."""
-    return bool(index == Integer(0))

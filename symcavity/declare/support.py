@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sympy import Atom, Expr, Min, S, Sum, Symbol, Tuple, sympify
+from sympy import Expr, Min, S, Sum, Symbol, Tuple, sympify
 
+from symcavity.declare.atoms import DataAtom
 from symcavity.declare.quantities import Datum, Field, SiteQuantity, latex_name, site_quantities
 from symcavity.errors import DeclarationError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from symcavity.shapes.base import Shape
 
 
-class SupportFunction(Atom):
+class SupportFunction(DataAtom):
     """The support function ``g(V) = min over s in S of V.s`` of a convex set S whose hull is off the origin.
 
     Parameters
@@ -31,8 +32,7 @@ class SupportFunction(Atom):
         Size and seed of quasi-random averages, for shapes that have no integrals.
     """
 
-    __slots__ = ("_data",)
-    _data: tuple[Any, ...]
+    __slots__ = ()
 
     def __new__(cls, name: Any, shape: Any = None, *, samples: int | None = None, seed: int = 0) -> SupportFunction:
         """Return the function, read and checked."""
@@ -44,18 +44,6 @@ class SupportFunction(Atom):
             if not isinstance(shape, Shape):
                 raise DeclarationError(f"The set of {name} is {shape!r}.", "a shape, for instance Ball(5, 1)")
         return cls._make(name, shape, samples, seed, None)
-
-    @classmethod
-    def _make(cls, *data: Any) -> SupportFunction:
-        out = Atom.__new__(cls)
-        out._data = data  # noqa: SLF001 - its own slot
-        return out
-
-    def _hashable_content(self) -> tuple[Any, ...]:
-        return self._data
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._make, self._data
 
     @property
     def name(self) -> str:
@@ -124,23 +112,14 @@ def free_components(expr: Expr) -> dict[Symbol, tuple[Expr, Expr]]:
     return found
 
 
-class Components(Atom):
+class Components(DataAtom):
     """A component index that is bound, with its range; the index does not count as a symbol."""
 
-    __slots__ = ("_data",)
-    _data: tuple[Any, ...]
+    __slots__ = ()
 
     def __new__(cls, index: Symbol, low: Any, high: Any) -> Components:
         """Return the range."""
-        out = Atom.__new__(cls)
-        out._data = (index, sympify(low), sympify(high))  # noqa: SLF001 - its own slot
-        return out
-
-    def _hashable_content(self) -> tuple[Any, ...]:
-        return self._data
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._data
+        return cls._make(index, sympify(low), sympify(high))
 
     @property
     def index(self) -> Symbol:

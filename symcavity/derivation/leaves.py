@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from sympy import Add, Expr, Float, Rational, S, Sum, Symbol, sqrt
 
@@ -27,6 +27,7 @@ from symcavity.declare.quantities import (
 from symcavity.declare.support import Anchor, Support
 from symcavity.declare.system import Equation
 from symcavity.derivation.components import at_components, component_size, component_sizes
+from symcavity.derivation.record import Step
 
 SIZES = {N: 3, P: 2, alpha: Rational(2, 3)}
 
@@ -34,10 +35,11 @@ SIZES = {N: 3, P: 2, alpha: Rational(2, 3)}
 class Leaves:
     """Seeded rational values for every indexed quantity, parameter and response matrix element."""
 
-    def __init__(self, seed: int, rademacher: dict[SiteQuantity, int] | None = None) -> None:
+    def __init__(self, seed: int, step: Step | None = None) -> None:
         self._rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
         self._values: dict[Any, Rational] = {}
-        self.rademacher = rademacher
+        self.rademacher: dict[SiteQuantity, int] | None = None
+        self.components: dict[Any, Any] = {} if step is None else step.evidence.get("components", {})
         self.named: dict[Any, Callable[[Expr], Any]] = {}
         self.labels: dict[Any, str] = {}
 
@@ -85,8 +87,6 @@ class Leaves:
             self.labels.get(node.field.family if node.field is not None else None, "") if node.field is not None else ""
         )
         return Source(side, label)[index]
-
-    components: ClassVar[dict[Any, Any]] = {}
 
     def support(self, node: Any) -> Any:
         """A smooth support function ``V_1 + ... - sqrt(V^T A V)``, or a component of its gradient."""

@@ -27,14 +27,16 @@ check = partial(registering, CHECKS)
 def _effective_law(step: Step, _dps: int) -> list[Verdict]:
     side, means = step.evidence["side"], step.evidence["means"]
     expected = [e.xreplace(means).xreplace({INDEX[side.side]: S.Zero}) for e in side.effective_equations()]
-    ok = len(expected) == len(step.claims) and all(_same(a, b) for a, b in zip(expected, step.claims, strict=True))
+    ok = len(expected) == len(step.claims) and all(
+        _same(a, b, step) for a, b in zip(expected, step.claims, strict=True)
+    )
     return result(SYMBOLIC, ok, "the equation of the new site, with the mean put in")
 
 
-def _same(a: Equation, b: Equation) -> bool:
+def _same(a: Equation, b: Equation, step: Step) -> bool:
     """Whether two equations say the same; with identity matrices in them, written out."""
     if a.difference.has(KroneckerDelta):
-        leaves = Leaves(12)
+        leaves = Leaves(12, step)
         return equal(leaves.value(a.difference), leaves.value(b.difference))
     return bool((a.difference - b.difference).expand() == 0)
 
@@ -189,7 +191,7 @@ def _work(step: Step, dps: int) -> list[Verdict]:
     """The bilinear form summed in both orders, written out; then both averages at a solved point."""
     system = step.evidence["system"]
     exact = step.claims[0]
-    leaves = labelled(Leaves(8), system)
+    leaves = labelled(Leaves(8, step), system)
     ok = equal(leaves.value(exact.lhs), leaves.value(exact.rhs))
     out = result(BRUTE_FORCE, ok, "the same bilinear form, N = 3, P = 2")
     theory = step.evidence["theory"]

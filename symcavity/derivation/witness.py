@@ -9,6 +9,7 @@ laws; averages are integrated numerically; eliminated formulas are evaluated at 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -33,7 +34,7 @@ from symcavity.derivation.components import (
     component_values,
 )
 from symcavity.derivation.judging import Check, numeric, registering, result
-from symcavity.derivation.leaves import SIZES, Leaves, at_site, equal, labelled, outside, source_label
+from symcavity.derivation.leaves import SIZES, Leaves, at_site, equal, labelled, source_label
 from symcavity.derivation.record import BRUTE_FORCE, PREMISE, SYMBOLIC, Step, Verdict
 from symcavity.derivation.site_witness import CHECKS as SITE_CHECKS
 from symcavity.derivation.vector_witness import CHECKS
@@ -56,11 +57,8 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
 
 
 def _run(step: Step, dps: int, at: dict[Any, Any]) -> list[Verdict]:
-    Leaves.components = at
-    try:
-        return _CHECKS[step.check](step, dps)
-    finally:
-        Leaves.components = {}
+    """Run the check of a step with its free component indices at given values."""
+    return _CHECKS[step.check](replace(step, evidence={**step.evidence, "components": at}), dps)
 
 
 def _worst(rows: list[list[Verdict]]) -> list[Verdict]:
@@ -76,14 +74,6 @@ def _premise(_step: Step, _dps: int) -> list[Verdict]:
 # -- optimality ------------------------------------------------------------------------------------
 
 
-def _free_indices(equation: Equation) -> list[tuple[str, range]]:
-    found = []
-    for side, index in INDEX.items():
-        if any(index in q.indices for e in (equation.lhs, equation.rhs) for q in outside(e)):
-            found.append((side, range(1, SIZES[SIZE[side]] + 1)))
-    return found
-
-
 @check("stationarity")
 def _stationarity(step: Step, _dps: int) -> list[Verdict]:
     """The claimed equation is the derivative of the explicit Lagrangian, up to a constant factor."""
@@ -93,7 +83,7 @@ def _stationarity(step: Step, _dps: int) -> list[Verdict]:
     for claim in step.claims:
         ratios = set()
         for seed in range(3):
-            leaves = Leaves(seed)
+            leaves = Leaves(seed, step)
             _define_named(leaves, named, rule)
             target: Any = state
             if isinstance(state, SiteQuantity):
@@ -141,6 +131,7 @@ def _derivative(leaves: Leaves, total: Expr, target: Any, mark: Symbol, base: An
     class Marked(Leaves):
         def __init__(self) -> None:
             super().__init__(0)
+            self.components = leaves.components
             self._values, self._rng, self.named = leaves._values, leaves._rng, {}  # noqa: SLF001
 
         def __call__(self, node: Expr) -> Any:
@@ -174,7 +165,7 @@ def _insert(step: Step, _dps: int) -> list[Verdict]:
     ok, side = True, step.evidence["side"]
     other = OTHER[side]
     for claim, f in zip(step.claims, step.evidence["fields"], strict=True):
-        leaves = Leaves(3)
+        leaves = Leaves(3, step)
         body = Sum(f.coupling * f.emission, f.inner) if f.inner else f.coupling * f.emission
         for site in range(1, SIZES[SIZE[other]] + 1):
             at = {INDEX[other]: S(site)}
@@ -195,7 +186,7 @@ def _respond(step: Step, _dps: int) -> list[Verdict]:
     other = OTHER[side]
     ok = True
     for claim in step.claims:
-        leaves = labelled(Leaves(4), system)
+        leaves = labelled(Leaves(4, step), system)
         message = claim.lhs.args[0]
         for site in range(1, SIZES[SIZE[other]] + 1):
             at = {INDEX[other]: S(site)}
@@ -230,7 +221,7 @@ def _with_answers(expr: Expr, responds: list[Equation]) -> Expr:
 def _substitute(step: Step, _dps: int) -> list[Verdict]:
     """All right-hand sides of one left-hand side agree when written out."""
     responds, system = step.evidence["responds"], step.evidence["system"]
-    leaves = labelled(Leaves(5), system)
+    leaves = labelled(Leaves(5, step), system)
     groups: dict[Expr, list[Any]] = {}
     for claim in step.claims:
         groups.setdefault(claim.lhs, []).append(leaves.value(_with_answers(claim.rhs, responds)))
@@ -246,7 +237,7 @@ def _definition(_step: Step, _dps: int) -> list[Verdict]:
 @check("identify")
 def _identify(step: Step, _dps: int) -> list[Verdict]:
     """The equation with cavity field and self-coupling is the expanded one."""
-    leaves = labelled(Leaves(6), step.evidence["system"])
+    leaves = labelled(Leaves(6, step), step.evidence["system"])
     rule = {d.lhs: d.rhs for d in step.evidence["definitions"]}
     ok = True
     for claim, (lhs, expanded) in zip(step.claims, step.evidence["expanded"], strict=True):
@@ -262,11 +253,11 @@ def _enumerate(step: Step, _dps: int) -> list[Verdict]:
     ok = True
     for claim in step.claims:
         body = claim.lhs.args[0].xreplace(rule) if isinstance(claim.lhs, DisorderAverage) else claim.lhs.xreplace(rule)
-        fresh = sorted(_written_couplings(body), key=str)
+        fresh = sorted(_written_couplings(body, step), key=str)
         if len(fresh) > 12:
             return [Verdict(BRUTE_FORCE, False, f"{len(fresh)} couplings are too many to enumerate")]
         total: Any = S.Zero
-        base = labelled(Leaves(7), system)
+        base = labelled(Leaves(7, step), system)
         for signs in product((1, -1), repeat=len(fresh)):
             base.rademacher = dict(zip(fresh, signs, strict=True))
             total += S(base.value(body)).expand()
@@ -276,7 +267,7 @@ def _enumerate(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, "exact enumeration of the fresh couplings, N = 3, P = 2")
 
 
-def _written_couplings(body: Expr) -> set[SiteQuantity]:
+def _written_couplings(body: Expr, step: Step) -> set[SiteQuantity]:
     """The couplings that occur when the sums are written out."""
     found: set[SiteQuantity] = set()
 
@@ -285,7 +276,7 @@ def _written_couplings(body: Expr) -> set[SiteQuantity]:
             found.add(node)
         return S.One
 
-    body = at_components(body, Leaves.components)
+    body = at_components(body, step.evidence["components"])
     explicit(body.xreplace(component_sizes(body)), SIZES, note, (SiteQuantity, ResponseElement, SiteResponse))
     return found
 

@@ -131,15 +131,6 @@ class Solution:
                 expr = tidy_arguments(expr.xreplace({symbol: closed.explicit(symbol)}))
         return expr
 
-    def at_sites(self, observable: Callable[[], Expr], backend: str = "numpy") -> Any:
-        """Evaluate an expression that still depends on quenched parameters, one value a site."""
-        expr = observable()
-        env = self.environment(backend)
-        for law in self._given.laws.values():
-            columns, _ = law.columns()
-            env.update(columns)
-        return Compiled(expr, backend)(env)
-
     def _evaluate(self, expr: Expr) -> Any:
         mp = mpmath.mp
         if self.quick:

@@ -75,8 +75,8 @@ def test_references(theory, point):
     load, penalty = point
     solution = theory.solve({alpha: load, C: penalty}, dps=33)
     for name, text in REFERENCES[point].items():
-        digits = "1e-29" if name != "frac_on_margin" else "1e-23"  # the reference's own digits
-        assert near(solution[OBSERVABLES[name]], text, digits), name
+
+        assert near(solution[OBSERVABLES[name]], text, "1e-29"), name
     assert solution.residual < mpmath.mpf("1e-38")
 
 
