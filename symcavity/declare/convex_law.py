@@ -1,0 +1,77 @@
+"""The law of a site whose constraint is a convex set: a vector field, a multiple of its anchor point, and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Dummy, Expr, Symbol
+
+from symcavity.declare.quantities import SiteQuantity, site_quantities
+from symcavity.declare.support import Anchor, Components, Support, SupportFunction
+from symcavity.declare.system import Law
+from symcavity.errors import UnsupportedLaw
+
+
+@dataclass(frozen=True)
+class ConvexLaw:
+    """A law that is given by a convex set, taken apart.
+
+    Attributes
+    ----------
+    g : SupportFunction
+    components : Components
+        The component index and its range.
+    V, Lam, lam : SiteQuantity
+        The vector field, the vector multiplier, the multiplier.
+    scalar : tuple of Expr
+        The remaining equations, in which g(V) is replaced by ``level``.
+    level : Symbol
+        Stands for g(V).
+    """
+
+    g: SupportFunction
+    components: Components
+    V: SiteQuantity
+    Lam: SiteQuantity
+    lam: SiteQuantity
+    scalar: tuple[Expr, ...]
+    pairs: tuple[tuple[Expr, Expr], ...]
+    level: Symbol
+    law: Law
+
+
+def read_law(law: Law) -> ConvexLaw:
+    """Take the law of a side apart.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If it is not a vector field, a multiple of its anchor point, and a scalar law between multiplier and g.
+    """
+    text = f"The law of a {law.side} site"
+    (f,) = law.fields if len(law.fields) == 1 else (None,)
+    if f is None or law.carrier(f).rhs != f.symbol or not isinstance(law.carrier(f).lhs, SiteQuantity):
+        raise UnsupportedLaw(f"{text} hears a vector together with other fields.", "one vector-valued field a site")
+    V = law.carrier(f).lhs
+    values = {node for e in law.equations for node in e.difference.atoms(Support)}
+    values |= {node for p in law.pairs for q in p.pair for node in q.atoms(Support)}
+    anchored = [e for e in law.equations if e.difference.has(Anchor)]
+    if len(values) != 1 or len(anchored) != 1:
+        raise UnsupportedLaw(
+            f"{text} holds {len(values)} values of support functions.", "one support function of one vector"
+        )
+    (node,), (gradient,) = values, anchored
+    slope = gradient.rhs.as_independent(Anchor, as_Add=False)[0]
+    names = site_quantities(slope)
+    if node.body != V or not isinstance(gradient.lhs, SiteQuantity) or slope not in names:
+        raise UnsupportedLaw(
+            f"{text}: {gradient} is not a multiplier times the anchor point of {node}.",
+            "constraints g(V) >= c on one vector V, with or without slack",
+        )
+    level = Dummy("G", real=True)
+    scalar = tuple(e.difference.xreplace({node: level}) for e in law.equations if e not in (gradient, law.carrier(f)))
+    pairs = tuple((p.pair[0].xreplace({node: level}), p.pair[1].xreplace({node: level})) for p in law.pairs)
+    return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law)
+
+
+__all__ = ["ConvexLaw", "read_law"]
