@@ -1,7 +1,7 @@
 """Convex sets given by their support function: anchors, faces, projections."""
 
 from symcavity.shapes.balls import Ball, Segment, TwoPoints
-from symcavity.shapes.base import Projection, Shape, ShapeWarning
+from symcavity.shapes.base import Nearest, Projection, Shape, ShapeWarning
 from symcavity.shapes.clouds import PointCloud, Polytope
 from symcavity.shapes.ellipsoid import Ellipsoid
 from symcavity.shapes.expression import CallableShape, ExpressionShape
@@ -13,6 +13,7 @@ __all__ = [
     "CloudGeometry",
     "Ellipsoid",
     "ExpressionShape",
+    "Nearest",
     "PointCloud",
     "Polytope",
     "Projection",

@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 from numpy.typing import ArrayLike, NDArray
 
-from symcavity.errors import DeclarationError, ValuesError
+from symcavity.errors import DeclarationError, UnsupportedLaw, ValuesError
 
 Array = NDArray[np.float64]
 
@@ -74,6 +74,31 @@ class Projection:
     def fully_supporting(self) -> NDArray[np.bool_]:
         """Samples with the whole of S on the margin plane."""
         return self.regime == WHOLE
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Points of the hull of S that are nearest to given ones, one per sample.
+
+    Attributes
+    ----------
+    s : ndarray, shape (samples, D+1)
+        The Euclidean projection of x on the hull.
+    jacobian : ndarray, shape (samples, D+1, D+1)
+        ds/dx, symmetric, with eigenvalues in [0, 1].
+    free : ndarray of int, shape (samples,)
+        Directions in which s follows x freely (the eigenvalue 1 of the jacobian): the dimension of the flat face
+        in which s lies, 0 at a corner and where the surface is curved.
+    """
+
+    s: Array
+    jacobian: Array
+    free: NDArray[np.int64]
+
+    @property
+    def divergence(self) -> Array:
+        """The trace of ds/dx, shape (samples,)."""
+        return np.asarray(np.einsum("kaa->k", self.jacobian))
 
 
 def number(value: Any, name: str) -> tuple[sympy.Expr, bool]:
@@ -202,6 +227,10 @@ class Shape(ABC):
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
         """Project t (samples, D+1) onto {v : g_S(v) >= kappa}: equation 109 in the units t = kappa T."""
 
+    def nearest(self, x: ArrayLike) -> Nearest:
+        """Return the points of the hull of S that are nearest to x (samples, D+1), with their derivative."""
+        raise UnsupportedLaw(f"The point of {self!r} that is nearest to a given one is not known.")
+
     def symbolic_support(self, V: Sequence[sympy.Expr]) -> sympy.Expr:
         """Return g_S as a SymPy expression in the components V, where there is one.
 
@@ -233,9 +262,9 @@ def finish(
     return Projection(v, v - t, lam, anchor, regime.astype(np.int8), absorbed.astype(np.int64), psi)
 
 
-def batch(t: ArrayLike, dimension: int) -> Array:
+def batch(t: ArrayLike, dimension: int, name: str = "t") -> Array:
     """Read sources t as (samples, D+1); a single vector is one sample."""
-    array = vectors(t, dimension, "t")
+    array = vectors(t, dimension, name)
     if array.ndim > 2:
-        raise ValuesError(f"t has the shape {array.shape}.", f"(samples, {dimension})")
+        raise ValuesError(f"{name} has the shape {array.shape}.", f"(samples, {dimension})")
     return np.atleast_2d(array)

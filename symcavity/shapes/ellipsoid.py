@@ -15,6 +15,7 @@ from symcavity.shapes.base import (
     TOUCHING,
     WHOLE,
     Array,
+    Nearest,
     Projection,
     Shape,
     batch,
@@ -176,6 +177,29 @@ class Ellipsoid(Shape):
         absorbed = np.where(regime == WHOLE, np.count_nonzero(R) + 1, 1)
         return finish(t, v, lam, anchor, regime, absorbed, psi)
 
+    def nearest(self, x: ArrayLike) -> Nearest:
+        """Return the points of S nearest to x: s = W x with W = R^2/(R^2+m), and m >= 0 such that |s/R| <= 1.
+
+        With n = s/R^2 the derivative is W - W n n^T W / (n^T W n) on the surface, and the projector on the
+        curved directions (R > 0) in the interior.
+        """
+        R, c = self.numbers()
+        x = batch(x, self.dimension, "x")
+        curved = R > 0
+        r, y = R[curved], x[:, :-1][:, curved]
+        outside = np.square(y / r).sum(axis=1) > 1
+        W = np.ones_like(y)
+        W[outside] = r**2 / (r**2 + _surface_multiplier(r, y[outside])[:, None])
+        inner = W[:, :, None] * np.eye(r.size)
+        Wn = W[outside] ** 2 * y[outside] / r**2
+        below = (Wn * Wn / W[outside]).sum(axis=1)
+        inner[outside] -= Wn[:, :, None] * (Wn / below[:, None])[:, None, :]
+        s, jacobian = np.zeros_like(x), np.zeros((*x.shape, self.dimension))
+        where = np.flatnonzero(curved)
+        s[:, where], s[:, -1] = W * y, c
+        jacobian[:, where[:, None], where] = inner
+        return Nearest(s, jacobian, np.where(outside, 0, r.size))
+
     def _widen(self, rows: Array, flat: Array) -> Array:
         """Put the flat directions back in their places."""
         out = np.empty((len(rows), self.dimension))
@@ -229,6 +253,25 @@ def _project(t: Array, R: Array, c: float, kappa: float) -> tuple[Array, ...]:
             np.copyto(anchor[:-1], a, where=touching)
         v[-1] = np.where(touching, (kappa + reach) / c, v[-1])
     return v, anchor, lam, psi, regime
+
+
+def _surface_multiplier(R: Array, y: Array) -> Array:
+    """Solve |R y/(R^2 + m)| = 1 for m > 0, row by row, where |y/R| > 1.
+
+    The reciprocal of the left side is concave in m (and linear for equal radii), so that Newton's method from
+    a lower bound rises to the root.
+    """
+    a = np.square(R * y)
+    m = (R * np.abs(y) - R**2).max(axis=1, initial=0.0)
+    for _ in range(200):
+        width = R**2 + m[:, None]
+        square = a / width**2
+        size = square.sum(axis=1)
+        step = size * (np.sqrt(size) - 1) / (square / width).sum(axis=1)
+        m = m + np.maximum(step, 0.0)
+        if (step <= 4e-16 * m).all():
+            break
+    return m
 
 
 def _secular(a: Array, b: Array, q: Array) -> tuple[Array, Array]:
