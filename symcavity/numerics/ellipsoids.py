@@ -108,7 +108,7 @@ def _touching(w2: Array, weights: Array, R: Array, counts: Array, c: float, k: f
         - (counts * np.log(R)).sum() / 2
         - np.log(c)
         - D / 2 * np.log(stretch)
-        + k**2 / (2 * B)
+        + (k**2 / (2 * B) if k > 0 else k**2 / (2 * c**4 * A))  # what the moments leave out
         - k**2 / (2 * c**2)
     )
     front = weights * np.exp(log)
@@ -126,7 +126,7 @@ def _tip(u2: Array, weights: Array, R: Array, counts: Array, c: float, k: float)
         - (D + 1) / 2 * np.log(2 * np.pi)
         + (counts * np.log(R)).sum()
         + np.log(c)
-        + k**2 / (2 * B)
+        + max(k, 0.0) ** 2 / (2 * B)
         - k**2 / (2 * c**2)
     )
     front = weights * np.exp(log)

@@ -89,7 +89,7 @@ class Projected:
     def _one(self, shape: Shape, values: list[float], capped: bool) -> float:
         k, *rest = values
         cap = rest.pop(0) if capped else None
-        if not np.isfinite(k) or k < 0:
+        if not np.isfinite(k):
             return float("nan")
         samples, seed, scramble = self.node.g.sampling
         if samples is None and cap is None and self.moment:

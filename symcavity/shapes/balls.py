@@ -9,7 +9,7 @@ import sympy
 from numpy.typing import ArrayLike
 
 from symcavity.errors import DeclarationError
-from symcavity.shapes.base import INTERIOR, TOUCHING, WHOLE, Projection, batch, finish, margin, number, show
+from symcavity.shapes.base import INTERIOR, TOUCHING, WHOLE, Projection, batch, bound, finish, number, show
 from symcavity.shapes.ellipsoid import Ellipsoid
 
 
@@ -54,7 +54,7 @@ class Ball(Ellipsoid):
         radii, c = self.numbers()
         R, D = float(radii[0]), self.D
         t = batch(t, self.dimension)
-        kappa = margin(kappa)
+        kappa = bound(kappa)
         x = np.sqrt(np.square(t[:, :-1]).sum(axis=1))
         y = t[:, -1] - kappa / c
         regime = np.where(R * x > c * y, TOUCHING, INTERIOR)

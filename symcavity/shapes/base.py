@@ -175,19 +175,30 @@ def vectors(values: ArrayLike, dimension: int, name: str) -> Array:
     return array
 
 
+def bound(kappa: Any) -> float:
+    """Read the bound on g_S of a numerical projection; of either sign, because a bias shifts it.
+
+    Raises
+    ------
+    ValuesError
+        If it is not a finite number.
+    """
+    try:
+        expression, _ = number(kappa, "kappa")
+        return float(expression)
+    except (DeclarationError, TypeError) as error:
+        raise ValuesError(str(error)) from None
+
+
 def margin(kappa: Any) -> float:
-    """Read a margin for a numerical projection.
+    """Read a margin.
 
     Raises
     ------
     ValuesError
         If it is not a finite number >= 0.
     """
-    try:
-        expression, _ = number(kappa, "kappa")
-        value = float(expression)
-    except (DeclarationError, TypeError) as error:
-        raise ValuesError(str(error)) from None
+    value = bound(kappa)
     if value < 0:
         raise ValuesError(f"kappa is {kappa}.", "kappa >= 0")
     return value

@@ -21,8 +21,8 @@ from symcavity.shapes.base import (
     Shape,
     ShapeWarning,
     batch,
+    bound,
     finish,
-    margin,
     vectors,
 )
 from symcavity.shapes.projection import active_set, block_size, polish
@@ -184,7 +184,7 @@ class PointCloud(Shape):
             If a sample cannot be solved, which a cloud that passed the checks of the constructor does not do.
         """
         t = batch(t, self.dimension)
-        kappa = margin(kappa)
+        kappa = bound(kappa)
         block = block_size(self.rank)
         parts = [self._block(t[start : start + block], kappa) for start in range(0, max(1, len(t)), block)]
         v, lam, anchor, regime, count = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -199,7 +199,7 @@ class PointCloud(Shape):
         self, t: Array, kappa: float
     ) -> tuple[Array, Array, Array, NDArray[np.int8], NDArray[np.int64]]:
         reduced = t if self._basis is None else t @ self._basis
-        tolerance = 1e-12 * (kappa + self._scale * max(1.0, float(np.abs(reduced).max(initial=0.0))))
+        tolerance = 1e-12 * (abs(kappa) + self._scale * max(1.0, float(np.abs(reduced).max(initial=0.0))))
         found = active_set(reduced, kappa, self._oracle, tolerance, 40 * (self.rank + 10))
         for row in np.flatnonzero(~found.finished):
             self._alone(reduced, kappa, int(row), found)

@@ -19,8 +19,8 @@ from symcavity.shapes.base import (
     Projection,
     Shape,
     batch,
+    bound,
     finish,
-    margin,
     number,
     show,
     vectors,
@@ -165,7 +165,7 @@ class Ellipsoid(Shape):
         """
         R, c = self.numbers()
         t = batch(t, self.dimension)
-        kappa = margin(kappa)
+        kappa = bound(kappa)
         flat = t[:, :-1][:, R == 0]
         curved = np.ascontiguousarray(t[:, np.append(R > 0, True)].T)
         parts = [

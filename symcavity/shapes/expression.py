@@ -19,8 +19,8 @@ from symcavity.shapes.base import (
     Projection,
     Shape,
     batch,
+    bound,
     finish,
-    margin,
     vectors,
 )
 from symcavity.shapes.projection import active_set, block_size
@@ -71,7 +71,7 @@ class SmoothShape(Shape):
             If the cutting planes do not close on a sample.
         """
         t = batch(t, self.dimension)
-        kappa = margin(kappa)
+        kappa = bound(kappa)
         block = block_size(self.dimension)
         parts = [self._block(t[start : start + block], kappa) for start in range(0, max(1, len(t)), block)]
         v, lam, anchor, regime, absorbed, psi = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -80,7 +80,7 @@ class SmoothShape(Shape):
     def _planes(self, t: Array, kappa: float) -> tuple[Array, Array]:
         size = max(1.0, float(np.abs(t).max(initial=0.0)))
         scale = float(np.abs(self.anchor(np.eye(self.dimension))).max()) or 1.0
-        found = active_set(t, kappa, self._oracle, 1e-10 * (kappa + scale * size), 400 + 40 * self.dimension)
+        found = active_set(t, kappa, self._oracle, 1e-10 * (abs(kappa) + scale * size), 400 + 40 * self.dimension)
         if not found.finished.all():
             raise NotConverged(
                 f"The cutting planes did not close on {int((~found.finished).sum())} samples.",
@@ -109,7 +109,7 @@ class SmoothShape(Shape):
             size = np.abs(np.linalg.eigvalsh((gradient + gradient.transpose(0, 2, 1)) / 2))
             absorbed[rows] = (size < 1e-3).sum(axis=1)
             far = -self.support(-v[rows])
-            whole = far - kappa <= 1e-5 * (kappa + np.abs(far)) + 1e-7
+            whole = far - kappa <= 1e-5 * (abs(kappa) + np.abs(far)) + 1e-7
             flat = whole & (absorbed[rows] == d)
             regime[rows] = np.where(flat, WHOLE, np.where(absorbed[rows] == 1, TOUCHING, PARTIAL))
             psi[rows[flat]] = -float(d)

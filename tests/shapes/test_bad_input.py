@@ -73,7 +73,7 @@ TABLE = [
     (lambda: CallableShape(lambda v: -v / np.linalg.norm(v), 3), DeclarationError, "origin is in the convex"),
     (lambda: Ball(2, 1).project([1, 2]), ValuesError, "last axis of length 3"),
     (lambda: Ball(2, 1).project([1, 2, np.nan]), ValuesError, "NaN"),
-    (lambda: Ball(2, 1).project([1, 2, 3], -1), ValuesError, "kappa >= 0"),
+    (lambda: Ball(2, 1).project([1, 2, 3], np.inf), ValuesError, "finite"),
     (lambda: Ball(2, 1).project([1, 2, 3], "x"), ValuesError, "kappa"),
     (lambda: Ball(2, R).project([1, 2, 3]), ValuesError, "symbols"),
     (lambda: Ball(2, 1).hessian([0, 0, 1]), ValuesError, "not differentiable"),
