@@ -17,6 +17,7 @@ from symcavity.shapes.base import (
     TOUCHING,
     WHOLE,
     Array,
+    Nearest,
     Projection,
     Shape,
     ShapeWarning,
@@ -25,6 +26,7 @@ from symcavity.shapes.base import (
     finish,
     vectors,
 )
+from symcavity.shapes.hull import Frame, nearest_points
 from symcavity.shapes.projection import active_set, block_size, polish
 
 FLAT, ROUNDING = 1e-6, 1e-12
@@ -56,6 +58,8 @@ class PointCloud(Shape):
     ShapeWarning
         For repeated points (dropped), and for a nearly flat cloud.
     """
+
+    _frame: Frame | None = None
 
     def __init__(self, points: ArrayLike) -> None:
         try:
@@ -190,7 +194,15 @@ class PointCloud(Shape):
         v, lam, anchor, regime, count = (np.concatenate(part) for part in zip(*parts, strict=True))
         return finish(t, v, lam, anchor, regime, count, -count.astype(float))
 
-    def _oracle(self, v: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+    def nearest(self, x: ArrayLike) -> Nearest:
+        """Return the points of the hull nearest to x, to rounding, and the projectors on their faces."""
+        x = batch(x, self.dimension, "x")
+        if self._frame is None:
+            self._frame = Frame(self.points, ROUNDING * max(self.points.shape))
+        frame = self._frame
+        return frame.outside(*nearest_points(frame.within(self.points), frame.within(x)))
+
+    def _oracle(self, v: Array, _rows: NDArray[np.int64] | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
         heights = v @ self._columns
         nearest = heights.argmin(axis=1)
         return self._inside[nearest], np.take_along_axis(heights, nearest[:, None], axis=1)[:, 0], nearest

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Oracle = Callable[[Array], tuple[Array, Array, NDArray[np.int64]]]
-"""v (samples, d) -> (anchor points (samples, d), values v.s (samples,), labels (samples,))."""
+Oracle = Callable[[Array, NDArray[np.int64]], tuple[Array, Array, NDArray[np.int64]]]
+"""v (samples, d), rows of the sources that they belong to (samples,)
+-> (anchor points (samples, d), values v.s (samples,), labels (samples,))."""
 
 CHUNK = 120_000
 """Entries of one table (samples, d, d) in lockstep: enough to hide Python, few enough for the cache."""
@@ -185,7 +186,8 @@ def active_set(t: Array, kappa: float, oracle: Oracle, tolerance: float, max_ste
     kappa : float
         Margin.
     oracle : callable
-        Maps v to (argmin points, minimal values, labels); labels are non-negative.
+        Maps v, and the rows of ``t`` that they belong to, to (argmin points, minimal values, labels); labels
+        are non-negative.
     tolerance : float
         Largest violation ``kappa - min_s v.s`` that counts as none.
     max_steps : int
@@ -216,7 +218,7 @@ def active_set(t: Array, kappa: float, oracle: Oracle, tolerance: float, max_ste
         ask = np.flatnonzero(~state.pending)
         if not ask.size:
             continue
-        point, value, label = oracle(state.v[ask])
+        point, value, label = oracle(state.v[ask], state.home[ask])
         short = value < kappa - tolerance
         state.new[ask], state.new_c[ask], state.new_label[ask] = point, 0.0, label
         state.pending[ask] = short
@@ -238,7 +240,7 @@ def _enqueue(
     t: Array, kappa: float, oracle: Oracle, tolerance: float, out: ActiveSet
 ) -> tuple[_Queue, NDArray[np.int64]]:
     """Solve the samples that need no or one active point; return the others."""
-    first, value, label = oracle(t)
+    first, value, label = oracle(t, np.arange(len(t)))
     size = _dot(first, first)
     touched = np.flatnonzero((value < kappa - tolerance) & (size > 0))
     out.finished[(value < kappa - tolerance) & (size == 0)] = False
@@ -248,7 +250,7 @@ def _enqueue(
     out.weights[touched, 0], out.labels[touched, 0] = c[touched], label[touched]
     out.points[touched, 0] = first[touched]
     second, second_label = np.zeros_like(t), np.zeros_like(label)
-    second[touched], value, second_label[touched] = oracle(out.v[touched])
+    second[touched], value, second_label[touched] = oracle(out.v[touched], touched)
     waiting = touched[value < kappa - tolerance]
     return _Queue(out.v.copy(), c, first, label, second, second_label), waiting
 
