@@ -6,9 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sympy import Integer, Symbol, cancel
-
 from symcavity.cavity.projection import ProjectionAverage
+from symcavity.declare.sets import take_sets
 from symcavity.declare.support import SupportFunction
 from symcavity.errors import ValuesError
 
@@ -37,28 +36,7 @@ def bind(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any
     needed = supports(theory)
     if not needed or theory.binding or not isinstance(values, Mapping):
         return theory, values
-    rest = {k: v for k, v in values.items() if not isinstance(k, SupportFunction)}
-    given = {k: v for k, v in values.items() if isinstance(k, SupportFunction)}
-    by_name = {g.name: g for g in needed}
-    rule: dict[Any, Any] = {}
-    for key, value in given.items():
-        if key.name not in by_name:
-            raise ValuesError(f"{key} is no support function of this theory.", ", ".join(by_name))
-        rule[by_name[key.name]] = _bound(by_name[key.name], value)
-    for g, size in needed.items():
-        known = rule.get(g, g)
-        if known.shape is None:
-            raise ValuesError(
-                f"The set of {g} is not given.",
-                "a shape, in the declaration or among the values",
-                f"{{{g}: Ball(5, 1)}}",
-            )
-        rule |= _size(known, size, rest)
-    for symbol in [s for s in rest if s in rule]:
-        if rest.pop(symbol) != rule[symbol]:
-            raise ValuesError(
-                f"{symbol} is given, but follows from the set: {symbol} = {rule[symbol]}.", "values that agree"
-            )
+    rule, rest = take_sets(needed, values)
     cache = theory.__dict__.setdefault("_bound", {})
     mark = tuple(sorted(rule.items(), key=lambda item: str(item[0])))
     if mark not in cache:
@@ -76,42 +54,6 @@ def _with(theory: Theory, binding: dict[Any, Any], rule: dict[Any, Any]) -> Theo
     bound.fixed_equations = [e.xreplace(rule) for e in theory.fixed_equations]
     bound.global_equations = [e.xreplace(rule) for e in theory.global_equations]
     return bound
-
-
-def _bound(g: SupportFunction, value: Any) -> SupportFunction:
-    from symcavity.shapes.base import Shape
-
-    if isinstance(value, SupportFunction) and value.shape is not None:
-        return value
-    if not isinstance(value, Shape):
-        raise ValuesError(f"The value of {g} is {value!r}.", "a shape, for instance Ball(5, 1)")
-    return g.given(value)
-
-
-def _size(g: SupportFunction, size: Any, rest: Mapping[Any, Any]) -> dict[Symbol, Any]:
-    """The symbol in the number of components, from the dimension of the set."""
-    assert g.shape is not None  # noqa: S101 - checked before
-    dimension = g.shape.dimension
-    free = sorted(size.free_symbols, key=str)
-    if not free:
-        if size != dimension:
-            raise ValuesError(
-                f"{g.shape!r} lives in {dimension} dimensions, but the vectors have {size} components.",
-                "a set with as many coordinates",
-            )
-        return {}
-    (symbol, *others) = free
-    slope = size.diff(symbol)
-    if others or not slope.is_Integer:
-        raise ValuesError(f"The number of components is {size}.", "a number of components such as D + 1")
-    value = cancel((dimension - size.subs(symbol, 0)) / slope)
-    if not value.is_Integer or (symbol.is_positive and value < 1):
-        raise ValuesError(
-            f"{g.shape!r} lives in {dimension} dimensions, so that {symbol} = {value}.",
-            f"a set with {size} coordinates",
-        )
-    _ = rest
-    return {symbol: Integer(value)}
 
 
 def check_digits(theory: Theory, dps: Any) -> None:

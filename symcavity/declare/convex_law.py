@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sympy import Dummy, Expr, Symbol
 
-from symcavity.declare.quantities import SiteQuantity, site_quantities
+from symcavity.declare.quantities import INDEX, Field, SiteQuantity, site_quantities
 from symcavity.declare.support import Anchor, Components, Support, SupportFunction
 from symcavity.declare.system import Law
 from symcavity.errors import UnsupportedLaw
@@ -38,6 +38,14 @@ class ConvexLaw:
     pairs: tuple[tuple[Expr, Expr], ...]
     level: Symbol
     law: Law
+
+
+def regime_of(side: str) -> SiteQuantity:
+    """How the set of a site touches, as a quantity of the site.
+
+    It is 0 where it does not, 1 at one anchor point, 2 on a proper face, 3 as a whole.
+    """
+    return Field("regime", index=INDEX[side]).at_site()
 
 
 def read_law(law: Law) -> ConvexLaw:
@@ -74,4 +82,4 @@ def read_law(law: Law) -> ConvexLaw:
     return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law)
 
 
-__all__ = ["ConvexLaw", "read_law"]
+__all__ = ["ConvexLaw", "read_law", "regime_of"]

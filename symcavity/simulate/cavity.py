@@ -31,8 +31,7 @@ from symcavity.simulate.compiled import compile_system
 from symcavity.simulate.draw import coupling_law, seed_list
 from symcavity.simulate.executors import each, resolved
 from symcavity.simulate.insertion import Insertion, insert, single_site
-from symcavity.simulate.run import Setup, as_system, check_sizes
-from symcavity.simulate.values import read_values
+from symcavity.simulate.run import Setup, as_system, check_sizes, prepare
 
 
 @dataclass(frozen=True)
@@ -422,13 +421,13 @@ def cavity_experiment(
         Tables and plots for both sides.
     """
     system = as_system(declared)
-    checked = read_values(system, values)
-    (n,) = check_sizes(N, checked)
+    setup = prepare(system, values, couplings, method)
+    (n,) = check_sizes(N, setup.values)
     coupling_law(couplings)
-    setup, wanted = Setup(system, checked, couplings, method), seed_list(seeds)
+    wanted = seed_list(seeds)
     solution = theory
     if theory is not None and hasattr(theory, "solve"):
-        sizes = checked.sizes(n)
+        sizes = setup.values.sizes(n)
         solution = theory.solve(point_of(_At(setup, sizes)))
     tasks = [(side, n, seed) for side in (FEATURE, DATUM) for seed in wanted]
     with resolved(executor) as pool:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Rational, sympify
+from sympy import Eq, Expr, Rational, Sum, sympify
 
+from symcavity.declare.convex_law import regime_of
 from symcavity.declare.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
+from symcavity.declare.support import Whole, stays_whole
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.shapes.base import WHOLE
 from symcavity.simulate.estimates import Estimate, Extrapolation
 from symcavity.simulate.labels import label, label_tex
 
@@ -204,15 +207,17 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
     for law in system.laws.values():
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]
+        heard = {s for f in system.laws[_other(law.side)].fields for s in f.states()}
         for q in law.unknowns:
             if not isinstance(q.family, Feature | Datum) or q in auxiliary:
                 continue
+            over = [(q.indices[-1], *q.family.components[1:])] if stays_whole(q) else []
             out += [average(q), average(q > 0)] if q in signed else []
-            out.append(average(q**2))
-            if len(moving) == 1 and q in {
-                s for f in system.laws[_other(law.side)].fields for s in f.states()
-            }:
-                out.append(average(response(q)))
+            out.append(average(Sum(q**2, *over) if over else q**2))
+            if len(moving) == 1 and q in heard:
+                out.append(average(Sum(response(q), *over) if over else response(q)))
+        if any(isinstance(q.family, Whole) for q in law.unknowns):
+            out.append(average(Eq(regime_of(law.side), WHOLE)))
     return out
 
 
@@ -229,7 +234,7 @@ def point_of(sim: Any) -> dict[Any, Any]:
         The simulation.
     """
     values = sim.setup.values
-    out: dict[Any, Any] = dict(values.parameters)
+    out: dict[Any, Any] = {**values.parameters, **sim.setup.written.values}
     if len(sim.sizes) == 1:
         out |= {alpha: Rational(sim.P, sim.N), N: sim.N, P: sim.P}
     else:

@@ -15,6 +15,7 @@ from sympy.tensor.indexed import Indexed
 from symcavity.declare.quantities import DATUM, FEATURE, OTHER, N, P, Quenched, SiteQuantity, alpha
 from symcavity.declare.system import BipartiteSystem, Law
 from symcavity.errors import UnsupportedLaw
+from symcavity.simulate.sets import SetPart
 from symcavity.simulate.values import law_symbols
 
 Args = list[Any]
@@ -82,6 +83,33 @@ def _slope(expr: Expr, variable: Symbol) -> Expr:
     return expr.diff(variable).replace(DiracDelta, lambda *_: S.Zero)
 
 
+class Chained:
+    """A table of derivatives whose expressions also hold what a convex set gives, by the chain rule.
+
+    Parameters
+    ----------
+    table : Table
+        The derivatives with g(V) and the anchor point held fixed.
+    by_set : Table
+        The derivatives in g(V) and the components of the anchor point.
+    sets : SetPart
+        Gives the derivatives of these in the variables.
+    """
+
+    constant = False
+
+    def __init__(self, table: Table, by_set: Table, sets: SetPart) -> None:
+        self.table, self.by_set, self.sets = table, by_set, sets
+
+    def __call__(self, args: Args, size: int) -> np.ndarray:
+        """Return the array of shape ``(size, *shape)``."""
+        out = self.table(args, size)
+        if self.by_set.where:
+            z = np.stack(args[: self.table.shape[1]], axis=1)
+            out = out + self.by_set(args, size) @ self.sets.slopes(z)
+        return out
+
+
 class CompiledLaw:
     """The law of one side as functions of arrays.
 
@@ -99,6 +127,8 @@ class CompiledLaw:
         For each field heard, the equation that carries it, and so carries the source.
     affine : bool
         Whether everything is affine in the unknowns, the fields and the globals.
+    sets : SetPart or None
+        The convex set in the law.
     """
 
     def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
@@ -110,21 +140,27 @@ class CompiledLaw:
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(law.unknowns)}
         marks |= {q.at_site(): Dummy(q.name, real=True) for q in self.quenched}
         fields = [f.symbol for f in law.fields]
-        self._marks = marks
+        self.constants = parameters
+        self.sets = SetPart.read(law)
+        given = [] if self.sets is None else self.sets.symbols
+        marks_of_set: dict[Any, Symbol] = {} if self.sets is None else self.sets.marks
+        self._quenched = [marks[q.at_site()] for q in self.quenched]
+        self._marks = {**marks, **marks_of_set}
         z = [marks[q] for q in law.unknowns]
         self.arguments: list[Symbol] = [
             *z,
             *fields,
             *system.globals,
-            *list(marks.values())[len(z) :],
+            *self._quenched,
             *parameters,
+            *given,
         ]
         moving = [*z, *fields, *system.globals]
-        self.local = set(z) | set(fields) | {marks[q.at_site()] for q in self.quenched}
-        equations = [e.difference.xreplace(marks) for e in law.equations]
-        pairs = [tuple(e.xreplace(marks) for e in p.pair) for p in law.pairs]
+        self.local = {*z, *fields, *self._quenched, *given}
+        equations = [e.difference.xreplace(self._marks) for e in law.equations]
+        pairs = [tuple(e.xreplace(self._marks) for e in p.pair) for p in law.pairs]
         heard = system.laws[OTHER[law.side]].fields
-        emissions = [f.emission.xreplace(marks) for f in heard]
+        emissions = [f.emission.xreplace(self._marks) for f in heard]
         self.k, self.m, self.ke, self.kp, self.out = (
             len(z),
             len(fields),
@@ -133,15 +169,17 @@ class CompiledLaw:
             len(heard),
         )
         self.residual = self._vector(equations)
-        self.slopes, self.hears = self._matrix(equations, z), self._matrix(equations, fields)
+        self.slopes, self.hears = self._chained(equations, z), self._matrix(equations, fields)
         self.shared = self._matrix(equations, list(system.globals))
         ps, qs = [p for p, _ in pairs], [q for _, q in pairs]
-        self.p, self.p_slopes = self._vector(ps), self._matrix(ps, z)
-        self.q, self.q_slopes = self._vector(qs), self._matrix(qs, z)
+        self.p, self.p_slopes = self._vector(ps), self._chained(ps, z)
+        self.q, self.q_slopes = self._vector(qs), self._chained(qs, z)
         self.p_shared, self.q_shared = (self._matrix(e, list(system.globals)) for e in (ps, qs))
         self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
         every = [*equations, *ps, *qs, *emissions]
-        self.affine = all(not _slope(e, s).has(*moving) for e in every for s in moving if e.has(s))
+        self.affine = self.sets is None and all(
+            not _slope(e, s).has(*moving) for e in every for s in moving if e.has(s)
+        )
         self.carrier = [
             next(k for k, e in enumerate(law.equations) if e.difference.has(f.symbol)) for f in law.fields
         ]
@@ -154,6 +192,12 @@ class CompiledLaw:
     def _matrix(self, exprs: list[Expr], variables: list[Symbol]) -> Table:
         rows = [[_slope(e, s) for s in variables] for e in exprs]
         return Table(rows, (len(exprs), len(variables)), self.arguments, self.local)
+
+    def _chained(self, exprs: list[Expr], z: list[Symbol]) -> Table | Chained:
+        table = self._matrix(exprs, z)
+        if self.sets is None:
+            return table
+        return Chained(table, self._matrix(exprs, self.sets.symbols), self.sets)
 
     def expression(self, exprs: list[Expr]) -> Table:
         """Return further expressions in the same variables, for instance a global condition."""

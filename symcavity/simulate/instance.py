@@ -143,12 +143,14 @@ class Instance:
     def arguments(self, side: str, state: State, fields: np.ndarray) -> Args:
         """Return the arguments of every table of a side's law."""
         law: CompiledLaw = self.system.laws[side]
+        sets = () if law.sets is None else law.sets.columns(state.site[side]).T
         return [
             *state.site[side].T,
             *fields.T,
             *state.shared,
             *(self.quenched[q] for q in law.quenched),
             *self.constants,
+            *sets,
         ]
 
     def residuals(self, state: State) -> Residuals:

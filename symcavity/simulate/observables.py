@@ -8,6 +8,7 @@ import numpy as np
 from sympy import Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, lambdify, solve, sympify
 from sympy.core.relational import Relational
 
+from symcavity.declare.convex_law import regime_of
 from symcavity.declare.fields import FieldBook, extract_fields, free_side, site_sum
 from symcavity.declare.quantities import (
     DATUM,
@@ -20,11 +21,11 @@ from symcavity.declare.quantities import (
     alpha,
     site_quantities,
 )
-from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import ValuesError
 from symcavity.simulate.instance import Instance
 from symcavity.simulate.responses import Responses
 from symcavity.simulate.solve import Solved
+from symcavity.simulate.vectors import WrittenOut
 
 TOUCHING = 1e-9
 
@@ -50,7 +51,7 @@ class Reader:
 
     Parameters
     ----------
-    system : BipartiteSystem
+    written : WrittenOut
         The system.
     instance : Instance
         The instance, with its couplings.
@@ -58,8 +59,9 @@ class Reader:
         Its solution.
     """
 
-    def __init__(self, system: BipartiteSystem, instance: Instance, solved: Solved) -> None:
-        self.system, self.instance, self.solved = system, instance, solved
+    def __init__(self, written: WrittenOut, instance: Instance, solved: Solved) -> None:
+        self.written, self.system = written, written.system
+        self.instance, self.solved = instance, solved
         self._responses: Responses | None = None
 
     @property
@@ -71,7 +73,7 @@ class Reader:
 
     def __call__(self, observable: Any) -> float:
         """Return the value of an expression in averages, sums, responses, globals and parameters."""
-        expr = sympify(observable)
+        expr = self.written.observable(sympify(observable))
         numbers = self._numbers()
         expr = self._resolved(expr, numbers)
         stray = site_quantities(expr)
@@ -90,7 +92,7 @@ class Reader:
     def site_values(self, body: Expr, side: str | None = None) -> np.ndarray:
         """Return an expression of one site at every site of its side."""
         numbers = self._numbers()
-        body = self._without_averages(sympify(body), numbers)
+        body = self._without_averages(self.written.observable(sympify(body)), numbers)
         return self._values(body, self._side(body, side), numbers)
 
     def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
@@ -170,6 +172,8 @@ class Reader:
                 columns[f.symbol] = self._field(f, side, numbers)
         known: dict[Any, np.ndarray] = {q: state.site[side][:, j] for j, q in enumerate(law.unknowns)}
         known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (side,)}
+        if law.sets is not None and body.has(regime_of(side)):
+            known[regime_of(side)] = law.sets.regimes(state.site[side])
         for k, quantity in enumerate(site_quantities(body)):
             if quantity not in known:
                 names = ", ".join(sorted(map(str, known)))
@@ -212,7 +216,7 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     """
     moving = [m for m, f in enumerate(law.fields) if f.states()]
     if quantity is None:
-        if len(moving) != 1:
+        if len({law.carrier(law.fields[m]) for m in moving}) != 1:
             raise ValuesError(
                 f"The {law.side} sites hear {len(moving)} random fields; the response names no source.",
                 "response(state, quantity): the quantity whose equation carries the source",

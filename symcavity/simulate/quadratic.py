@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import Dummy, Expr, Symbol
 
+from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import DATUM, FEATURE, Datum, Feature, SiteQuantity, site_quantities
+from symcavity.declare.support import Support
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import MissingDependency
 from symcavity.simulate.compiled import CompiledSystem, Table, compile_system
 from symcavity.simulate.instance import Instance, State
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Points of a convex set, each for one datum: ``V.s >= c`` for the points s, in place of ``g(V) >= c``.
+
+    Attributes
+    ----------
+    owners : ndarray of int, shape (cuts,)
+        The datum of each.
+    points : ndarray, shape (cuts, components)
+        The points.
+    """
+
+    owners: np.ndarray
+    points: np.ndarray
+
+
+@dataclass(frozen=True)
+class Map:
+    """An affine function of the variables of a program, at every site: ``matrix @ z + constant``."""
+
+    matrix: Any
+    constant: np.ndarray
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A quadratic program: minimise ``z'Hz/2 + slope'z`` with ``matrix @ z + offset >= 0``, or ``= 0``.
+
+    Attributes
+    ----------
+    hessian, slope, matrix, offset : sparse matrix, ndarray
+        The program.
+    equal : ndarray of bool
+        The rows that are equations.
+    """
+
+    hessian: Any
+    slope: np.ndarray
+    matrix: Any
+    offset: np.ndarray
+    equal: np.ndarray
 
 
 class SideForm:
@@ -36,10 +82,14 @@ class SideForm:
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(self.states)}
         quenched = {q.at_site(): Dummy(q.name, real=True) for q in law.quenched}
         variables = [*marks.values(), *(f.symbol for f in self.moving), *system.globals]
-        constants = law.arguments[law.k + law.m + len(system.globals) + len(law.quenched) :]
+        constants = law.constants
         arguments = [*variables, *(f.symbol for f in self.given), *quenched.values(), *constants]
         local = set(arguments) - set(constants) - set(system.globals)
-        every = {**marks, **quenched}
+        # a convex set in a constraint enters by one of its points at a time: g(V) >= c is V.s >= c for all of them
+        nodes = {node: node.body for e in exprs for node in e.atoms(Support)}
+        vectors = [j for j, f in enumerate(self.moving) if f.components]
+        self.vector = len(self.states) + vectors[0] if vectors else None
+        every = {**marks, **quenched, **nodes}
         body = objective.xreplace(every)
         rows = [e.xreplace(every) for _, e, _ in multipliers]
         slope = [body.diff(v) for v in variables]
@@ -48,6 +98,9 @@ class SideForm:
         moving = set(variables)
         entries = [e for row in (*hessian, *jacobian) for e in row]
         self.quadratic = not any(e.free_symbols & moving for e in entries)
+        self.cut = [self.vector is not None and row[self.vector] != 0 for row in jacobian]
+        if self.vector is not None and slope[self.vector] != 0:
+            self.quadratic = False
         self.hessian = Table(hessian, (len(variables),) * 2, arguments, local)
         self.slope = Table(slope, (len(variables),), arguments, local)
         self.rows = Table(jacobian, (len(rows), len(variables)), arguments, local)
@@ -83,6 +136,7 @@ class QuadraticProgram:
             and not system.globals
             and len(feature.states) == 1
             and not feature.moving
+            and datum.vector is None
             and not datum.hessian.exprs
             and not datum.slope.exprs
         )
@@ -107,76 +161,121 @@ class QuadraticProgram:
 
     # -- the general program, sparse -----------------------------------------------------------------
 
-    def assemble(self, instance: Instance) -> tuple[Any, np.ndarray, Any, np.ndarray, np.ndarray]:
-        """Return (H, c, A, b, equality) as sparse matrices and arrays.
+    def assemble(self, instance: Instance) -> Assembled:
+        """Return the program of an instance, without the constraint that holds a convex set.
 
         The variables are the states, family by family (features first), then the globals.  A further
         penalty on the globals is not part of it.
         """
         from scipy import sparse
 
+        offsets, count = self.places(instance)
+        hessian, slope = sparse.csc_matrix((count, count)), np.zeros(count)
+        rows, shifts, equal = [], [], []
+        for side, form in self.forms.items():
+            n, args = instance.size[side], self.arguments(instance, side)
+            maps = self._maps(instance, side, offsets, count)
+            h, g = form.hessian(args, n), form.slope(args, n)
+            for j, (left, *_) in enumerate(maps):
+                gradient = g[:, j].copy()
+                for k, (right, *_) in enumerate(maps):
+                    if np.any(h[:, j, k]):
+                        hessian = hessian + left.matrix.T @ sparse.diags_array(h[:, j, k]) @ right.matrix
+                        gradient += h[:, j, k] * right.constant
+                if np.any(gradient):
+                    slope += left.matrix.T @ gradient
+            for c, equality in enumerate(form.equality):
+                if form.cut[c]:
+                    continue
+                block = self._rows(instance, form, c, maps, np.arange(n))
+                rows.append(block.matrix)
+                shifts.append(block.constant)
+                equal.append(np.full(n, equality))
+        hessian, slope = self._global_penalty(instance, hessian, slope, count - len(self.globals))
+        return Assembled(
+            sparse.csc_matrix(hessian),
+            slope,
+            sparse.csr_matrix(sparse.vstack(rows) if rows else sparse.csr_matrix((0, count))),
+            np.concatenate(shifts) if shifts else np.zeros(0),
+            np.concatenate(equal) if equal else np.zeros(0, dtype=bool),
+        )
+
+    def cut_rows(self, instance: Instance, cuts: Cuts) -> Map:
+        """Return the constraint that holds a convex set, written for one point of the set in each row."""
+        form = self.forms[DATUM]
+        maps = self._maps(instance, DATUM, *self.places(instance))
+        return self._rows(instance, form, form.cut.index(True), maps, cuts.owners, cuts.points)
+
+    def _rows(
+        self,
+        instance: Instance,
+        form: SideForm,
+        c: int,
+        maps: list[list[Map]],
+        sites: np.ndarray,
+        points: np.ndarray | None = None,
+    ) -> Map:
+        """Return a constraint at the given sites, for a point of the set at each where it holds one."""
+        from scipy import sparse
+
+        n, args = instance.size[form.side], self.arguments(instance, form.side)
+        slopes, shift = form.rows(args, n)[sites, c], form.offset(args, n)[sites, c]
+        total = sparse.csr_matrix((len(sites), maps[0][0].matrix.shape[1]))
+        for j, parts in enumerate(maps):
+            if not np.any(slopes[:, j]):
+                continue
+            weights = points.T if points is not None and j == form.vector else np.ones((1, len(sites)))
+            for part, weight in zip(parts, weights, strict=True):
+                factor = slopes[:, j] * weight
+                total = total + sparse.diags_array(factor) @ part.matrix[sites]
+                shift = shift + factor * part.constant[sites]
+        return Map(total, shift)
+
+    def places(self, instance: Instance) -> tuple[dict[SiteQuantity, int], int]:
+        """Return where the variables of each family begin, and how many variables there are."""
         count, offsets = 0, {}
         for side, form in self.forms.items():
             for q in form.states:
                 offsets[q] = count
                 count += instance.size[side]
-        first_global = count
-        count += len(self.globals)
-        hessian, slope = sparse.csc_matrix((count, count)), np.zeros(count)
-        rows, shifts, equal = [], [], []
-        for side, form in self.forms.items():
-            n, args = instance.size[side], self.arguments(instance, side)
-            maps, constants = [], []
-            for q in form.states:
-                maps.append(sparse.eye_array(n, count, k=offsets[q]).tocsc())
-                constants.append(np.zeros(n))
-            other = FEATURE if side == DATUM else DATUM
-            emitter, at = self.forms[other], self.arguments(instance, other)
-            emission, emits = (
-                emitter.emission(at, instance.size[other]),
-                emitter.emits(at, instance.size[other]),
-            )
-            for f in form.moving:
-                x = instance.couplings[self.compiled.couplings.index(f.coupling)]
-                x = x if side == DATUM else x.T
-                h = emitter.heard.index(f)
-                total = sparse.csc_matrix((n, count))
-                for j, q in enumerate(emitter.states):
-                    part = sparse.csc_matrix(x * emits[:, h, j])
-                    total = total + part @ sparse.eye_array(instance.size[other], count, k=offsets[q]).tocsc()
-                maps.append(total)
-                constants.append(x @ emission[:, h])
-            for k in range(len(self.globals)):
-                maps.append(
-                    sparse.csc_matrix((np.ones(n), (np.arange(n), np.full(n, first_global + k))), (n, count))
-                )
-                constants.append(np.zeros(n))
-            h, g = form.hessian(args, n), form.slope(args, n)
-            for j, left in enumerate(maps):
-                gradient = g[:, j].copy()
-                for k, right in enumerate(maps):
-                    if np.any(h[:, j, k]):
-                        hessian = hessian + left.T @ sparse.diags_array(h[:, j, k]) @ right
-                        gradient += h[:, j, k] * constants[k]
-                slope += left.T @ gradient
-            r, o = form.rows(args, n), form.offset(args, n)
-            for c, equality in enumerate(form.equality):
-                rows.append(
-                    sum(
-                        (sparse.diags_array(r[:, c, j]) @ m for j, m in enumerate(maps)),
-                        sparse.csc_matrix((n, count)),
-                    )
-                )
-                shifts.append(o[:, c] + sum(r[:, c, j] * constants[j] for j in range(len(maps))))
-                equal.append(np.full(n, equality))
-        hessian, slope = self._global_penalty(instance, hessian, slope, first_global)
-        return (
-            sparse.csc_matrix(hessian),
-            slope,
-            sparse.csc_matrix(sparse.vstack(rows) if rows else sparse.csc_matrix((0, count))),
-            np.concatenate(shifts) if shifts else np.zeros(0),
-            np.concatenate(equal) if equal else np.zeros(0, dtype=bool),
-        )
+        return offsets, count + len(self.globals)
+
+    def _maps(
+        self, instance: Instance, side: str, offsets: dict[SiteQuantity, int], count: int
+    ) -> list[list[Map]]:
+        """Return every variable of a side's sites by its components, in the variables of the program."""
+        from scipy import sparse
+
+        n, form = instance.size[side], self.forms[side]
+        other = FEATURE if side == DATUM else DATUM
+        emitter, at = self.forms[other], self.arguments(instance, other)
+        emission = emitter.emission(at, instance.size[other])
+        emits = emitter.emits(at, instance.size[other])
+        maps = [[Map(sparse.eye_array(n, count, k=offsets[q]).tocsr(), np.zeros(n))] for q in form.states]
+
+        def heard(f: RandomField, coupling: int) -> Map:
+            x, h = instance.couplings[coupling], emitter.heard.index(f)
+            x = x if side == DATUM else x.T
+            total = sparse.csr_matrix((n, count))
+            for j, q in enumerate(emitter.states):
+                part = sparse.csr_matrix(x * emits[:, h, j])
+                total = total + part @ sparse.eye_array(instance.size[other], count, k=offsets[q]).tocsr()
+            return Map(total, x @ emission[:, h])
+
+        for f in form.moving:
+            heard_by = self.components(f) if f.components else [self.compiled.couplings.index(f.coupling)]
+            maps.append([heard(f, k) for k in heard_by])
+        for k in range(len(self.globals)):
+            place = np.full(n, count - len(self.globals) + k)
+            ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
+            maps.append([Map(ones, np.zeros(n))])
+        return maps
+
+    def components(self, f: RandomField) -> list[int]:
+        """Return the couplings of the components of a vector field, in order."""
+        family = f.coupling.family.name
+        mine = [(int(x.indices[-1]), k) for k, x in enumerate(self.compiled.couplings) if x.family.name == family]
+        return [k for _, k in sorted(mine)]
 
     def _global_penalty(
         self, instance: Instance, hessian: Any, slope: np.ndarray, first: int
@@ -201,9 +300,10 @@ class QuadraticProgram:
         """Whether the linear constraints have no solution at all."""
         from scipy.optimize import linprog
 
-        _, slope, matrix, offset, equal = self.assemble(instance)
+        made = self.assemble(instance)
+        matrix, offset, equal = made.matrix, made.offset, made.equal
         result = linprog(
-            np.zeros_like(slope),
+            np.zeros_like(made.slope),
             A_ub=-matrix[~equal] if np.any(~equal) else None,
             b_ub=offset[~equal] if np.any(~equal) else None,
             A_eq=matrix[equal] if np.any(equal) else None,
@@ -213,22 +313,13 @@ class QuadraticProgram:
         )
         return bool(result.status == 2)
 
-    def solve_conic(self, instance: Instance) -> State:
+    def solve_conic(self, instance: Instance) -> State | None:
         """Find the active set with a sparse interior-point solver, independent of the one of this package."""
-        clarabel = _clarabel()
-        from scipy import sparse
+        answer = solve_assembled(self.assemble(instance))
+        return None if answer is None else self.branches(instance, answer)
 
-        hessian, slope, matrix, offset, equal = self.assemble(instance)
-        order = np.concatenate([np.flatnonzero(equal), np.flatnonzero(~equal)])
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-        cones = [clarabel.ZeroConeT(int(equal.sum())), clarabel.NonnegativeConeT(int((~equal).sum()))]
-        found = clarabel.DefaultSolver(
-            sparse.triu(hessian).tocsc(), slope, -matrix[order].tocsc(), offset[order], cones, settings
-        ).solve()
-        slack, dual = np.empty(len(order)), np.empty(len(order))
-        slack[order], dual[order] = found.s, found.z
+    def branches(self, instance: Instance, answer: Answer) -> State:
+        """Return a state with the branches that an answer says, and its variables still zero."""
         state = instance.start()
         state.active = {
             s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in self.compiled.laws.items()
@@ -236,12 +327,51 @@ class QuadraticProgram:
         position = 0
         for side, form in self.forms.items():
             n = instance.size[side]
-            for k in form.pair:
+            for k, cut in zip(form.pair, form.cut, strict=True):
+                if cut:
+                    continue
                 rows = slice(position, position + n)
                 if k is not None:
-                    state.active[side][:, k] = dual[rows] < slack[rows]
+                    state.active[side][:, k] = answer.dual[rows] < answer.slack[rows]
                 position += n
         return state
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The solution of an assembled program: its variables, and slack and multiplier of every row."""
+
+    variables: np.ndarray
+    slack: np.ndarray
+    dual: np.ndarray
+
+
+def solve_assembled(made: Assembled) -> Answer | None:
+    """Solve an assembled program by a sparse interior point; None if it is infeasible.
+
+    Raises
+    ------
+    ArithmeticError
+        If the solver neither solved it nor found it infeasible.
+    """
+    clarabel = _clarabel()
+    from scipy import sparse
+
+    order = np.concatenate([np.flatnonzero(made.equal), np.flatnonzero(~made.equal)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    cones = [clarabel.ZeroConeT(int(made.equal.sum())), clarabel.NonnegativeConeT(int((~made.equal).sum()))]
+    found = clarabel.DefaultSolver(
+        sparse.triu(made.hessian).tocsc(), made.slope, -made.matrix[order].tocsc(), made.offset[order], cones, settings
+    ).solve()
+    if "Infeasible" in str(found.status):
+        return None
+    if not np.all(np.isfinite(found.x)):
+        raise ArithmeticError(f"The conic solver stopped with {found.status}.")
+    slack, dual = np.empty(len(order)), np.empty(len(order))
+    slack[order], dual[order] = found.s, found.z
+    return Answer(np.asarray(found.x), slack, dual)
 
 
 def _clarabel() -> Any:
@@ -269,4 +399,4 @@ def quadratic_program(system: BipartiteSystem) -> QuadraticProgram | None:
     return program if program.quadratic else None
 
 
-__all__ = ["QuadraticProgram", "SideForm", "quadratic_program"]
+__all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SideForm", "quadratic_program", "solve_assembled"]

@@ -12,7 +12,7 @@ from sympy import Expr, sympify
 from symcavity.declare.problem import ConvexProblem
 from symcavity.declare.quantities import DATUM, FEATURE, Family
 from symcavity.declare.system import BipartiteSystem
-from symcavity.errors import Infeasible, UnsupportedLaw, ValuesError
+from symcavity.errors import Infeasible, ValuesError
 from symcavity.simulate.compiled import compile_system
 from symcavity.simulate.draw import Law, coupling_law, seed_list
 from symcavity.simulate.estimates import Estimate, Extrapolation
@@ -22,6 +22,7 @@ from symcavity.simulate.labels import label
 from symcavity.simulate.observables import Reader
 from symcavity.simulate.solve import Solved, solve_instance
 from symcavity.simulate.values import Values, read_values
+from symcavity.simulate.vectors import WrittenOut, write_out
 
 SMALLEST = 2
 
@@ -37,17 +38,51 @@ def as_system(declared: ConvexProblem | BipartiteSystem) -> BipartiteSystem:
 
 @dataclass(frozen=True)
 class Setup:
-    """What all instances of a simulation share; it travels to workers."""
+    """What all instances of a simulation share; it travels to workers.
 
-    system: BipartiteSystem
+    Attributes
+    ----------
+    written : WrittenOut
+        The declared system, and the one of numbers that is solved.
+    values : Values
+        Checked values.
+    couplings, method : str or callable, str
+        As in :func:`simulate`.
+    """
+
+    written: WrittenOut
     values: Values
-    couplings: str | Law
+    couplings: str | Law = "gaussian"
     method: str = ""
+
+    @property
+    def declared(self) -> BipartiteSystem:
+        """The system as it was declared."""
+        return self.written.declared
+
+    @property
+    def system(self) -> BipartiteSystem:
+        """The system that is solved."""
+        return self.written.system
 
     def instance(self, features: int, seed: int) -> Instance:
         """Draw the instance of a seed."""
         law = coupling_law(self.couplings) if isinstance(self.couplings, str) else self.couplings
         return Instance(compile_system(self.system), self.values, features, seed, law)
+
+
+def prepare(
+    system: BipartiteSystem, values: Mapping[Any, Any], couplings: str | Law = "gaussian", method: str = ""
+) -> Setup:
+    """Check the values of a simulation, its convex sets among them.
+
+    Raises
+    ------
+    ValuesError
+        If a value or a set is missing, superfluous, of a wrong kind or out of range.
+    """
+    written, rest = write_out(system, values)
+    return Setup(written, read_values(written.system, rest), couplings, method)
 
 
 @dataclass
@@ -61,7 +96,8 @@ class Sample:
     features, data : int
         N and P.
     arrays : dict
-        Every variable of the system by name, primal and dual, one entry a site; globals as numbers.
+        Every variable of the system by name, primal and dual, one entry a site (one row of components for a
+        vector); globals as numbers.
         Empty if the instance is infeasible.
     residuals : Residuals or None
         How well the equations of the system hold.
@@ -127,7 +163,7 @@ class Simulation:
     Attributes
     ----------
     system : BipartiteSystem
-        The system whose equations were solved.
+        The system, as it was declared.
     samples : tuple of Sample
         One for each seed, infeasible ones included.
     N, P : int
@@ -137,7 +173,7 @@ class Simulation:
     """
 
     def __init__(self, setup: Setup, samples: list[Sample]) -> None:
-        self.setup, self.system = setup, setup.system
+        self.setup, self.system = setup, setup.declared
         self.samples = tuple(samples)
         self.N, self.P = samples[0].features, samples[0].data
         self._readers: dict[int, Reader] = {}
@@ -197,7 +233,7 @@ class Simulation:
         sample = self.feasible[index]
         if sample.seed not in self._readers:
             instance = self.setup.instance(self.N, sample.seed)
-            self._readers[sample.seed] = Reader(self.system, instance, sample.solved)
+            self._readers[sample.seed] = Reader(self.setup.written, instance, sample.solved)
         return self._readers[sample.seed]
 
     def values(self, body: Any) -> np.ndarray:
@@ -347,7 +383,7 @@ def simulate(
         What is simulated; nothing else describes the problem.
     values : mapping
         Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``); laws or arrays by quenched
-        family.
+        family; shapes by support function.
     N : int or iterable of int
         The number of features; several give an extrapolation in 1/N.
     seeds : int or iterable of int
@@ -358,8 +394,8 @@ def simulate(
     executor : int, Executor or None
         A number of processes, or any executor of :mod:`concurrent.futures`.
     method : str, optional
-        ``'active set'``, ``'interior point'``, ``'conic'`` or ``'newton'``; chosen from the structure by
-        default.
+        ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'`` or ``'cutting planes'``; chosen from
+        the structure by default.
 
     Returns
     -------
@@ -368,24 +404,17 @@ def simulate(
         an instance: what they fix comes out.
     """
     system = as_system(declared)
-    if system.support_functions:
-        raise UnsupportedLaw(
-            f"The law contains the support function {system.support_functions[0]} of a convex set.",
-            "finite instances of laws with inequalities and smooth losses",
-            "for a polytope, write one constraint for each vertex",
-        )
-    checked = read_values(system, values)
-    sizes, wanted = check_sizes(N, checked), seed_list(seeds)
+    setup = prepare(system, values, couplings, method)
+    sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
     coupling_law(couplings)
-    setup = Setup(system, checked, couplings, method)
     tasks = [(n, seed) for n in sizes for seed in wanted]
     found: dict[tuple[int, int], Sample] = {}
     with resolved(executor) as pool:
         for task, sample in each(pool, run_one, setup, tasks):
-            sample.arrays = _arrays(system, sample.solved)
+            sample.arrays = _arrays(setup.system, sample.solved)
             found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}
     return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
 
 
-__all__ = ["FEATURE", "Sample", "Setup", "Simulation", "Simulations", "simulate"]
+__all__ = ["FEATURE", "Sample", "Setup", "Simulation", "Simulations", "prepare", "simulate"]

@@ -9,12 +9,14 @@ import numpy as np
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.simulate.activeset import solve_active_set
+from symcavity.simulate.cuts import cutting_planes
 from symcavity.simulate.instance import Instance, Residuals, State
 from symcavity.simulate.newton import TARGETS, Gaps, finite_start, follow_path, solve_active
 from symcavity.simulate.quadratic import quadratic_program
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
-METHODS = ("active set", "interior point", "conic", "newton")
+METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
+_SHARPER = 0.1
 
 
 @dataclass
@@ -60,6 +62,15 @@ def solve_instance(system: BipartiteSystem, instance: Instance, method: str = ""
     if method not in ("", *METHODS):
         raise UnsupportedLaw(f"The method {method!r} is unknown.", ", ".join(METHODS))
     compiled = instance.system
+    holds_set = any(law.sets is not None for law in compiled.laws.values())
+    if holds_set or method == "cutting planes":
+        if not holds_set or method not in ("", "cutting planes"):
+            raise UnsupportedLaw(
+                f"The method {method!r} does not fit: the law holds {'a' if holds_set else 'no'} convex set.",
+                "cutting planes for laws with a convex set, and for no others",
+                "leave the choice to the package",
+            )
+        return _by_cuts(system, instance)
     if method == "newton" or (not method and not compiled.pairs):
         return _smooth(instance)
     program = quadratic_program(system)
@@ -77,7 +88,10 @@ def solve_instance(system: BipartiteSystem, instance: Instance, method: str = ""
     if method == "conic":
         if program is None:
             raise UnsupportedLaw("The conic solver needs a quadratic declaration.", "another method")
-        return _finish(instance, program.solve_conic(instance), "conic") or _failed(instance, None)
+        guess = program.solve_conic(instance)
+        if guess is None:
+            return Solved(None, None, "conic")
+        return _finish(instance, guess, "conic") or _failed(instance, None)
     if not compiled.pairs:
         raise UnsupportedLaw(
             f"The system has no inequality for the method {method!r}.", "the method 'newton'"
@@ -95,8 +109,9 @@ def solve_instance(system: BipartiteSystem, instance: Instance, method: str = ""
         if program.infeasible(instance):
             return Solved(None, None, "interior point")
         try:
-            solved = _finish(instance, program.solve_conic(instance), "conic")
-        except MissingDependency:
+            guess = program.solve_conic(instance)
+            solved = None if guess is None else _finish(instance, guess, "conic")
+        except (ArithmeticError, MissingDependency):
             solved = None
         if solved is not None:
             return solved
@@ -113,6 +128,28 @@ def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None
     if state is None:
         return Solved(None, None, "active set")
     return _finish(instance, state, "active set")
+
+
+def _by_cuts(system: BipartiteSystem, instance: Instance) -> Solved:
+    """Cut until the branches can be told, then solve the equations of these branches to rounding."""
+    program = quadratic_program(system)
+    if program is None:
+        raise UnsupportedLaw(
+            "The law holds a convex set, and what is left of the declaration is not a quadratic program.",
+            "quadratic objectives, constraints g(V) >= c with or without slack, linear constraints",
+        )
+    state, target = None, _HOPEFUL
+    for found in cutting_planes(program, instance):
+        if found is None:
+            return Solved(None, None, "cutting planes")
+        state, violation = found
+        if violation < target:
+            solved = _finish(instance, state.copy(), "cutting planes")
+            if solved is not None and solved.sharp:
+                return solved
+            target = _SHARPER * violation
+    solved = None if state is None else _finish(instance, state, "cutting planes")
+    return solved or _failed(instance, state)
 
 
 def _finish(instance: Instance, state: State, method: str) -> Solved | None:

@@ -22,9 +22,8 @@ from symcavity.simulate.draw import coupling_law, seed_list
 from symcavity.simulate.executors import BrokenExecutor, each, resolved
 from symcavity.simulate.labels import label
 from symcavity.simulate.observables import Reader
-from symcavity.simulate.run import Setup, as_system, check_sizes
+from symcavity.simulate.run import as_system, check_sizes, prepare
 from symcavity.simulate.solve import solve_instance
-from symcavity.simulate.values import read_values
 
 Row = dict[str, Any]
 Progress = Callable[[int, int, float, float], None]
@@ -253,16 +252,15 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
     point, n, seed = task
     row: Row = {"point": _name(point), "N": n, "seed": seed} | {str(k): _plain(v) for k, v in point.items()}
     try:
-        values = read_values(job.system, {**job.values, **point})
-        setup = Setup(job.system, values, job.couplings, job.method)
+        setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
         instance = setup.instance(n, seed)
         row["P"] = instance.size["datum"]
-        solved = solve_instance(job.system, instance, job.method)
+        solved = solve_instance(setup.system, instance, job.method)
         row |= {"feasible": solved.state is not None, "method": solved.method}
         if solved.residuals is not None:
             r = solved.residuals
             row |= {"stationarity": r.stationarity, "feasibility": r.feasibility, "slackness": r.slackness}
-            reader = Reader(job.system, instance, solved)
+            reader = Reader(setup.written, instance, solved)
             row |= {label(o): reader(o) for o in job.observables}
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
@@ -405,7 +403,7 @@ def sweep_simulation(
     problems = []
     for point in points:
         try:
-            check_sizes(N, read_values(system, {**base, **point}))
+            check_sizes(N, prepare(system, {**base, **point}).values)
         except SymcavityError as error:
             problems.append(error)
     if len(problems) == len(points):

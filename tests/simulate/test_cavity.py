@@ -8,14 +8,13 @@ from symcavity.declare.quantities import alpha
 from symcavity.errors import Infeasible
 from symcavity.simulate import cavity_experiment
 from symcavity.simulate.insertion import extended, insert
-from symcavity.simulate.run import Setup, as_system
-from symcavity.simulate.values import read_values
+from symcavity.simulate.run import as_system, prepare
 
 
 def setup_of(name):
     problem, values = VALUES[name]
     system = as_system(problem)
-    return Setup(system, read_values(system, values), "gaussian")
+    return prepare(system, values)
 
 
 @pytest.fixture(scope="module")
