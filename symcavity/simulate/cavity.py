@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Expr, sympify
+from sympy import Expr, Sum, sympify
 
+from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
@@ -62,6 +63,44 @@ class Finding:
         return (self.measured - self.expected) / self.stderr if self.stderr > 0 else float("nan")
 
 
+class Parts:
+    """A declared field, by the fields of components that it was written out in.
+
+    Attributes
+    ----------
+    groups : list of list of int
+        One group for each component; the fields of a group are summed.
+    parts : int
+        The number of components.
+    """
+
+    def __init__(self, declared: RandomField, written: tuple[RandomField, ...], *, summed: bool) -> None:
+        family = declared.coupling.family.name
+        vector = bool(declared.inner or declared.components)
+        mine = [
+            k
+            for k, f in enumerate(written)
+            if (f.coupling.family.name == family if vector else f.symbol == declared.symbol)
+        ]
+        self.groups = [mine] if summed else [[k] for k in mine]
+        self.parts = len(self.groups)
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """Sum values of the written fields (insertions, m) to those of the components (insertions, parts)."""
+        return np.stack([values[:, group].sum(axis=1) for group in self.groups], axis=1)
+
+
+def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
+    """Sum values between written fields (insertions, m, k) to those between components of declared fields."""
+    rows = np.stack([values[:, group].sum(axis=1) for group in f.groups], axis=1)
+    return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
+
+
+def name(q: SiteQuantity) -> str:
+    """The name of a variable, with the component where it is one of a vector."""
+    return f"{q.family.name}_{q.indices[-1]}" if q.family.components else str(q.family.name)
+
+
 class Inserted:
     """The insertions of a site on one side, over many instances.
 
@@ -91,7 +130,15 @@ class Inserted:
                 f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
             )
         law = compile_system(setup.system).laws[side]
-        self.law, self.names = law, law.names
+        self.law, self.names = law, [name(q) for q in law.unknowns]
+        written = setup.system.laws
+        # a vector is heard as one sum where the other side sends its components, and is sent as one where it
+        # is the other side that hears it component by component
+        self.heard = [Parts(f, law.fields, summed=bool(f.inner)) for f in setup.declared.laws[side].fields]
+        self.sent = [
+            Parts(f, written[OTHER[side]].fields, summed=bool(f.components))
+            for f in setup.declared.laws[OTHER[side]].fields
+        ]
         size = setup.values.sizes(n)
         self.constants = [*(setup.values.parameters[s] for s in compile_system(setup.system).parameters)]
         self.constants += [size[0], size[1], size[1] / size[0]]
@@ -100,7 +147,19 @@ class Inserted:
         self.theory_note = ""
         self.theory_self_coupling, self.theory_variance = self._theory(solution)
         known = self.theory_self_coupling
-        self.predicted_by_mean = self._site(self.stack("mean_self_coupling") if known is None else known)
+        self.predicted_by_mean = self._site(
+            self.stack("mean_self_coupling") if known is None else self._by_components(known)
+        )
+
+    def _by_components(self, mean: np.ndarray) -> np.ndarray:
+        """Write a self-coupling between declared fields for the components of vectors: a multiple of the identity."""
+        out = np.zeros((len(mean), self.law.m, self.law.out))
+        for m, f in enumerate(self.heard):
+            for k, g in enumerate(self.sent):
+                if f.parts == g.parts:
+                    for row, column in zip(f.groups, g.groups, strict=True):
+                        out[:, row[0], column[0]] = mean[:, m, k]
+        return out
 
     def stack(self, name: str) -> np.ndarray:
         """Return one attribute of all insertions as an array."""
@@ -116,6 +175,7 @@ class Inserted:
                 quenched,
                 self.stack("shared"),
                 self.constants,
+                None if self.law.sets is None else self.actual,
             )
         except NotConverged as error:
             return np.asarray(error.best)
@@ -124,7 +184,7 @@ class Inserted:
         """Return (mean self-coupling, field variance) of a solution, insertion by insertion."""
         if solution is None:
             return None, None
-        coupling, variance = self_coupling_observables(self.setup.system, self.side)
+        coupling, variance = self_coupling_observables(self.setup.declared, self.side)
         cache: dict[Expr, float] = {}
 
         def value(expr: Expr, insertion: Insertion) -> float:
@@ -155,44 +215,12 @@ class Inserted:
 
     def findings(self) -> list[Finding]:
         """Return what was measured, line by line."""
-        n = len(self.insertions)
         out = []
-        for m in range(self.law.m):
-            tag = "" if self.law.m == 1 else f" {m + 1}"
-            eta, spread = self.stack("cavity_field")[:, m], self.stack("variance")[:, m]
-            if not np.any(spread):
-                continue
-            out.append(Finding(f"cavity field{tag}, mean", eta.mean(), _stderr(eta), 0.0))
-            out.append(Finding(f"cavity field{tag}, variance", *_mean(eta**2), float(spread.mean())))
-            if self.theory_variance is not None:
-                expected = float(self.theory_variance[:, m].mean())
-                out.append(Finding(f"cavity field{tag}, variance (theory)", *_mean(spread), expected))
-            for name, what, note in (
-                ("without", "without the site", "independent: 1"),
-                ("within", "with the site", "what the naive analysis takes for 1"),
-            ):
-                ratio = self.stack(name)[:, m]
-                out.append(
-                    Finding(f"field{tag} squared over its variance, {what}", *_mean(ratio**2), 1.0, note)
-                )
-            for k in range(self.stack("self_coupling").shape[2]):
-                own, mean = self.stack("self_coupling")[:, m, k], self.stack("mean_self_coupling")[:, m, k]
-                if not np.any(own):
-                    continue
-                label = tag if self.law.m == 1 else f" {m + 1}{k + 1}"
-                out.append(
-                    Finding(f"self-coupling{label}", *_mean(own), float(mean.mean()), "trace of the response")
-                )
-                if self.theory_self_coupling is not None:
-                    expected = float(self.theory_self_coupling[:, m, k].mean())
-                    out.append(Finding(f"self-coupling{label} (theory)", *_mean(own), expected))
-                scaled = np.std(own - mean, ddof=1) * np.sqrt(self.N) if n > 1 else float("nan")
-                error = scaled / np.sqrt(2 * max(n - 1, 1))
-                out.append(
-                    Finding(
-                        f"self-coupling{label}, fluctuation * sqrt(N)", scaled, error, note="of order one"
-                    )
-                )
+        for m, f in enumerate(self.heard):
+            out += self._field_findings(m, f, "" if len(self.heard) == 1 else f" {m + 1}")
+            for k, g in enumerate(self.sent):
+                label = "" if len(self.heard) == 1 else f" {m + 1}{k + 1}"
+                out += self._self_coupling_findings(m, k, f, g, label)
         for j, name in enumerate(self.names):
             actual = self.actual[:, j]
             for what, predicted in (("own F", self.predicted), ("mean F", self.predicted_by_mean)):
@@ -209,6 +237,75 @@ class Inserted:
                 )
             )
         return out
+
+    def _field_findings(self, m: int, f: Parts, tag: str) -> list[Finding]:
+        """The cavity field: Gaussian of the variance that independence gives; of a vector, per component."""
+        eta, spread = f.total(self.stack("cavity_field")), f.total(self.stack("variance"))
+        if not np.any(spread):
+            return []
+        out = [
+            Finding(f"cavity field{tag}, mean", eta.mean(), _stderr(eta.mean(axis=1)), 0.0),
+            Finding(f"cavity field{tag}, variance", *_mean((eta**2).mean(axis=1)), float(spread.mean())),
+        ]
+        if self.theory_variance is not None:
+            expected = float(self.theory_variance[:, m].mean())
+            out.append(Finding(f"cavity field{tag}, variance (theory)", *_mean(spread.mean(axis=1)), expected))
+        for within, what, note in (
+            (False, "without the site", "independent: 1"),
+            (True, "with the site", "what the naive analysis takes for 1"),
+        ):
+            ratio = (self.ratio(m, within=within) ** 2).mean(axis=1)
+            out.append(Finding(f"field{tag} squared over its variance, {what}", *_mean(ratio), 1.0, note))
+        return out
+
+    def _self_coupling_findings(self, m: int, k: int, f: Parts, g: Parts, tag: str) -> list[Finding]:
+        """The self-coupling: the trace of the response; between components of a vector, a multiple of one."""
+        own, mean = (block(self.stack(s), f, g) for s in ("self_coupling", "mean_self_coupling"))
+        if not np.any(own):
+            return []
+        n, size = len(own), own.shape[1]
+        diagonal = np.arange(size)
+        square = size > 1 and own.shape[2] == size
+        one = own[:, diagonal, diagonal].mean(axis=1) if square else own.mean(axis=(1, 2))
+        trace = mean[:, diagonal, diagonal].mean(axis=1) if square else mean.mean(axis=(1, 2))
+        out = [Finding(f"self-coupling{tag}", *_mean(one), float(trace.mean()), "trace of the response")]
+        if self.theory_self_coupling is not None:
+            expected = float(self.theory_self_coupling[:, m, k].mean())
+            out.append(Finding(f"self-coupling{tag} (theory)", *_mean(one), expected))
+        if square:
+            others = own.sum(axis=(1, 2)) - own[:, diagonal, diagonal].sum(axis=1)
+            out.append(
+                Finding(
+                    f"self-coupling{tag}, between different components",
+                    *_mean(others / (size * (size - 1))),
+                    0.0,
+                )
+            )
+        scaled = np.std(one - trace, ddof=1) * np.sqrt(self.N) if n > 1 else float("nan")
+        error = scaled / np.sqrt(2 * max(n - 1, 1))
+        out.append(Finding(f"self-coupling{tag}, fluctuation * sqrt(N)", scaled, error, note="of order one"))
+        return out
+
+    def ratio(self, m: int = 0, *, within: bool) -> np.ndarray:
+        """Return a field over the standard deviation that it has if couplings and states are independent.
+
+        Parameters
+        ----------
+        m : int
+            Which declared field.
+        within : bool
+            In the system with the site, where they are not independent; or without it, where they are.
+
+        Returns
+        -------
+        ndarray
+            Of shape (insertions, components).
+        """
+        f = self.heard[m]
+        names = ("field", "variance_within") if within else ("cavity_field", "variance")
+        value, spread = (f.total(self.stack(s)) for s in names)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return value / np.sqrt(spread)
 
     def plot(self, variable: str = "", ax: Any = None) -> Any:
         """Plot a variable of the new site against the prediction at its measured cavity field."""
@@ -277,11 +374,16 @@ def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[
             source = reply.carrier(g).lhs
             quantity = source if isinstance(source, SiteQuantity) and len(reply.fields) > 1 else None
             terms = [f.emission.diff(s) * SiteResponse(s, quantity) for s in f.states()]
-            body = f.coupling.family.variance * carrier * sum(terms)
+            body = f.coupling.family.variance * carrier * _contracted(sum(terms), f)
             row.append(_averaged(body, side, other, size))
         coupling.append(row)
-        variance.append(_averaged(f.coupling.family.variance * f.emission**2, side, other, size))
+        variance.append(_averaged(f.coupling.family.variance * _contracted(f.emission**2, f), side, other, size))
     return coupling, variance
+
+
+def _contracted(body: Expr, f: RandomField) -> Expr:
+    """Sum over the components of a vector that is heard as one field."""
+    return Sum(body, f.inner) if f.inner else body
 
 
 def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
@@ -380,9 +482,8 @@ class CavityExperiment:
         figure, axes = two_by_two()
         for row, inserted in zip(axes, self, strict=True):
             inserted.plot(ax=row[0])
-            plot_fields(
-                inserted.stack("without")[:, 0], inserted.stack("within")[:, 0], inserted.side, ax=row[1]
-            )
+            without, within = (inserted.ratio(within=w).ravel() for w in (False, True))
+            plot_fields(without, within, inserted.side, ax=row[1])
         return figure
 
 

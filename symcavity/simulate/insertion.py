@@ -48,11 +48,10 @@ class Insertion:
         The site's own parameters.
     shared : ndarray
         The global variables in the system without the site.
+    variance_within : ndarray
+        The same with the states of the system with the site (m).
     shift, linear_shift : ndarray
         What the other sites send, after minus before (m, sites), and its prediction by linear response.
-    without, within : ndarray
-        The field over the standard deviation that it has if couplings and states are independent: in the
-        system without the site, where they are, and in the system with it, where they are not (m).
     """
 
     cavity_field: np.ndarray
@@ -65,8 +64,7 @@ class Insertion:
     shared: np.ndarray
     shift: np.ndarray
     linear_shift: np.ndarray
-    without: np.ndarray
-    within: np.ndarray
+    variance_within: np.ndarray
 
 
 def extended(
@@ -166,8 +164,6 @@ def _measure(
     mean = _mean_self_coupling(instance, before, side, variances)
     eta, heard_after = np.sum(rows * sent, axis=0), np.sum(rows * sent_after, axis=0)
     alone, together = np.sum(spread * sent**2, axis=0), np.sum(spread * sent_after**2, axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        without, within = eta / np.sqrt(alone), heard_after / np.sqrt(together)
     return Insertion(
         eta,
         heard_after,
@@ -179,8 +175,7 @@ def _measure(
         before.shared.copy(),
         (sent_after - sent).T,
         linear.T,
-        without,
-        within,
+        together,
     )
 
 
@@ -248,6 +243,7 @@ def single_site(
     quenched: dict[Quenched, np.ndarray],
     shared: np.ndarray,
     constants: list[float],
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Solve the declared law of one site with the field ``eta + F * sent``, for many sites at once.
 
@@ -265,6 +261,8 @@ def single_site(
         The globals, of shape (sites, g).
     constants : list of float
         The parameters.
+    start : ndarray, optional
+        Where the search begins, of shape (sites, variables); what it finds has to obey the law in any case.
 
     Returns
     -------
@@ -281,13 +279,15 @@ def single_site(
 
     def arguments(z: np.ndarray) -> list[object]:
         tail = [*(quenched[q] for q in law.quenched), *constants]
-        sent = law.emission([*z.T, *np.zeros((law.m, n)), *shared.T, *tail], n)
+        blank = np.zeros((0 if law.sets is None else len(law.sets.symbols), n))
+        sent = law.emission([*z.T, *np.zeros((law.m, n)), *shared.T, *tail, *blank], n)
         fields = cavity_field + np.einsum("nmk,nk->nm", self_coupling, sent)
-        return [*z.T, *fields.T, *shared.T, *tail]
+        sets = () if law.sets is None else law.sets.columns(z).T
+        return [*z.T, *fields.T, *shared.T, *tail, *sets]
 
     for branch in itertools.product((True, False), repeat=law.kp):
         active = np.broadcast_to(np.array(branch, dtype=bool), (n, law.kp))
-        z = np.zeros((n, law.k))
+        z = np.zeros((n, law.k)) if start is None else start.copy()
         for _ in range(_NEWTON):
             args = arguments(z)
             value = np.concatenate(
