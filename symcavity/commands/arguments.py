@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Expr, Rational, Sum, Symbol, sqrt
+from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
 
+from symcavity.declare.convex_law import holds_set, regime_of
 from symcavity.declare.quantities import SIZE, Family, N, P, Quenched, alpha, average, i, mu, response
 from symcavity.declare.support import SupportFunction
 from symcavity.declare.system import BipartiteSystem
@@ -197,8 +198,8 @@ def read_grid(words: Iterable[str], system: BipartiteSystem) -> tuple[dict[Any, 
     rest: dict[Any, Any] = {}
     for name, text in split_pairs(words).items():
         key = _key(name, system)
-        if isinstance(key, Quenched):
-            rest[key] = _quenched(key, text)
+        if isinstance(key, Quenched | SupportFunction):
+            rest[key] = _quenched(key, text) if isinstance(key, Quenched) else _shape(text, name)
             continue
         points = _grid(name, text)
         if len(points) > 1:
@@ -236,6 +237,7 @@ _RELATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: lambda a, b: a < b,
     ast.GtE: lambda a, b: a >= b,
     ast.LtE: lambda a, b: a <= b,
+    ast.Eq: Eq,
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "average": average,
@@ -316,9 +318,12 @@ class _Reader:
             raise self._refuse(node)
         if name == "Sum" and len(node.args) == 2 and isinstance(node.args[1], ast.Tuple):
             limits = tuple(self.read(e) for e in node.args[1].elts)
-            if limits not in {(i, 1, N), (mu, 1, P)}:
+            components = {tuple(f.components) for f in self.words.values() if isinstance(f, Family)}
+            if limits not in {(i, 1, N), (mu, 1, P), *components} or not limits:
                 raise self._refuse(node.args[1])
             return Sum(self.read(node.args[0]), limits)
+        if name == "Eq" and len(node.args) == 2:
+            return Eq(*(self.read(a) for a in node.args))
         if name not in _FUNCTIONS or not 1 <= len(node.args) <= (2 if name == "response" else 1):
             raise self._refuse(node)
         return _FUNCTIONS[name](*(self.read(a) for a in node.args))
@@ -338,6 +343,8 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
     """
     words: dict[str, Any] = {name: q.family for name, q in system.variables.items()}
     words |= {q.name: q for q in system.quenched}
+    words |= {f.components[0].name: f.components[0] for f in [*words.values()] if f.components}
+    words |= {q.family.name: q.family for q in (regime_of(s) for s, law in system.laws.items() if holds_set(law))}
     words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu, *SIZE.values())}
     written = re.sub(r"\blambda\b", "lam", text.strip())[:_WORDY]  # lambda is a word of Python's
     try:

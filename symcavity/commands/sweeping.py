@@ -12,6 +12,7 @@ from sympy import Expr, Symbol, lambdify, solve
 
 from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
 from symcavity.declare.quantities import N, P, alpha
+from symcavity.declare.sets import vector_sizes
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import ValuesError
 from symcavity.simulate import Sweep, sweep_simulation, sweep_theory
@@ -41,20 +42,21 @@ def run_sweep(
     given = {*grid, *rest}
     names = [read_observable(text, system, theory.order_parameters) for text in args.show]
     columns = list(dict.fromkeys([*default_observables(system), *names]))
-    free = [s for s in (*system.parameters, alpha) if s not in given] if system.fixed else []
+    sizes = set().union(*(size.free_symbols for size in vector_sizes(system).values()))
+    free = [s for s in (*system.parameters, alpha) if s not in {*given, *sizes}] if system.fixed else []
     x = _axis(args.x, next(iter(grid)), system, theory)
     y = _axis(args.y, (free or columns)[0], system, theory)
     columns += [o for o in (x, y) if o not in columns and o not in given and o not in free]
     size = rest.pop(N, None)
-    sizes = whole_numbers(args.N, "--N") if args.N else [int(size)] if size is not None else []
-    if args.simulate and not sizes:
+    features = whole_numbers(args.N, "--N") if args.N else [int(size)] if size is not None else []
+    if args.simulate and not features:
         raise ValuesError("The simulations have no size.", "--N 200, or --N 100,200,400", "--N 200")
     if size is not None and not args.simulate:
         rest[N] = size
     files = _files(args)
     telling = sys.stderr.isatty()
-    points = grid | {k: [v] for k, v in rest.items() if not hasattr(v, "__len__")}
-    fixed = {k: v for k, v in rest.items() if hasattr(v, "__len__")}
+    points = grid | {k: [v] for k, v in rest.items() if isinstance(v, Expr)}
+    fixed = {k: v for k, v in rest.items() if not isinstance(v, Expr)}
     sweep = sweep_theory(
         theory,
         points,
@@ -68,7 +70,7 @@ def run_sweep(
         finite = sweep_simulation(
             system,
             _loads(sweep, points, system),
-            N=sizes,
+            N=features,
             seeds=args.seeds,
             values=fixed,
             observables=columns,

@@ -40,6 +40,11 @@ class ConvexLaw:
     law: Law
 
 
+def holds_set(law: Law) -> bool:
+    """Whether a law is given by a convex set."""
+    return any(e.difference.has(Anchor) for e in law.equations)
+
+
 def regime_of(side: str) -> SiteQuantity:
     """How the set of a site touches, as a quantity of the site.
 
@@ -82,4 +87,4 @@ def read_law(law: Law) -> ConvexLaw:
     return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law)
 
 
-__all__ = ["ConvexLaw", "read_law", "regime_of"]
+__all__ = ["ConvexLaw", "holds_set", "read_law", "regime_of"]

@@ -7,8 +7,16 @@ from typing import Any
 
 from sympy import Integer, Symbol, cancel
 
-from symcavity.declare.support import SupportFunction
+from symcavity.declare.support import Anchor, Support, SupportFunction
+from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import ValuesError
+
+
+def vector_sizes(system: BipartiteSystem) -> dict[SupportFunction, Any]:
+    """Return the support functions in the laws of a system, each with the number of components of its vectors."""
+    exprs = [e.difference for law in system.laws.values() for e in law.equations]
+    exprs += [q for law in system.laws.values() for p in law.pairs for q in p.pair]
+    return {n.g: n.components.size for n in sorted({n for e in exprs for n in e.atoms(Support, Anchor)}, key=str)}
 
 
 def take_sets(
@@ -102,4 +110,4 @@ def _size(g: SupportFunction, size: Any) -> dict[Symbol, Any]:
     return {symbol: Integer(value)}
 
 
-__all__ = ["take_sets"]
+__all__ = ["take_sets", "vector_sizes"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Expr, Rational, Sum, sympify
 
-from symcavity.declare.convex_law import regime_of
+from symcavity.declare.convex_law import holds_set, regime_of
 from symcavity.declare.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
-from symcavity.declare.support import Whole, stays_whole
+from symcavity.declare.support import stays_whole
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.shapes.base import WHOLE
@@ -216,7 +216,7 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
             out.append(average(Sum(q**2, *over) if over else q**2))
             if len(moving) == 1 and q in heard:
                 out.append(average(Sum(response(q), *over) if over else response(q)))
-        if any(isinstance(q.family, Whole) for q in law.unknowns):
+        if holds_set(law):
             out.append(average(Eq(regime_of(law.side), WHOLE)))
     return out
 

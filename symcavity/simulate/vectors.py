@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from sympy import Add, Expr, Integer, Symbol
 
-from symcavity.declare.convex_law import read_law
+from symcavity.declare.convex_law import holds_set, read_law
 from symcavity.declare.fields import FieldSymbol, RandomField, expand_components
 from symcavity.declare.quantities import (
     Complementary,
@@ -26,7 +26,7 @@ from symcavity.declare.quantities import (
     SiteResponse,
     site_quantities,
 )
-from symcavity.declare.sets import take_sets
+from symcavity.declare.sets import take_sets, vector_sizes
 from symcavity.declare.support import Anchor, Support, SupportFunction, free_components, stays_whole
 from symcavity.declare.system import BipartiteSystem, Equation, Law
 from symcavity.errors import ValuesError
@@ -103,9 +103,9 @@ def write_out(system: BipartiteSystem, values: Mapping[Any, Any]) -> tuple[Writt
     """
     if not system.support_functions or not isinstance(values, Mapping):
         return WrittenOut(system, system), values
-    laws = {side: read_law(law) for side, law in system.laws.items() if _holds_set(law)}
-    rule, rest = take_sets({c.g: c.components.size for c in laws.values()}, values)
-    rule = {**{c.g: c.g for c in laws.values()}, **rule}
+    needed = vector_sizes(system)
+    rule, rest = take_sets(needed, values)
+    rule = {**{g: g for g in needed}, **rule}
     known = _WRITTEN.setdefault(system, {})
     mark = tuple(sorted(rule.items(), key=str))
     if mark not in known:
@@ -114,10 +114,6 @@ def write_out(system: BipartiteSystem, values: Mapping[Any, Any]) -> tuple[Writt
 
 
 _WRITTEN: WeakKeyDictionary[BipartiteSystem, dict[Any, WrittenOut]] = WeakKeyDictionary()
-
-
-def _holds_set(law: Law) -> bool:
-    return any(e.difference.has(Support, Anchor) for e in law.equations)
 
 
 def _write(system: BipartiteSystem, rule: dict[Any, Any]) -> WrittenOut:
@@ -130,7 +126,7 @@ def _write(system: BipartiteSystem, rule: dict[Any, Any]) -> WrittenOut:
     out.global_conditions = tuple((side, _translated(body, rule)) for side, body in system.global_conditions)
     sources: dict[SiteQuantity, SiteQuantity] = {}
     for law in system.laws.values():
-        if not _holds_set(law):
+        if not holds_set(law):
             continue
         convex = read_law(law)
         V, Lam = (_components(q, rule) for q in (convex.V, convex.Lam))
