@@ -13,6 +13,7 @@ from typing import Any
 from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Piecewise, S, Sum, Symbol, cancel, oo, sqrt
 from sympy.core.relational import Relational
 
+from symcavity.cavity.averages import quenched_average
 from symcavity.cavity.branches import tidy_fraction
 from symcavity.cavity.nodes import ComponentSymbol
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
@@ -191,11 +192,11 @@ class VectorEnsemble:
     solution: ProjectionSolution
 
     def average(self, body: Expr) -> Expr:
-        """Average an expression in this site's quantities over its field."""
-        return self.at_site(body)
+        """Average an expression in this site's quantities over its field and its quenched parameters."""
+        return quenched_average(self.at_site(body))
 
     def at_site(self, body: Expr) -> Expr:
-        """Average over the field."""
+        """Average over the field only: a function of the site's quenched parameters."""
         solution = self.solution
         convex = solution.convex
         q, S_ = solution.variance, solution.strength
@@ -221,9 +222,9 @@ class VectorEnsemble:
         left = [*inner.atoms(SiteResponse)] + [
             x for x in site_quantities(inner) if x not in rule and not isinstance(x.family, Quenched)
         ]
-        if left or site_quantities(inner, Quenched):
+        if left:
             raise UnsupportedLaw(
-                f"{(left or site_quantities(inner, Quenched))[0]} in {body} has no average at a site of this law.",
+                f"{left[0]} in {body} has no average at a site of this law.",
                 f"{', '.join(map(str, solution.unknowns))}, and traces of responses",
                 f"Sum(response({convex.Lam}), ({convex.components.index}, ...))",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sympy import Eq, Expr, Identity, Piecewise, S, Sum, ZeroMatrix, oo
+from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
 
 from symcavity.algebra.matrices import BoldMatrix
 from symcavity.cavity.nodes import DisorderAverage
@@ -30,7 +30,7 @@ def response_of(side: VectorSide) -> TouchingResponse:
     V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
     lam = convex.lam.xreplace(zero)
     names = {"V": V, "Lambda": Lam, "lambda": tex(lam), "I": "\\bm{I}^{0}"}
-    return touching_response(convex.components.size, side.strength(), lam, names)
+    return touching_response(convex.components.size, side.strength().xreplace(zero), lam, names)
 
 
 def bold_tex(q: SiteQuantity) -> str:
@@ -53,8 +53,10 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     evidence: dict[str, Any] = {"side": side, "theory": theory}
     rests = (f"{key}.effective_law",)
     common = {"section": section, "evidence": evidence}
-    base = {"side": key, "g": node, "bound": solution.bound, "cap": solution.cap, "V": V, "lam": lam}
-    base |= {"eta": side.heard[0].eta, "strength": solution.strength, "index": a, "naive": theory.is_naive}
+    strength = solution.strength.xreplace(zero)
+    base: dict[str, Any] = {"side": key, "g": node, "V": V, "lam": lam}
+    base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
+    base |= {"eta": side.heard[0].eta, "strength": strength, "index": a, "naive": theory.is_naive}
     slack = [
         Equation(
             q.xreplace(zero),
@@ -67,10 +69,10 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     size = convex.components.size
     J, none = response.J, ZeroMatrix(size, size)
     message = response.message.lhs
-    touched = S(1) / solution.strength
+    touched = 1 / strength
     cases: list[tuple[Expr, Any]] = [
         (S.Zero, Eq(REGIME, 0)),
-        ((response.trace * solution.strength).expand(), Eq(REGIME, 1)),
+        ((response.trace * strength).expand(), Eq(REGIME, 1)),
         (-size, Eq(REGIME, 3)),
     ]
     steps = [
@@ -140,7 +142,7 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
             writer.step(
                 f"{key}.saturated",
                 "regime_saturated",
-                [Equation(lam, solution.cap)],
+                [Equation(lam, solution.cap.xreplace(zero))],
                 data=base,
                 rests_on=(f"{key}.solution",),
                 check="premise",
@@ -204,21 +206,24 @@ def stein_steps(theory: Any, claim: Equation) -> list[Step]:
     assert convex is not None  # noqa: S101 - set when the side was solved
     if solution.cap != oo:
         return []
-    nodes = sorted(claim.difference.atoms(ProjectionAverage), key=str)
-    k = nodes[0].k if nodes else solution.standard_bound
+    bounds = {node.k for node in claim.difference.atoms(ProjectionAverage)}
+    k: Expr = Symbol(f"k_{convex.g.name.partition('_')[0]}", real=True)
+    several = len(bounds) > 1 or any(b.is_Add or b.is_Mul or b.has(SiteQuantity) for b in bounds)
+    if not several:
+        (k,) = bounds
     size = convex.components.size
 
     def mean(body: Expr) -> Expr:
         return ProjectionAverage(body, convex.g, size, k)
 
-    evidence = {"side": side, "theory": theory}
+    evidence = {"side": side, "theory": theory, "bound": k}
     common: dict[str, Any] = {"section": "Consistency", "evidence": evidence}
     return [
         Step(
             "euler",
             "euler",
             (Equation(GAP2, LAM * GV - TD), Equation(LAM * GV, k * LAM)),
-            data={"g": convex.g},
+            data={"g": convex.g, "bound": k if several else None},
             rests_on=("consistency",),
             check="pointwise",
             **common,
@@ -236,7 +241,7 @@ def stein_steps(theory: Any, claim: Equation) -> list[Step]:
             "stein.conclusion",
             "stein_conclusion",
             (Equation(mean(GAP2), k * mean(LAM) - mean(PSI)),),
-            data={},
+            data={"several": several},
             rests_on=("euler", "stein"),
             check="stein",
             **common,

@@ -432,6 +432,11 @@ class Average(Expr):
     def _eval_is_nonnegative(self) -> bool | None:
         return self.args[0].is_nonnegative
 
+    def _eval_is_polynomial(self, syms: set[Any]) -> bool:
+        return not self.free_symbols & set(syms)
+
+    _eval_is_rational_function = _eval_is_algebraic_expr = _eval_is_polynomial
+
     def _sympystr(self, printer: Any) -> str:
         return f"average({printer.doprint(self.args[0])})"
 

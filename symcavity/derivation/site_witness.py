@@ -17,10 +17,11 @@ from symcavity.declare.system import Equation
 from symcavity.derivation.judging import Check, numeric, registering, result
 from symcavity.derivation.leaves import Leaves, equal, labelled
 from symcavity.derivation.record import BRUTE_FORCE, SYMBOLIC, Step, Verdict
-from symcavity.derivation.vector_witness import CHECKS as VECTOR_CHECKS
+from symcavity.derivation.vector_averages import vector_average
 
 CHECKS: dict[str, Check] = {}
 check = partial(registering, CHECKS)
+check("vector_average")(vector_average)
 
 
 @check("effective_law")
@@ -141,8 +142,8 @@ def _closure(step: Step, dps: int) -> list[Verdict]:
 
     theory, meaning = step.evidence["theory"], step.evidence["meaning"]
     claim = step.claims[0]
-    if step.rule == "closure" and claim.rhs.has(ProjectionAverage):
-        return VECTOR_CHECKS["vector_average"](step, dps)
+    if claim.difference.has(ProjectionAverage) and step.rule in ("closure", "global_condition"):
+        return vector_average(step, dps)
     side_value = claim.lhs if step.rule == "global_condition" or step.rule == "fixed" else claim.rhs
     if step.rule == "fixed":
         if claim.rhs != step.evidence["value"]:

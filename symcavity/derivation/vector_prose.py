@@ -171,10 +171,11 @@ def euler(step: Step) -> Prose:
         (
             "To prove it, note that the support function is homogeneous of degree one, so that its "
             "scalar product with the "
-            "gradient is the function itself (Euler). For every field,"
+            "gradient is the function itself (Euler). For every field"
         )
     ]
-    _ = step
+    bound = step.data.get("bound")
+    before += [",", *([] if bound is None else [" with any bound ", bound, ","])]
     return Prose(before, ["The second holds because the multiplier vanishes unless the constraint is tight."])
 
 
@@ -193,9 +194,11 @@ def stein(step: Step) -> Prose:
     )
 
 
-def stein_conclusion(_step: Step) -> Prose:
+def stein_conclusion(step: Step) -> Prose:
     """The conclusion."""
-    return Prose([Given("Averaging the pointwise identity and inserting this gives the identity,")])
+    lead = "Averaging the pointwise identity and inserting this gives the identity"
+    several = step.data.get("several")
+    return Prose([Given(f"{lead}, bound by bound," if several else f"{lead},")])
 
 
 TEMPLATES = {

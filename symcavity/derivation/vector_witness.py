@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import product
 from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Expr, Piecewise, S, Sum, Symbol, diff, lambdify
+from sympy import Expr, Float, Piecewise, S, Symbol, diff, lambdify
 
 from symcavity.algebra.matrices import evaluate
-from symcavity.cavity.projection import GAP2, GV, LAM, PSI, TD, V2, ProjectionAverage, ProjectionSymbol
-from symcavity.declare.quantities import SiteQuantity, SiteResponse
+from symcavity.cavity.nodes import OrderParameter
+from symcavity.cavity.projection import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
+from symcavity.declare.quantities import INDEX, Average, Quenched, site_quantities
 from symcavity.declare.system import Equation
 from symcavity.derivation.record import NUMERIC, Step, Verdict
 
@@ -51,11 +52,10 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     if lam_s is None:
         return [Verdict(EXPLICIT, False, "no claim about the vector multiplier")]
     sign = _sign_of_claim(lam_s, convex, zero)
-    free = sorted((solution.bound.free_symbols | solution.cap.free_symbols) - {convex.level}, key=str)
-    for shape in shapes(convex.components.size):
-        values = {s: rng.uniform(0.6, 1.6) for s in free}
-        bound = float(solution.bound.subs(values))
-        cap = float(solution.cap.subs(values)) if solution.cap.is_finite is not False else np.inf
+    for seed, shape in enumerate(shapes(convex.components.size)):
+        values = site_values(side, seed)
+        bound = float(solution.bound.xreplace(values))
+        cap = float(solution.cap.xreplace(values)) if solution.cap.is_finite is not False else np.inf
         strength = rng.uniform(0.5, 1.5)
         T = rng.normal(size=(400, shape.dimension)) * 1.3
         V, lam, s = projected(shape, T, bound, cap, strength)
@@ -111,7 +111,7 @@ def _scalar(claim: Expr, convex: Any, zero: dict[Any, Any], env: dict[Any, Any],
     expr = (
         claim.xreplace(dict.fromkeys(claim.atoms(Support), level))
         .xreplace({convex.lam.xreplace(zero): lam})
-        .subs(values)
+        .xreplace(values)
     )
     value = lambdify([level, lam], expr, "numpy")(env["G"], env[convex.lam.xreplace(zero)])
     out = np.broadcast_to(np.asarray(value, dtype=float), np.shape(env["G"]))
@@ -120,7 +120,7 @@ def _scalar(claim: Expr, convex: Any, zero: dict[Any, Any], env: dict[Any, Any],
 
 def _pair_member(member: Expr, states: dict[Any, Any], values: dict[Any, Any]) -> Any:
     marks = {q: Symbol(f"x{k}") for k, q in enumerate(states)}
-    expr = member.xreplace(marks).subs(values)
+    expr = member.xreplace(marks).xreplace(values)
     return np.asarray(lambdify(list(marks.values()), expr, "numpy")(*states.values()), dtype=float) + 0 * next(
         iter(states.values())
     )
@@ -167,11 +167,41 @@ def _point(side: Any, response: Any, rows: int, seed: int) -> dict[Any, Any]:
     convex = side.convex
     lam = convex.lam.xreplace({side.law.index: S.Zero})
     rng = random.Random(seed + 40)  # noqa: S311 - seeded sampling, not cryptography
-    values: dict[Any, Any] = {s: mpmath.mpf(rng.randint(300, 1700)) / 1000 for s in strength.free_symbols}
+    values = in_strength(side, lambda: mpmath.mpf(rng.randint(300, 1700)) / 1000)
     values[lam] = mpmath.mpf(rng.randint(300, 1700)) / 1000
     F = evaluate(strength, values)
     values |= {s: rows - int(convex.components.size.subs(s, 0)) for s in convex.components.size.free_symbols}
     return {**values, **_matrices(response, F, values[lam], rows, seed)}
+
+
+def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
+    """Values for everything in the self-coupling, at a site and at the inserted one."""
+    strength = side.strength()
+    nodes: set[Expr] = strength.atoms(Average) | {*site_quantities(strength, Quenched)}
+    nodes |= strength.free_symbols - {*INDEX.values()}
+    values = {}
+    for node in sorted(nodes, key=str):
+        values[node] = values[node.xreplace({side.law.index: S.Zero})] = draw()
+    return values
+
+
+def with_strength(side: Any, value: Any) -> dict[Any, Any]:
+    """The same, such that the self-coupling, which is proportional to a response, has a given value."""
+    values = in_strength(side, lambda: mpmath.mpf(1))
+    for s in side.strength().atoms(OrderParameter):
+        values[s] = value / evaluate(side.strength(), values)
+    return values
+
+
+def site_values(side: Any, seed: int) -> dict[Any, Any]:
+    """Seeded values of everything in bound, strength and cap, quenched parameters included."""
+    from symcavity.derivation.vector_averages import quenched_laws, quenched_points, seeded
+
+    solution = side.solution()
+    parts = [solution.bound, solution.strength, solution.variance]
+    parts += [solution.cap] if solution.cap.is_finite is not False else []
+    (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.side)
+    return {**seeded(parts, seed), **rule}
 
 
 def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
@@ -215,7 +245,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
             response.message.lhs: point["M"], lam: point["lam"],
         }  # fmt: skip
         with mpmath.workdps(dps + 12):
-            values |= dict.fromkeys(strength.free_symbols, point["F"])
+            values |= with_strength(side, point["F"])
             rows = shape.dimension
             values |= {
                 s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
@@ -296,7 +326,7 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
     for shape in shapes(side.convex.components.size):
         for J in _quotients(shape, which):
             rows = shape.dimension
-            values: dict[Any, Any] = {s: mpmath.mpf("0.8") for s in strength.free_symbols}
+            values = in_strength(side, lambda: mpmath.mpf("0.8"))
             values |= {
                 s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
             }
@@ -355,7 +385,7 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
                         H = shape.hessian(p.v[k])
                     except Exception:  # noqa: BLE001, S112 - no Hessian here: a flat set, which touches at a corner
                         continue
-                    values |= {s: mpmath.mpf(1) for s in side.strength().free_symbols}
+                    values |= in_strength(side, lambda: mpmath.mpf(1))
                     lam = side.convex.lam.xreplace({side.law.index: S.Zero})
                     values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.strength(), values)
                     args = (values[lam], mpmath.matrix(p.anchor[k].tolist()), mpmath.matrix(H.tolist()), rows)
@@ -380,170 +410,60 @@ def _divergence(shape: Any, t: Any) -> float | None:
     return float(np.trace(around.v[:n] - around.v[n:]) / (2 * step) - n)
 
 
-# -- averages --------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def grid(shape: Any, k: float) -> tuple[Any, Any]:
-    """Nodes and weights of a two-dimensional Gaussian average, in sectors around the tip of the cone."""
-    nodes, weights = np.polynomial.legendre.leggauss(48)
-    c = float(shape.center)
-    tip = np.array([0.0, k / c])
-    angles = np.linspace(-np.pi, np.pi, 2001)
-    ring = tip + 3.0 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    codes = shape.project(ring, k).regime
-    edges = [-np.pi]
-    for n in np.flatnonzero(np.diff(codes)):
-        low, high = angles[n], angles[n + 1]
-        for _ in range(60):
-            middle = (low + high) / 2
-            at = shape.project(tip + 3.0 * np.array([[np.cos(middle), np.sin(middle)]]), k).regime[0]
-            low, high = (middle, high) if at == codes[n] else (low, middle)
-        edges.append((low + high) / 2)
-    edges.append(np.pi)
-    radii = np.linspace(0, 10.5 + float(tip[1]), 9)
-    r, wr = _panels(radii, nodes, weights)
-    a, wa = _panels(np.array(edges), nodes, weights)
-    R, A = np.meshgrid(r, a, indexing="ij")
-    t = tip + np.stack([R * np.cos(A), R * np.sin(A)], axis=-1).reshape(-1, 2)
-    w = (wr[:, None] * r[:, None] * wa[None, :]).ravel() * np.exp(-np.square(t).sum(axis=1) / 2) / (2 * np.pi)
-    return t, w
-
-
-def _panels(edges: Any, nodes: Any, weights: Any) -> tuple[Any, Any]:
-    fine = np.concatenate([np.linspace(a, b, 5)[:-1] for a, b in pairwise(edges)] + [edges[-1:]])
-    half = (fine[1:] - fine[:-1])[:, None] / 2
-    return (fine[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
-
-
-def vector_average(step: Step, dps: int) -> list[Verdict]:
-    """Averages by direct quadrature over the plane (D = 1), responses by parts from the states alone."""
-    side = next(s for s in step.evidence["theory"].sides.values() if hasattr(s, "convex"))
-    convex, solution = side.convex, side.solution()
-    size = convex.components.size
-    if (size.is_Integer and size != 2) or solution.cap.is_finite is not False:
-        return _sampled_average(step, dps)
-    from symcavity.shapes import Ball
-
-    worst = 0.0
-    for claim in step.claims:
-        meaning = step.evidence.get("meaning", claim.lhs)
-        body = meaning.args[0].xreplace({q: q.xreplace({S.Zero: side.law.index}) for q in meaning.atoms(SiteQuantity)})
-        for shape, seed in ((Ball(1, "0.7"), 1), (Ball(1, 2), 2)):
-            values = seeded(claim.rhs, seed)
-            q, F = (float(e.subs(values)) for e in (solution.variance, solution.strength))
-            bound = float(solution.bound.subs(values)) / np.sqrt(q)
-            t, w = grid(shape, bound)
-            v = shape.project(t, bound).v
-            T, V, L = np.sqrt(q) * t, np.sqrt(q) * v, np.sqrt(q) * (v - t) / F
-            direct = w @ along(body, convex, V, L, T, q)
-            claimed = float(at_shape(claim.rhs, convex, shape, values))
-            worst = max(worst, abs(direct - claimed) / max(abs(direct), 1e-12))
-    ok = worst < 1e-9
-    how = "direct quadrature over the field of a segment, responses by integration by parts"
-    return [Verdict("quadrature to 9 digits", ok, how if ok else f"differs by {worst:.2g} from {how}")]
-
-
-def seeded(expr: Expr, seed: int) -> dict[Any, Any]:
-    rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
-    return {s: rng.uniform(0.5, 2.0) for s in sorted(expr.free_symbols, key=str) if not s.is_integer}
-
-
-def at_shape(expr: Expr, convex: Any, shape: Any, values: dict[Any, Any]) -> Any:
-    """A closed form at explicit values, its averages by the numerics."""
-    from symcavity.numerics.evaluate import Compiled
-
-    rule: dict[Any, Any] = {convex.g: convex.g.given(shape)}
-    rule |= {s: shape.dimension - convex.components.size.subs(s, 0) for s in convex.components.size.free_symbols}
-    bound = expr.xreplace(rule)
-    return Compiled(bound, "numpy")({s: float(values[s]) for s in bound.free_symbols})
-
-
-def along(body: Expr, convex: Any, V: Any, L: Any, T: Any, q: float) -> Any:
-    """A sum over components at every field; a response to the source by parts, ``T*state/q``."""
-    if not isinstance(body, Sum):
-        raise NotImplementedError(f"{body} is no sum over components")
-    total = 0.0
-    ((a, _, _),) = body.limits
-    for k in range(V.shape[1]):
-        expr = body.function
-        marks = {
-            SiteResponse(convex.Lam): (Symbol("R"), T[:, k] * L[:, k] / q),
-            SiteResponse(convex.V): (Symbol("J"), T[:, k] * V[:, k] / q),
-            convex.Lam: (Symbol("L"), L[:, k]),
-            convex.V: (Symbol("V"), V[:, k]),
-        }
-        for node, (mark, _values) in marks.items():
-            expr = expr.xreplace({node: mark})
-        total = total + lambdify([m for m, _ in marks.values()], expr, "numpy")(*(x for _, x in marks.values()))
-    _ = a
-    return total
-
-
-def _sampled_average(step: Step, _dps: int) -> list[Verdict]:
-    """Where there is no plane to integrate over: independent random fields, in standard errors."""
-    from symcavity.derivation.vector_sampling import sampled_average
-
-    return sampled_average(step)
+# -- identities ------------------------------------------------------------------------------------
 
 
 def pointwise(step: Step, _dps: int) -> list[Verdict]:
-    """Identities that hold for every field, at explicit projections."""
-    side = step.evidence["side"]
-    worst = 0.0
+    """Identities that hold for every field, at explicit projections, with bounds of either sign."""
+    side, k = step.evidence["side"], Symbol("k")
+    worst, count = 0.0, 0
     for shape in shapes(side.convex.components.size):
-        rng = np.random.default_rng(3)
-        k = 0.7
-        t = rng.normal(size=(500, shape.dimension))
-        p = shape.project(t, k)
-        bound = side.solution().standard_bound
-        rows = {
-            GAP2: np.square(p.lam_s).sum(axis=1), LAM: p.lam, GV: np.asarray(shape.support(p.v)),
-            TD: (t * p.lam_s).sum(axis=1), V2: np.square(p.v).sum(axis=1),
-        }  # fmt: skip
-        for claim in step.claims:
-            gap = claim.difference.xreplace({bound: Symbol("k")})
-            others = sorted((s for s in gap.free_symbols if not isinstance(s, ProjectionSymbol)), key=str)
-            rule = {s: Symbol("k") for s in others}
-            symbols = sorted(gap.atoms(ProjectionSymbol), key=str)
-            call = lambdify([*symbols, Symbol("k")], gap.xreplace(rule), "numpy")
-            worst = max(worst, float(np.abs(call(*(rows[s] for s in symbols), k)).max()))
+        for bound in (0.7, -0.4):
+            t = np.random.default_rng(3).normal(size=(500, shape.dimension))
+            rows = identity_rows(shape, t, bound)
+            for claim in step.claims:
+                gap = claim.difference.xreplace({step.evidence["bound"]: k})
+                call = lambdify([*rows, k], gap, "numpy")
+                worst = max(worst, float(np.abs(call(*rows.values(), bound)).max()))
+            count += len(t)
     ok = worst < 1e-9
-    return [Verdict(EXPLICIT, ok, "at every one of 2500 projections" if ok else f"differs by {worst:.2g}")]
+    return [Verdict(EXPLICIT, ok, f"at every one of {count} projections" if ok else f"differs by {worst:.2g}")]
+
+
+def identity_rows(shape: Any, t: Any, bound: float) -> dict[ProjectionSymbol, Any]:
+    """The quantities of explicit projections that stand in the identities."""
+    p = shape.project(t, bound)
+    return {
+        GAP2: np.square(p.lam_s).sum(axis=1), LAM: p.lam, GV: np.asarray(shape.support(p.v)),
+        TD: (t * p.lam_s).sum(axis=1), PSI: p.psi,
+    }  # fmt: skip
 
 
 def stein(step: Step, _dps: int) -> list[Verdict]:
     """Both sides of an identity of averages: direct quadrature for a segment; the numerics for other sets."""
+    from symcavity.derivation.vector_averages import at_shape, grid
     from symcavity.shapes import Ball, Ellipsoid, PointCloud
 
-    side = step.evidence["side"]
-    convex = side.convex
+    convex, k = step.evidence["side"].convex, Symbol("k")
     worst = 0.0
     sets = [Ball(1, "0.7"), Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)]
     size = convex.components.size
     for shape in sets:
         if size.is_Integer and shape.dimension != int(size):
             continue
-        k = 0.7
-        for claim in step.claims:
-            symbols = {s for s in claim.difference.free_symbols if not s.is_integer}
-            values = dict.fromkeys(symbols, k)
-            bounds = {float(n.k.subs(values)) for n in claim.difference.atoms(ProjectionAverage)}
-            if shape.dimension == 2 and len(bounds) == 1:
-                (bound,) = bounds
+        for claim, bound in product(step.claims, (0.7, -0.4)):
+            gap = claim.difference.xreplace({step.evidence["bound"]: k})
+            if shape.dimension == 2:
                 t, w = grid(shape, bound)
-                p = shape.project(t, bound)
-                rows = {
-                    GAP2: np.square(p.lam_s).sum(axis=1), LAM: p.lam, PSI: p.psi, TD: (t * p.lam_s).sum(axis=1),
-                }  # fmt: skip
-                rule = {
-                    n: float(w @ lambdify(list(rows), n.body, "numpy")(*rows.values()))
-                    for n in claim.difference.atoms(ProjectionAverage)
+                rows = identity_rows(shape, t, bound)
+                rule: dict[Any, Any] = {
+                    n: Float(w @ lambdify(list(rows), n.body, "numpy")(*rows.values()))
+                    for n in gap.atoms(ProjectionAverage)
                 }
-                worst = max(worst, abs(float(claim.difference.xreplace(rule).subs(values))))
+                worst = max(worst, abs(float(gap.xreplace(rule).xreplace({k: Float(bound)}))))
                 continue
-            gap = float(at_shape(claim.difference, convex, shape, values))
-            worst = max(worst, abs(gap) * (1e-9 / 0.03))  # sampled: to a few parts in a hundred
+            off = at_shape(gap, convex, shape, {k: Float(bound)})
+            worst = max(worst, abs(off) * (1e-9 / 0.03))  # sampled: to a few parts in a hundred
     ok = worst < 1e-9
     how = "direct quadrature for a segment to 9 digits, quasi-random fields for other sets"
     return [Verdict("quadrature to 9 digits", ok, how if ok else f"differs by {worst:.2g}")]
@@ -554,9 +474,8 @@ CHECKS: dict[str, Callable[[Step, int], list[Verdict]]] = {
     "matrices": matrices,
     "regime": regime,
     "regimes": regimes,
-    "vector_average": vector_average,
     "pointwise": pointwise,
     "stein": stein,
 }
 
-__all__ = ["CHECKS", "grid", "shapes"]
+__all__ = ["CHECKS", "projected", "shapes"]

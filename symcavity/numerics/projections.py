@@ -9,9 +9,10 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Eq, Expr, Piecewise, Symbol, lambdify, oo
+from sympy import Dummy, Eq, Expr, Piecewise, Symbol, lambdify, oo
 
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
+from symcavity.declare.quantities import site_quantities
 from symcavity.errors import ValuesError
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
 from symcavity.numerics.slack import ball_points, capped_integrals, saturate
@@ -57,10 +58,13 @@ class Projected:
     def __init__(self, node: ProjectionAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
         self.node, self.backend = node, backend
         self.k, self.cap = compiled(node.k, backend), compiled(node.cap, backend) if node.cap != oo else None
-        own = node.body.free_symbols
+        quenched = {q: Dummy(q.family.name) for q in site_quantities(node.body)}
+        body = node.body.xreplace(quenched)
+        own = body.free_symbols - set(quenched.values())
         self.symbols = sorted((s for s in own if isinstance(s, ProjectionSymbol)), key=str)
-        self.parameters = sorted((s for s in own if not isinstance(s, ProjectionSymbol)), key=str)
-        self.body = lambdify([*self.symbols, *self.parameters], node.body, "numpy")
+        plain = sorted((s for s in own if not isinstance(s, ProjectionSymbol)), key=str)
+        self.parameters = [*plain, *(q.family for q in quenched)]
+        self.body = lambdify([*self.symbols, *plain, *quenched.values()], body, "numpy")
         self.moment = known_moment(node.body)
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
