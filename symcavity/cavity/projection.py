@@ -43,6 +43,7 @@ GV = ProjectionSymbol("gv", "g\\left(\\bm{v}\\right)")
 TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
+SATURATED = ProjectionSymbol("saturated", "b", nonnegative=True)
 
 
 def component(name: str, k: Any) -> ProjectionSymbol:

@@ -16,7 +16,7 @@ from sympy.core.relational import Relational
 from symcavity.cavity.averages import quenched_average
 from symcavity.cavity.branches import tidy_fraction
 from symcavity.cavity.nodes import ComponentSymbol
-from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
+from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, SATURATED, V2, component, projection_average
 from symcavity.cavity.sides import Side
 from symcavity.cavity.single_site import solve_site
 from symcavity.declare.convex_law import ConvexLaw, read_law
@@ -213,12 +213,7 @@ class VectorEnsemble:
             if convex.lam in r.args and S.Zero in r.args
         }
         inner = inner.xreplace(signs)
-        scalar = {
-            state: solution.by_cases(state, convex.lam, solution.cap)
-            for state in solution.states
-            if state != convex.lam and inner.has(state)
-        }
-        inner = inner.xreplace(scalar).xreplace({convex.level: sqrt(q) * GV})
+        inner = self._by_branches(inner).xreplace({convex.level: sqrt(q) * GV})
         left = [*inner.atoms(SiteResponse)] + [
             x for x in site_quantities(inner) if x not in rule and not isinstance(x.family, Quenched)
         ]
@@ -231,6 +226,20 @@ class VectorEnsemble:
         return projection_average(
             inner.xreplace(rule), convex.g, convex.components.size, solution.standard_bound, solution.standard_cap
         )
+
+    def _by_branches(self, body: Expr) -> Expr:
+        """Put the scalar states in: what is averaged becomes a case for each branch, whatever conditions it holds."""
+        solution = self.solution
+        present = [s for s in solution.states if s != solution.convex.lam and body.has(s)]
+        if not present:
+            return body
+        count = len(solution.states[present[0]])
+        values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
+        tests = [LAM <= 0, S.true] if count < 3 else [LAM <= 0, SATURATED <= 0, S.true]
+        cases = [(v, t) for v, t in zip(values, tests, strict=True)]
+        while len(cases) > 1 and cases[-2][0] == cases[-1][0]:
+            del cases[-2]
+        return Piecewise(*cases[:-1], (cases[-1][0], True)) if len(cases) > 1 else cases[0][0]
 
     @staticmethod
     def _which(state: SiteQuantity) -> Expr:
