@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 from numpy.typing import ArrayLike, NDArray
 
-from symcavity.errors import DeclarationError, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, ValuesError
 
 Array = NDArray[np.float64]
 
@@ -238,9 +238,9 @@ class Shape(ABC):
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
         """Project t (samples, D+1) onto {v : g_S(v) >= kappa}: equation 109 in the units t = kappa T."""
 
+    @abstractmethod
     def nearest(self, x: ArrayLike) -> Nearest:
         """Return the points of the hull of S that are nearest to x (samples, D+1), with their derivative."""
-        raise UnsupportedLaw(f"The point of {self!r} that is nearest to a given one is not known.")
 
     def symbolic_support(self, V: Sequence[sympy.Expr]) -> sympy.Expr:
         """Return g_S as a SymPy expression in the components V, where there is one.

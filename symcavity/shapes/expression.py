@@ -7,173 +7,11 @@ from typing import Any
 
 import numpy as np
 import sympy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from symcavity.errors import DeclarationError, NotConverged, NotConvex, ValuesError
-from symcavity.shapes.base import (
-    INTERIOR,
-    PARTIAL,
-    TOUCHING,
-    WHOLE,
-    Array,
-    Projection,
-    Shape,
-    batch,
-    bound,
-    finish,
-    vectors,
-)
-from symcavity.shapes.projection import active_set, block_size
-
-STEP = 1e-4
-"""Step of the central differences that give psi where no Hessian does."""
-
-
-class SmoothShape(Shape):
-    """A convex set known by its anchor function: cutting planes, then Newton's method where g_S is smooth.
-
-    Subclasses give `anchor`, `hessian` and `dimension`.
-    """
-
-    _differences = False
-
-    def support(self, V: ArrayLike) -> Array:
-        """Return V.s at the anchor point s(V), shape (...)."""
-        V = vectors(V, self.dimension, "V")
-        return np.asarray((V * self.anchor(V)).sum(axis=-1))
-
-    def _oracle(self, v: Array) -> tuple[Array, Array, NDArray[np.int64]]:
-        point = self.anchor(v)
-        return point, (v * point).sum(axis=1), np.zeros(len(v), dtype=np.int64)
-
-    def _check_origin(self) -> None:
-        """Make sure that some plane through the origin leaves S on one side of it."""
-        d = self.dimension
-        scale = float(np.abs(self.anchor(np.eye(d))).max()) or 1.0
-        found = active_set(np.zeros((1, d)), scale, self._oracle, 1e-7 * scale, 400)
-        if not found.finished[0] or np.linalg.norm(found.v[0]) > 1e6:
-            raise DeclarationError(
-                "The origin is in the convex hull of the set (no V with g_S(V) > 0 was found).",
-                "a set that a plane through the origin leaves on one side",
-                "add a coordinate for the distance of the centre.",
-            )
-
-    def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
-        """Project onto {v : g_S(v) >= kappa}.
-
-        Where g_S is smooth at the projection, Newton's method gives it to rounding and psi comes from the
-        Hessian (A.10).  Elsewhere (tips, edges) the projection is that of the cutting planes, to 1e-9, and
-        psi and the number of absorbed directions come from central differences of the projection itself.
-
-        Raises
-        ------
-        NotConverged
-            If the cutting planes do not close on a sample.
-        """
-        t = batch(t, self.dimension)
-        kappa = bound(kappa)
-        block = block_size(self.dimension)
-        parts = [self._block(t[start : start + block], kappa) for start in range(0, max(1, len(t)), block)]
-        v, lam, anchor, regime, absorbed, psi = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return finish(t, v, lam, anchor, regime, absorbed, psi)
-
-    def _planes(self, t: Array, kappa: float) -> tuple[Array, Array]:
-        size = max(1.0, float(np.abs(t).max(initial=0.0)))
-        scale = float(np.abs(self.anchor(np.eye(self.dimension))).max()) or 1.0
-        found = active_set(t, kappa, self._oracle, 1e-10 * (abs(kappa) + scale * size), 400 + 40 * self.dimension)
-        if not found.finished.all():
-            raise NotConverged(
-                f"The cutting planes did not close on {int((~found.finished).sum())} samples.",
-                found.v,
-                hint="check that the anchor function returns exact minimisers.",
-            )
-        return found.v, found.weights.sum(axis=1)
-
-    def _block(self, t: Array, kappa: float) -> tuple[Any, ...]:
-        v, lam = self._planes(t, kappa)
-        count, d = t.shape
-        regime = np.where(lam > 0, PARTIAL, INTERIOR)
-        absorbed, psi = np.zeros(count, dtype=np.int64), np.zeros(count)
-        anchor = self.anchor(v)
-        rows = np.flatnonzero(lam > 0)
-        anchor[rows] = (v[rows] - t[rows]) / lam[rows, None]
-        if rows.size:
-            good, v2, lam2, s2, psi2 = self._newton(t[rows], v[rows], lam[rows], kappa)
-            chosen = rows[good]
-            v[chosen], lam[chosen], anchor[chosen] = v2[good], lam2[good], s2[good]
-            psi[chosen], regime[chosen], absorbed[chosen] = psi2[good], TOUCHING, 1
-            rows = rows[np.logical_not(good)]
-        if rows.size:
-            gradient = self._jacobian(t[rows], kappa)
-            psi[rows] = np.trace(gradient, axis1=1, axis2=2) - d
-            size = np.abs(np.linalg.eigvalsh((gradient + gradient.transpose(0, 2, 1)) / 2))
-            absorbed[rows] = (size < 1e-3).sum(axis=1)
-            far = -self.support(-v[rows])
-            whole = far - kappa <= 1e-5 * (abs(kappa) + np.abs(far)) + 1e-7
-            flat = whole & (absorbed[rows] == d)
-            regime[rows] = np.where(flat, WHOLE, np.where(absorbed[rows] == 1, TOUCHING, PARTIAL))
-            psi[rows[flat]] = -float(d)
-        return v, lam, anchor, regime, absorbed, psi
-
-    def _jacobian(self, t: Array, kappa: float) -> Array:
-        d = self.dimension
-        shifts = STEP * np.concatenate([np.eye(d), -np.eye(d)])
-        v, _ = self._planes((t[:, None, :] + shifts).reshape(-1, d), kappa)
-        v = v.reshape(len(t), 2, d, d)
-        return np.asarray((v[:, 0] - v[:, 1]).transpose(0, 2, 1) / (2 * STEP))
-
-    def _curvature(self, v: Array) -> Array:
-        """Return the Hessian with NaN where there is none."""
-        raise NotImplementedError
-
-    def _newton(self, t: Array, v: Array, lam: Array, kappa: float) -> tuple[Array, ...]:
-        """Solve v - t = lam grad g(v), g(v) = kappa from the cutting planes' answer; tell where it works."""
-        start, d = v.copy(), self.dimension
-        v, lam = v.copy(), lam.copy()
-        system = np.zeros((len(v), d + 1, d + 1))
-        eye = np.eye(d)
-        good = np.ones(len(v), dtype=bool)
-        with np.errstate(all="ignore"):
-            for _ in range(12):
-                s, H = self.anchor(v), self._curvature(v)
-                right = np.concatenate(
-                    [t + lam[:, None] * s - v, (kappa - (v * s).sum(axis=1))[:, None]], axis=1
-                )
-                good &= np.isfinite(H).all(axis=(1, 2)) & np.isfinite(right).all(axis=1)
-                system[:, :d, :d] = eye - lam[:, None, None] * np.where(good[:, None, None], H, 0.0)
-                system[:, :d, d], system[:, d, :d] = -s, s
-                system[~good] = np.eye(d + 1)
-                try:
-                    step = np.linalg.solve(system, np.where(good[:, None], right, 0.0)[:, :, None])[:, :, 0]
-                except np.linalg.LinAlgError:
-                    good[:] = False
-                    break
-                v, lam = v + step[:, :d], lam + step[:, d]
-                if np.abs(step).max() < 1e-14 * (1 + np.abs(v).max()):
-                    break
-            s, H = self.anchor(v), self._curvature(v)
-            size = 1 + np.abs(t).max(axis=1)
-            miss = np.maximum(
-                np.abs(v - t - lam[:, None] * s).max(axis=1), np.abs((v * s).sum(axis=1) - kappa)
-            )
-            good &= (miss < 1e-11 * size) & (np.abs(v - start).max(axis=1) < 1e-3 * size) & (lam > 0)
-            good &= np.isfinite(H).all(axis=(1, 2)) & ~self._kinked(v, s)
-        H = np.where(good[:, None, None], H, 0.0)
-        P = np.linalg.inv(eye - np.where(good, lam, 0.0)[:, None, None] * H)
-        Ps = np.matmul(P, np.where(good[:, None], s, 1.0)[:, :, None])[:, :, 0]
-        below = (np.where(good[:, None], s, 1.0) * Ps).sum(axis=1)
-        psi = np.trace(P, axis1=1, axis2=2) - d - np.square(Ps).sum(axis=1) / below
-        return good, v, lam, s, psi
-
-    def _kinked(self, v: Array, s: Array) -> NDArray[np.bool_]:
-        """Tell where the anchor jumps very near v, so that a Hessian there means nothing."""
-        rng = np.random.default_rng(7)
-        size = np.sqrt(np.square(v).sum(axis=1, keepdims=True)) + 1e-300
-        kinked = np.zeros(len(v), dtype=bool)
-        for _ in range(4):
-            near = self.anchor(v + 1e-9 * size * rng.choice([-1.0, 1.0], v.shape))
-            kinked |= np.abs(near - s).max(axis=1) > 1e-3 * (1e-12 + np.abs(s).max(axis=1))
-        return kinked
+from symcavity.errors import DeclarationError, NotConvex, ValuesError
+from symcavity.shapes.base import Array, vectors
+from symcavity.shapes.smooth import SmoothShape
 
 
 class ExpressionShape(SmoothShape):
@@ -421,7 +259,9 @@ class CallableShape(SmoothShape):
 
 def _compile(symbols: list[sympy.Symbol], outputs: list[sympy.Expr]) -> Callable[[Array], Array]:
     """Return a function of (samples, symbols) arrays with (samples, outputs) values, NaN where undefined."""
-    function = sympy.lambdify(symbols, outputs, modules="numpy", cse=True)
+    # where several arguments of Min are equal, halves of steps do not add up to a gradient
+    steps = {"Heaviside": lambda x, *_: np.heaviside(x, np.nan)}
+    function = sympy.lambdify(symbols, outputs, modules=[steps, "numpy"], cse=True)
 
     def evaluate(V: Array) -> Array:
         with np.errstate(all="ignore"):

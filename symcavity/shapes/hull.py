@@ -9,12 +9,13 @@ oracle for it is the anchor function of the set, as everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symcavity.shapes.base import Array, Nearest
-from symcavity.shapes.projection import ActiveSet, active_set, block_size
+from symcavity.shapes.projection import active_set, block_size
 
 Labels = NDArray[np.int64]
 Anchors = Callable[[Array, Labels], tuple[Array, Labels]]
@@ -59,7 +60,32 @@ class Frame:
         return Nearest(self.origin + self.size * s @ self.basis.T, turned, free)
 
 
-def carriers(x: Array, anchors: Anchors, tolerance: float, max_steps: int) -> ActiveSet:
+@dataclass(frozen=True)
+class Carriers:
+    """Points of the set whose hull carries the nearest points, with their weights.
+
+    Attributes
+    ----------
+    s : ndarray, shape (samples, r)
+        The nearest points.
+    points : ndarray, shape (samples, r + 1, r)
+        One per row.
+    weights : ndarray, shape (samples, r + 1)
+        They are positive and sum to one; zero in the empty slots.
+    labels : ndarray, shape (samples, r + 1)
+        The oracle's labels, -1 in the empty slots.
+    closed : ndarray of bool, shape (samples,)
+        Whether no point of the set is nearer, to the tolerance.
+    """
+
+    s: Array
+    points: Array
+    weights: Array
+    labels: Labels
+    closed: NDArray[np.bool_]
+
+
+def carriers(x: Array, anchors: Anchors, tolerance: float, max_steps: int) -> Carriers:
     """Find points of the set whose hull carries the point nearest to each row of x.
 
     Parameters
@@ -70,11 +96,6 @@ def carriers(x: Array, anchors: Anchors, tolerance: float, max_steps: int) -> Ac
     tolerance : float
         Of the cone's constraints: the relative error of s is its square root at worst.
     max_steps : int
-
-    Returns
-    -------
-    ActiveSet
-        Of the lifted problem: points (p - x, scale) / scale.
     """
     # a scale like the length of p - x keeps the lifted points apart, however far x is
     scale = 1.0 + np.sqrt(np.square(x).sum(axis=1, keepdims=True))
@@ -87,7 +108,51 @@ def carriers(x: Array, anchors: Anchors, tolerance: float, max_steps: int) -> Ac
         lifted[:, :-1] = (point - x[rows]) / scale[rows]
         return lifted, np.einsum("ka,ka->k", v, lifted), label
 
-    return active_set(target, 0.0, oracle, tolerance, max_steps)
+    found = active_set(target, 0.0, oracle, tolerance, max_steps)
+    labels = np.where(found.weights > 0, found.labels, -1)
+    total = found.weights.sum(axis=1)
+    closed = found.finished & (found.weights.min(axis=1) >= 0) & (total > 0)
+    weights = np.where(closed[:, None] & (labels >= 0), found.weights / np.where(closed, total, 1.0)[:, None], 0.0)
+    points = x[:, None, :] + scale[:, :, None] * found.points[:, :, :-1]
+    for row in np.flatnonzero(~closed):
+        labels[row], points[row], weights[row], closed[row] = one_by_one(x, int(row), anchors, tolerance)
+    s = np.matmul(weights[:, None, :], points)[:, 0]
+    return Carriers(s, points, weights, labels, closed)
+
+
+def one_by_one(x: Array, row: int, anchors: Anchors, tolerance: float) -> tuple[Labels, Array, Array, bool]:
+    """Carriers of the point nearest to one x by the algorithm of Wolfe (Math. Program. 11, 128, 1976).
+
+    It is slower than the lockstep, and bears points that nearly coincide.
+    """
+    r, rows = x.shape[1], np.array([row])
+    first, label = anchors(np.zeros((1, r)), rows)
+    q, labels, w, closed = first - x[row], label, np.ones(1), False
+    for _ in range(100 * (r + 10)):
+        y = w @ q
+        new, label = anchors(y[None], rows)
+        new -= x[row]
+        apart = float(np.abs(q - new).max(axis=1).min())
+        closed = bool(y @ (y - new[0]) <= tolerance * (1 + y @ y) + 1e-30)
+        if closed or apart < 1e-15:
+            break
+        q, labels, w = np.concatenate([q, new]), np.append(labels, label), np.append(w, 0.0)
+        while len(q) > 1:
+            rest = np.linalg.lstsq((q[1:] - q[0]).T, -q[0], rcond=None)[0]
+            a = np.append(1 - rest.sum(), rest)
+            falling = a <= 1e-14
+            if not falling.any():
+                w = a
+                break
+            reach = np.where(falling, w / np.where(falling, np.maximum(w - a, 1e-300), 1.0), np.inf)
+            w = w + min(1.0, reach.min()) * (a - w)
+            w[reach.argmin()] = 0.0
+            stay = w > 0
+            q, labels, w = q[stay], labels[stay], w[stay] / w[stay].sum()
+    count = min(len(q), r + 1)
+    points, weights, kept = np.zeros((r + 1, r)), np.zeros(r + 1), np.full(r + 1, -1, dtype=np.int64)
+    points[:count], weights[:count], kept[:count] = x[row] + q[:count], w[:count], labels[:count]
+    return kept, points, weights, closed
 
 
 def nearest_points(points: Array, x: Array) -> tuple[Array, Array, Labels]:
@@ -109,15 +174,16 @@ def _block(points: Array, x: Array) -> tuple[Array, Array, Labels]:
     count, r = x.shape
     if r == 0:
         return np.zeros((count, 0)), np.zeros((count, 0, 0)), np.zeros(count, dtype=np.int64)
-    active, sound = _active(points, x)
+    active = _active(points, x)
     s, jacobian, ok = _on_faces(points, x, active)
     v = s - x
     heights = v @ points.T
     level, length = (v * s).sum(axis=1), np.sqrt(np.square(v).sum(axis=1))
-    bad = ~(sound & ok & (level - heights.min(axis=1) <= 1e-13 * length + 1e-15))
-    if bad.any():
-        rows = np.flatnonzero(bad)
-        active[rows] = [_wolfe(points, x[row]) for row in rows]
+    ok &= level - heights.min(axis=1) <= 1e-13 * length + 1e-15
+    if not ok.all():
+        rows = np.flatnonzero(~ok)
+        anchors = _anchors(points, x)
+        active[rows] = [one_by_one(x, int(row), anchors, 1e-16)[0] for row in rows]
         s[rows], jacobian[rows], _ = _on_faces(points, x[rows], active[rows])
     # Where a face holds more points than carry s, its dimension is not their number: a nearby x tells it.
     free = np.count_nonzero(active >= 0, axis=1) - 1
@@ -125,15 +191,14 @@ def _block(points: Array, x: Array) -> tuple[Array, Array, Labels]:
     rows = np.flatnonzero((tight > free + 1) & (free < np.where(length > 1e-10, r - 1, r)))
     if rows.size:
         moved = x[rows] + NUDGE * np.random.default_rng(5).normal(size=(rows.size, r))
-        nearby, sound = _active(points, moved)
+        nearby = _active(points, moved)
         _, turned, ok = _on_faces(points, moved, nearby)
-        rows, nearby, turned = rows[sound & ok], nearby[sound & ok], turned[sound & ok]
+        rows, nearby, turned = rows[ok], nearby[ok], turned[ok]
         jacobian[rows], free[rows] = turned, np.count_nonzero(nearby >= 0, axis=1) - 1
     return s, jacobian, free
 
 
-def _active(points: Array, x: Array) -> tuple[Labels, NDArray[np.bool_]]:
-    """Labels of the points that carry s, the empty slots last; and whether the lockstep came to an end."""
+def _anchors(points: Array, x: Array) -> Anchors:
     columns, squares = np.ascontiguousarray(points.T), np.square(points).sum(axis=1) / 2
 
     def anchors(v: Array, rows: Labels) -> tuple[Array, Labels]:
@@ -144,9 +209,12 @@ def _active(points: Array, x: Array) -> tuple[Labels, NDArray[np.bool_]]:
         label = heights.argmin(axis=1)
         return points[label], label
 
-    found = carriers(x, anchors, 1e-14, 40 * (x.shape[1] + 10))
-    labels = np.where(found.weights > 0, found.labels, -1)
-    return -np.sort(-labels, axis=1), found.finished
+    return anchors
+
+
+def _active(points: Array, x: Array) -> Labels:
+    """Labels of the points that carry s, the empty slots last."""
+    return -np.sort(-carriers(x, _anchors(points, x), 1e-14, 40 * (x.shape[1] + 10)).labels, axis=1)
 
 
 def _on_faces(points: Array, x: Array, active: Labels) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -169,34 +237,3 @@ def _on_faces(points: Array, x: Array, active: Labels) -> tuple[Array, Array, ND
         weights = np.linalg.solve(R, along.transpose(0, 2, 1))[:, :, 0]
         ok[rows] = solid & (weights.min(axis=1) > -1e-9) & (weights.sum(axis=1) < 1 + 1e-9)
     return s, jacobian, ok
-
-
-def _wolfe(points: Array, x: Array) -> Labels:
-    """Labels of the points that carry one s, by the algorithm of Wolfe (Math. Program. 11, 128, 1976)."""
-    q = points - x
-    size = np.square(q).sum(axis=1)
-    kept, w = [int(size.argmin())], np.ones(1)
-    for _ in range(100 * (len(x) + 10)):
-        y = w @ q[kept]
-        heights = q @ y
-        new = int(heights.argmin())
-        if new in kept or y @ y - heights[new] <= 1e-15 * np.sqrt(y @ y * size.max()) + 1e-30 * size.max():
-            break
-        kept, w = [*kept, new], np.append(w, 0.0)
-        while len(kept) > 1:
-            rest = np.linalg.lstsq((q[kept[1:]] - q[kept[0]]).T, -q[kept[0]], rcond=None)[0]
-            a = np.append(1 - rest.sum(), rest)
-            if (a > 1e-14).all():
-                w = a
-                break
-            falling = a <= 1e-14
-            with np.errstate(divide="ignore", invalid="ignore"):
-                reach = np.where(falling, w / (w - a), np.inf)
-            reach[np.isnan(reach)] = 0.0
-            w = w + min(1.0, reach.min()) * (a - w)
-            w[reach.argmin()] = 0.0
-            stay = w > 0
-            kept, w = [k for k, s in zip(kept, stay, strict=True) if s], w[stay] / w[stay].sum()
-    out = np.full(len(x) + 1, -1, dtype=np.int64)
-    out[: len(kept)] = kept[: len(out)]
-    return out
