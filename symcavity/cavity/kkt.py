@@ -8,7 +8,7 @@ coupling * message`` with the message ``-dL_site/d(field)`` of the other side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
@@ -31,7 +31,7 @@ from symcavity.declare.quantities import (
 )
 from symcavity.declare.support import Support, VectorDatum, VectorField
 from symcavity.declare.system import BipartiteSystem, Equation
-from symcavity.errors import DeclarationError, NotConvex
+from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 
 STATE = {FEATURE: Feature, DATUM: Datum}
 
@@ -152,7 +152,7 @@ def _epigraph(
     objective = dict(problem.objective)
     constraints: list[Constraint] = []
     for c in problem.constraints:
-        constraints += _split(c, problem)
+        constraints += _split(_normalised(c), problem)
     for side in (FEATURE, DATUM):
         body = objective[side]
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
@@ -182,6 +182,18 @@ def _epigraph(
                 constraints += _split(Constraint(side, flip * (bound - a), False, kink), problem)
         objective[side] = body
     return objective, constraints
+
+
+def _normalised(constraint: Constraint) -> Constraint:
+    """Write ``c*g(V) >= ...`` with a positive factor as ``g(V) >= .../c``."""
+    nodes = constraint.expr.atoms(Support)
+    if len(nodes) != 1:
+        return constraint
+    (node,) = nodes
+    factor = constraint.expr.expand().coeff(node)
+    if factor == 1 or sign_of(factor) != 1 or site_quantities(factor, Feature, Datum):
+        return constraint
+    return replace(constraint, expr=(constraint.expr / factor).expand())
 
 
 def _split(constraint: Constraint, problem: ConvexProblem) -> list[Constraint]:
@@ -286,6 +298,12 @@ def _message(
         return raw.expand()
     fields = record.problem.book.all(side)
     rename = {s: _local(s, side, names, local, fields) for s in placeholders if raw.has(s)}
+    if f.components and side == FEATURE:
+        raise UnsupportedLaw(
+            f"A feature site hears a vector, {f.as_sum}.",
+            "support functions of the data: vectors Sum(u[mu, i, a]*w[i], (i, 1, N))",
+            "the problem is the same with the roles of features and data exchanged",
+        )
     if f.components:
         dual = VectorDatum(names.fresh("Lambda", "G"), tuple(f.components)).at_site()
     else:

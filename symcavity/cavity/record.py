@@ -85,8 +85,10 @@ class _Writer(SideWriter):
         couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
         claims = []
         for x in couplings:
-            first = dict.fromkeys(index for index in x.indices if index.is_Symbol)
-            second = {index: fresh_index(index, {index}) for index in first}
+            second: dict[Any, Any] = {}
+            for index in x.indices:
+                if index.is_Symbol:
+                    second[index] = fresh_index(index, {*x.indices, *second.values()})
             y = x.xreplace(second)
             claims += [
                 Equation(DisorderAverage(x), S.Zero),

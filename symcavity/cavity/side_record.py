@@ -17,13 +17,14 @@ from sympy import (
     sqrt,
 )
 
-from symcavity.algebra.indexed import contract, flatten, fresh_index
+from symcavity.algebra.indexed import contract, flatten
 from symcavity.cavity.nodes import ComponentSymbol, DisorderAverage, Perturbation, ResponseElement
 from symcavity.cavity.sides import HeardField, Side
 from symcavity.cavity.statistics import (
     field_sum,
     inserted,
     second_component,
+    second_site,
     self_coupling_sum,
     source_at,
 )
@@ -99,7 +100,7 @@ class SideWriter:
     def _inserted(self, side: Side, section: str) -> list[Step]:
         system, key, other = self.system, side.side, OTHER[side.side]
         answers = self.system.laws[other]
-        second = fresh_index(INDEX[other], {INDEX[other]})
+        second = second_site(other, *answers.fields)
         shifts = {g: _shift(g, key) for g in answers.fields}
         steps = [
             self.step(

@@ -24,6 +24,7 @@ from symcavity.cavity.statistics import (
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import FEATURE, INDEX, OTHER, SiteQuantity
 from symcavity.declare.system import BipartiteSystem, Equation, Law
+from symcavity.errors import UnsupportedLaw
 
 
 @dataclass
@@ -200,6 +201,8 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
     law = system.laws[side]
     other = system.laws[OTHER[side]]
     several = len(law.fields) > 1
+    for one in system.laws.values():
+        _refuse_several(one)
     heard = []
     for k, f in enumerate(law.fields):
         tag = str(k + 1) if several else ""
@@ -227,6 +230,18 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
 
         return VectorSide(law, heard, {k: without_deltas(v) for k, v in symmetric.items()}, sums, naive)
     return Side(law, heard, symmetric, sums, naive)
+
+
+def _refuse_several(law: Law) -> None:
+    """Refuse a vector field beside another field."""
+    vector = next((f for f in law.fields if f.components), None)
+    if vector is not None and len(law.fields) > 1:
+        others = " and ".join(str(f.as_sum) for f in law.fields if f is not vector)
+        raise UnsupportedLaw(
+            f"A {law.side} site hears the vector {vector.as_sum} together with {others}.",
+            "one vector field a site, and no other field",
+            "one vector of more components: the set of points (s, 0) and (0, r) of two sets that share a bound",
+        )
 
 
 def min_pair(a: HeardField, b: HeardField, heard: list[HeardField]) -> tuple[Symbol, Symbol]:

@@ -68,7 +68,13 @@ def field_sum(f: RandomField, index: Symbol | None = None) -> Expr:
 def second_component(f: RandomField) -> dict[Symbol, Symbol]:
     """Another name for the component index of a field, where it has one."""
     limits = f.inner or f.components
-    return {limits[0]: fresh_index(limits[0], {limits[0]})} if limits else {}
+    return {limits[0]: fresh_index(limits[0], {limits[0], *INDEX.values()})} if limits else {}
+
+
+def second_site(side: str, *fields: RandomField) -> Symbol:
+    """Another index of the sites of a side, which no component of the fields has."""
+    inner = {index for f in fields for pair in second_component(f).items() for index in pair}
+    return fresh_index(INDEX[side], {*INDEX.values(), *inner})
 
 
 def _closed(expr: Expr) -> Expr:
@@ -83,7 +89,7 @@ def _opened(expr: Expr) -> Expr:
 def covariance(f: RandomField, g: RandomField) -> tuple[Expr, Expr]:
     """Return the covariance of two cavity fields: the averaged double sum, and its contraction."""
     other = OTHER[f.side]
-    second = fresh_index(INDEX[other], {INDEX[other]})
+    second = second_site(other, f, g)
     product = flatten(field_sum(f) * field_sum(g, second))
     averaged = average_pairs(product, is_coupling, coupling_covariance)
     return _opened(averaged), _opened(contract(averaged)) if averaged != 0 else S.Zero
@@ -96,7 +102,7 @@ def self_coupling_sum(system: BipartiteSystem, f: RandomField, g: RandomField) -
     factor with which the field g stands in the equation that carries the source I_g.
     """
     other = OTHER[f.side]
-    first, second = INDEX[other], fresh_index(INDEX[other], {INDEX[other]})
+    first, second = INDEX[other], second_site(other, f, g)
     law = system.laws[other]
     moved = {first: second, **second_component(g)}
     source = source_at(system, g, second)

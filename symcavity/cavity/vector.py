@@ -200,6 +200,7 @@ class VectorEnsemble:
         solution = self.solution
         convex = solution.convex
         q, S_ = solution.variance, solution.strength
+        body = body.xreplace({node: convex.level for node in body.atoms(Support) if node.body == convex.V})
         inner = body.xreplace({s: self._sum(s) for s in body.atoms(Sum)})
         rule: dict[Any, Expr] = {convex.lam: sqrt(q) / S_ * LAM, solution.regime: REGIME}
         for state in site_quantities(inner):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sympy import Dummy, Expr, Symbol
 
-from symcavity.declare.quantities import INDEX, Field, SiteQuantity, site_quantities
+from symcavity.declare.quantities import INDEX, Field, Quenched, SiteQuantity, site_quantities
 from symcavity.declare.support import Anchor, Components, Support, SupportFunction
 from symcavity.declare.system import Law
 from symcavity.errors import UnsupportedLaw
@@ -70,8 +70,13 @@ def read_law(law: Law) -> ConvexLaw:
     values |= {node for p in law.pairs for q in p.pair for node in q.atoms(Support)}
     anchored = [e for e in law.equations if e.difference.has(Anchor)]
     if len(values) != 1 or len(anchored) != 1:
+        found = ", ".join(sorted(str(v) for v in values)) or "no value of a support function, only its gradient"
         raise UnsupportedLaw(
-            f"{text} holds {len(values)} values of support functions.", "one support function of one vector"
+            f"{text} holds {found}.",
+            "one support function of one vector a site, in a constraint g(V) >= ..., with or without slack",
+            "two sets with one bound are one set: the hull of their union, whose support function is the smaller one"
+            if len(values) > 1
+            else "",
         )
     (node,), (gradient,) = values, anchored
     slope = gradient.rhs.as_independent(Anchor, as_Add=False)[0]
@@ -80,11 +85,21 @@ def read_law(law: Law) -> ConvexLaw:
         raise UnsupportedLaw(
             f"{text}: {gradient} is not a multiplier times the anchor point of {node}.",
             "constraints g(V) >= c on one vector V, with or without slack",
+            _way_out(gradient.rhs, node),
         )
     level = Dummy("G", real=True)
     scalar = tuple(e.difference.xreplace({node: level}) for e in law.equations if e not in (gradient, law.carrier(f)))
     pairs = tuple((p.pair[0].xreplace({node: level}), p.pair[1].xreplace({node: level})) for p in law.pairs)
     return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law)
+
+
+def _way_out(gradient: Expr, node: Support) -> str:
+    """What to declare in place of a law that is none of a bound."""
+    if gradient.has(Support):
+        return f"a loss by a slack: {node.g}(V) >= 1 - xi[mu], xi[mu] >= 0 at the cost C*Sum(xi[mu], (mu, 1, P))"
+    if site_quantities(node.body, Quenched):
+        return "a label of either sign in front of the vector is absorbed in the couplings, which are even: leave it out"
+    return "leave out what is added to the vector; a constant belongs on the other side of the constraint"
 
 
 __all__ = ["ConvexLaw", "holds_set", "read_law", "regime_of"]

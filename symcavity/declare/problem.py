@@ -25,7 +25,7 @@ from symcavity.declare.quantities import (
     alpha,
     site_quantities,
 )
-from symcavity.declare.support import surrogate
+from symcavity.declare.support import Support, free_components, surrogate
 from symcavity.declare.system import BipartiteSystem, as_list, read_fixed
 from symcavity.declare.verbs import Confrontable
 from symcavity.declare.words import check_names, check_words
@@ -34,6 +34,22 @@ from symcavity.errors import DeclarationError, NotConvex
 if TYPE_CHECKING:
     from symcavity.cavity.symmetry import Symmetry
     from symcavity.cavity.theory import Theory
+
+
+def _check_convex(expr: Expr, varying: list[Any], where: str) -> None:
+    """Refuse what is not convex; support functions are concave, and stand for themselves in the message."""
+    try:
+        check_convex(surrogate(expr), varying, where)
+    except NotConvex:
+        sets = sorted({str(node.g) for node in expr.atoms(Support)})
+        if not sets:
+            raise
+        raise NotConvex(
+            f"{where[0].upper()}{where[1:]} is not convex: {' and '.join(sets)}, a minimum of linear functions, "
+            "is concave.",
+            f"constraints {sets[0]}(V) >= ... with positive factors; decreasing convex functions of {sets[0]}(V), "
+            f"such as Max(0, 1 - {sets[0]}(V)), in the objective",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,11 @@ def _constraint_hint(relation: Any) -> str:
     if isinstance(relation, Expr):
         return f"{relation} >= 0, or Eq({relation}, 0)"
     return "a relation, without quotes" if isinstance(relation, str) else ""
+
+
+def _bare(body: Expr) -> Expr:
+    """What stands outside of support functions."""
+    return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
 
 
 def _variables(expr: Expr) -> set[Any]:
@@ -193,6 +214,14 @@ class ConvexProblem(Confrontable):
         body = extract_fields(expr, side, self.book, where)
         if not site_quantities(body, Feature, Datum) and not body.has(*self._placeholders(side)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
+        loose: dict[Any, Any] = {**free_components(_bare(body))}
+        loose |= {f.components[0]: () for f in self.book.all(side) if f.components and _bare(body).has(f.symbol)}
+        if loose:
+            raise DeclarationError(
+                f"The component index {', '.join(map(str, loose))} of the constraint {relation} is free.",
+                "vectors in the argument of a support function, or explicit components such as u[mu, i, 1]",
+                "g(Sum(u[mu, i, a]*w[i], (i, 1, N))) >= 1",
+            )
         if isinstance(relation, Equality) and not self._is_affine(body, side):
             raise NotConvex(
                 f"The equality {relation} is not linear in the states.",
@@ -233,10 +262,10 @@ class ConvexProblem(Confrontable):
         check_convex(self.global_objective, [], "the objective")
         for side in (FEATURE, DATUM):
             varying = [f.symbol for f in self.book.all(side) if f.states()]
-            check_convex(surrogate(self.objective[side]), varying, "the objective")
+            _check_convex(self.objective[side], varying, "the objective")
             for constraint in self.constraints:
                 if constraint.side == side and not constraint.equality:
-                    check_convex(-surrogate(constraint.expr), varying, f"the constraint {constraint.declared}")
+                    _check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""

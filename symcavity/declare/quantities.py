@@ -146,6 +146,14 @@ def _component_range(components: Any) -> Tuple:
     index, low, high = entries[0], exact(entries[1], "a component range"), exact(entries[2], "a component range")
     if (high - low).is_negative:
         raise DeclarationError(f"The components run from {low} down to {high}.", "a range (a, first, last)")
+    if (high - low).is_integer is False or low.is_integer is False:
+        raise DeclarationError(f"The components run from {low} to {high}.", "integers (a, first, last)")
+    if {N, P, alpha, i, mu} & (high.free_symbols | low.free_symbols):
+        raise DeclarationError(
+            f"The components run from {low} to {high}: their number depends on the numbers of sites.",
+            "a number of components that stays fixed as N and P grow, such as D + 1",
+            "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
+        )
     return Tuple(index, low, high)
 
 
@@ -412,7 +420,8 @@ class Average(Expr):
         """Return the expression, read and checked."""
         if isinstance(body, Family):
             body = body.at_site()
-        if isinstance(body, bool | Boolean) or getattr(body, "is_Relational", False):
+        # a SymPy symbol is an expression and a Boolean at once: an average of a number is meant
+        if isinstance(body, bool | Boolean) and not isinstance(body, Expr):
             body = Piecewise((1, body), (0, True))
         body = sympify(body)
         if not body.has(SiteQuantity, SiteResponse):

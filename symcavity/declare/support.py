@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sympy import Expr, Min, S, Sum, Symbol, Tuple, sympify
+from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
 
 from symcavity.declare.atoms import DataAtom
 from symcavity.declare.quantities import Datum, Field, SiteQuantity, latex_name, site_quantities
@@ -88,6 +88,12 @@ class SupportFunction(DataAtom):
                 'u = Coupling("u", components=(a, 1, D + 1)); g(Sum(u[mu, i, a]*w[i], (i, 1, N)))',
             )
         ((a, (low, high)),) = found.items()
+        factor, vector = V.as_independent(*(q for q in site_quantities(V) if a in q.indices), as_Add=False)
+        if isinstance(vector, Mul):  # what does not depend on the component, taken out of a product of sums
+            inner = [f for f in vector.args if a in f.free_symbols]
+            factor, vector = factor * Mul(*(f for f in vector.args if f not in inner)), Mul(*inner)
+        if factor.is_positive:  # homogeneous of degree one
+            return factor * Support(self, vector, Components(a, low, high))
         return Support(self, V, Components(a, low, high))
 
     def _sympystr(self, _printer: Any) -> str:

@@ -43,6 +43,7 @@ from symcavity import (
     NotConvex,
     P,
     Quenched,
+    SupportFunction,
     SymcavityError,
     UnsupportedLaw,
     alpha,
@@ -711,6 +712,69 @@ def test_decimals_in_strings_are_exact_in_laws_and_refused_elsewhere():
     assert finite_law({1: "0.25", -1: "3/4"}, "y", exact_values=True)[0][1] == Rational(1, 4)
     with pytest.raises(DeclarationError, match="Rational"):
         exact("0.5", "the objective")
+
+
+k, last = Symbol("k", integer=True, positive=True), Symbol("D_1", integer=True, positive=True)
+g, g_2 = SupportFunction("g"), SupportFunction("g_2")
+
+
+def vector(name="u", components=(k, 1, last)):
+    return Sum(Coupling(name, components=components)[mu, i, k] * w[i], (i, 1, N))
+
+
+V, slack = vector(), Sum(xi[mu], (mu, 1, P))
+label = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+to_set = Sum(Coupling("u", components=(k, 1, last))[mu, i, k] * lam[mu], (mu, 1, P))
+
+REFUSED_SETS = {
+    "two sets of one vector": (lambda: problem(subject_to=[g(V) >= 1, g_2(V) >= 1]), UnsupportedLaw, "one set: the hull"),
+    "the sum of two sets": (lambda: problem(subject_to=[g(V) + g_2(V) >= 1]), UnsupportedLaw, "g(V[mu, k]), g_2(V[mu, k])"),
+    "two vectors": (lambda: problem(subject_to=[g(V) >= 1, g_2(vector("t")) >= 1]), UnsupportedLaw, "no other field"),
+    "a vector and a point": (lambda: problem(subject_to=[g(V) >= 1, h >= 1]), UnsupportedLaw, "no other field"),
+    "a set of the features": (
+        lambda: problem(Sum(lam[mu] ** 2, (mu, 1, P)), [g(to_set) >= 1]),
+        UnsupportedLaw,
+        "exchanged",
+    ),
+    "an equality": (lambda: problem(subject_to=[Eq(g(V), 1)]), NotConvex, "not linear in the states"),
+    "a bound from above": (lambda: problem(subject_to=[g(V) <= 1]), NotConvex, "a minimum of linear functions, is concave"),
+    "a negative factor": (lambda: problem(subject_to=[-g(V) >= -1]), NotConvex, "positive factors"),
+    "a reward for violations": (lambda: problem(q + Sum(g(V), (mu, 1, P)), []), NotConvex, "Max(0, 1 - g(V))"),
+    "a smooth loss": (lambda: problem(q + Sum(exp(-g(V)), (mu, 1, P)), []), UnsupportedLaw, "C*Sum(xi[mu], (mu, 1, P))"),
+    "no loss at all": (lambda: problem(q - Sum(g(V), (mu, 1, P)), []), UnsupportedLaw, "only its gradient"),
+    "a label in front of the vector": (lambda: problem(subject_to=[g(label[mu] * V) >= 1]), UnsupportedLaw, "leave it out"),
+    "a shifted vector": (lambda: problem(subject_to=[g(V + b) >= 1]), UnsupportedLaw, "other side of the constraint"),
+    "a scalar in place of the vector": (lambda: g(h), DeclarationError, "no free component index"),
+    "a number in place of the vector": (lambda: g(3), DeclarationError, "no free component index"),
+    "a list in place of the vector": (lambda: g([V, V]), DeclarationError, "written by its component"),
+    "a vector without a set": (lambda: problem(subject_to=[V >= 1]), DeclarationError, "explicit components such as u[mu, i, 1]"),
+    "components that are no integers": (
+        lambda: vector(components=(k, 1, Rational(5, 2))),
+        DeclarationError,
+        "integers (a, first, last)",
+    ),
+    "as many components as data": (lambda: vector(components=(k, 1, P)), DeclarationError, "stays fixed"),
+    "components over a site index": (lambda: vector(components=(i, 1, 3)), DeclarationError, "other than i and mu"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_SETS)
+def test_a_wrong_declaration_of_a_set_says_what_to_try(name):
+    wrong, family, said = REFUSED_SETS[name]
+    with pytest.raises(family) as caught:
+        found = wrong()
+        found.cavity()
+    assert said in str(caught.value)
+
+
+def test_factors_of_support_functions_scale_the_bound():
+    """Homogeneity of degree one: ``2*g(V) >= 1``, ``g(2*V) >= 1`` and ``g(V) >= 1/2`` are one constraint."""
+    declared = [problem(subject_to=[c]) for c in (2 * g(V) >= 1, g(2 * V) >= 1, g(V) >= Rational(1, 2))]
+    first, *others = [[str(e) for e in p.cavity().equations] for p in declared]
+    assert all(other == first for other in others)
+    scale = Quenched("s", mu, positive=True)
+    assert g(scale[mu] * V) == scale[mu] * g(V)
+    assert g(label[mu] * V) != label[mu] * g(V)
 
 
 def test_every_error_is_of_the_family():
