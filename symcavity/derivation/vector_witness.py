@@ -92,15 +92,12 @@ def _sign_of_claim(claim: Expr, convex: Any, zero: dict[Any, Any]) -> float:
 
 
 def projected(shape: Any, T: Any, bound: float, cap: float, strength: float) -> tuple[Any, Any, Any]:
+    """The states V, lambda, s at the fields T."""
     p = shape.project(T, bound)
     if np.isfinite(cap):
-        from symcavity.errors import SymcavityError
         from symcavity.numerics.slack import saturate
 
-        try:
-            p = saturate(shape, T, p, bound, cap * strength)
-        except SymcavityError:
-            return None, None, None
+        p = saturate(shape, T, p, cap * strength)
     return p.v, p.lam / strength, p.anchor
 
 

@@ -66,6 +66,10 @@ class Projected:
         self.parameters = [*plain, *(q.family for q in quenched)]
         self.body = lambdify([*self.symbols, *plain, *quenched.values()], body, "numpy")
         self.moment = known_moment(node.body)
+        # With slack the response is found from itself. A sample of psi jumps where a source changes its regime,
+        # and no root may be left; the form that Stein's lemma gives it, t.(v - t), does not.
+        by_parts = node.cap != oo and PSI in own and not (node.body / PSI).has(ProjectionSymbol)
+        self.columns = [TD if by_parts and s == PSI else s for s in self.symbols]
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Return the average at the values of the symbols."""
@@ -111,7 +115,7 @@ class Projected:
         total = []
         for n in range(16) if scramble is None else [scramble]:
             rows = _sources(shape, k, cap, sample_size(samples), seed, n)
-            columns = [_column(rows, s) for s in self.symbols]
+            columns = [_column(rows, s) for s in self.columns]
             total.append(float(np.mean(np.broadcast_to(self.body(*columns, *rest), rows["lam"].shape))))
         return float(np.mean(total))
 
@@ -147,7 +151,7 @@ def _sources(shape: Shape, k: float, cap: float | None, samples: int, seed: int,
     t = _scrambles(shape.dimension, samples, seed)[number]
     p = shape.project(t, k)
     if cap is not None:
-        p = saturate(shape, t, p, k, cap)
+        p = saturate(shape, t, p, cap)
     return {
         LAM.name: p.lam,
         GAP2.name: np.square(p.lam_s).sum(axis=1),

@@ -7,23 +7,23 @@ the displacement is a projection on a multiple of the set).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symcavity.errors import UnsupportedLaw
 from symcavity.numerics.manifold import axial_panels
 from symcavity.shapes.balls import Ball
-from symcavity.shapes.base import Projection, Shape
-from symcavity.shapes.ellipsoid import Ellipsoid
+from symcavity.shapes.base import SATURATED, Projection, Shape
 
 Array = NDArray[np.float64]
 
+BLOCK = 4_000_000
+"""Entries of the derivatives of nearest points at once."""
 
-def saturate(shape: Shape, t: Array, p: Projection, k: float, cap: float) -> Projection:
-    """Replace the projections whose multiplier exceeds the bound.
+
+def saturate(shape: Shape, t: Array, p: Projection, cap: float) -> Projection:
+    """Replace the projections whose multiplier exceeds the bound; their regime is `SATURATED`.
 
     Parameters
     ----------
@@ -32,65 +32,24 @@ def saturate(shape: Shape, t: Array, p: Projection, k: float, cap: float) -> Pro
         Sources.
     p : Projection
         Their projections on ``g(v) >= k``.
-    k, cap : float
-        The bound on g, and the bound on the multiplier.
-
-    Raises
-    ------
-    UnsupportedLaw
-        If the nearest point of the shape is not known.
+    cap : float
+        The bound on the multiplier.
     """
-    over = p.lam > cap
-    if not over.any():
+    over = np.flatnonzero(p.lam > cap)
+    if not over.size:
         return p
-    s, divergence = nearest(shape, -t[over] / cap)
-    v, lam, anchor, psi = p.v.copy(), p.lam.copy(), p.anchor.copy(), p.psi.copy()
-    absorbed = p.absorbed.copy()
-    v[over], lam[over], anchor[over] = t[over] + cap * s, cap, s
-    psi[over], absorbed[over] = -divergence, 0
-    _ = k
-    return replace(p, v=v, lam=lam, anchor=anchor, psi=psi, absorbed=absorbed, lam_s=v - t)
-
-
-def nearest(shape: Shape, x: Array) -> tuple[Array, Array]:
-    """Return the points of a ball, an ellipsoid or a segment that are nearest to x, and their divergence.
-
-    Raises
-    ------
-    UnsupportedLaw
-        For other shapes.
-    """
-    if not isinstance(shape, Ellipsoid):
-        raise UnsupportedLaw(
-            f"The point of {shape!r} that is nearest to a given one is not known.",
-            "balls, ellipsoids, segments and pairs of points with slack",
-        )
-    R, c = shape.numbers()
-    y = x[:, :-1]
-    if isinstance(shape, Ball):
-        size = np.sqrt(np.square(y).sum(axis=1))
-        outside = size > R[0]
-        ratio = np.where(outside, R[0] / np.where(size > 0, size, 1.0), 1.0)
-        s = np.concatenate([ratio[:, None] * y, np.full((len(y), 1), c)], axis=1)
-        return s, np.where(outside, (shape.D - 1) * ratio, float(shape.D)) * (R[0] > 0)
-    size = np.square(y / np.where(R > 0, R, 1.0)).sum(axis=1)
-    flat = (y * (R == 0)).any(axis=1)
-    outside = size > 1
-    # on the surface: s_a = R_a^2 y_a / (R_a^2 + m) with the root m >= 0 of |s/R| = 1
-    low, high = np.zeros(len(y)), np.sqrt(np.square(R * y).sum(axis=1)) + 1e-300
-    for _ in range(200):
-        m = (low + high) / 2
-        value = np.square(R * y / (R**2 + m[:, None] + (R == 0))).sum(axis=1)
-        low, high = np.where(value > 1, m, low), np.where(value > 1, high, m)
-    m = np.where(outside, (low + high) / 2, 0.0)
-    s = np.where(R > 0, R**2 * y / (R**2 + m[:, None] + (R == 0)), 0.0)
-    # derivative: diag(w) - (diag(w) n n^T diag(w)) / (n^T diag(w) n), w = R^2/(R^2+m), n = s/R^2
-    w = np.where(R > 0, R**2 / (R**2 + m[:, None] + (R == 0)), 0.0)
-    n = s / np.where(R > 0, R**2, 1.0)
-    bottom = (w * n * n).sum(axis=1)
-    divergence = w.sum(axis=1) - np.where(outside, (w * w * n * n).sum(axis=1) / np.where(bottom > 0, bottom, 1.0), 0.0)
-    _ = flat
-    return np.concatenate([s, np.full((len(y), 1), c)], axis=1), divergence
+    lam, anchor, psi = p.lam.copy(), p.anchor.copy(), p.psi.copy()
+    regime, absorbed = p.regime.copy(), p.absorbed.copy()
+    lam[over], regime[over] = cap, SATURATED
+    block = max(1, BLOCK // shape.dimension**2)
+    for rows in np.split(over, range(block, over.size, block)):
+        found = shape.nearest(-t[rows] / cap)
+        anchor[rows], psi[rows], absorbed[rows] = found.s, -found.divergence, found.free
+    lam_s = p.lam_s.copy()
+    lam_s[over] = cap * anchor[over]
+    v = p.v.copy()
+    v[over] = t[over] + lam_s[over]
+    return Projection(v, lam_s, lam, anchor, regime, absorbed, psi)
 
 
 def capped_integrals(shape: Ball, k: float, cap: float) -> dict[str, Any]:
@@ -165,7 +124,7 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     t = np.zeros((y.size, D + 1))
     t[:, 0], t[:, -1] = X.ravel(), y.ravel()
     p = shape.project(t, k)
-    p = saturate(shape, t, p, k, cap)
+    p = saturate(shape, t, p, cap)
     level = np.where((p.regime > 0) & (p.lam < cap), k, shape.support(p.v))
     rows = {
         "lam": p.lam,
@@ -181,4 +140,4 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     return rows, total / total.sum()
 
 
-__all__ = ["ball_points", "capped_integrals", "nearest", "saturate"]
+__all__ = ["ball_points", "capped_integrals", "saturate"]

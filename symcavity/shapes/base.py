@@ -19,8 +19,9 @@ from symcavity.errors import DeclarationError, ValuesError
 
 Array = NDArray[np.float64]
 
-INTERIOR, TOUCHING, PARTIAL, WHOLE = 0, 1, 2, 3
-"""Regimes: not supporting; one anchor point; a proper face; the whole set on the margin plane."""
+INTERIOR, TOUCHING, PARTIAL, WHOLE, SATURATED = 0, 1, 2, 3, 4
+"""Regimes: not supporting; one anchor point; a proper face; the whole set on the margin plane; with slack, the
+multiplier at its bound and the set beyond the margin plane."""
 
 
 class ShapeWarning(UserWarning):
@@ -30,6 +31,9 @@ class ShapeWarning(UserWarning):
 @dataclass(frozen=True)
 class Projection:
     """Projections v = argmin |v - t|^2 / 2 subject to g_S(v) >= kappa, one per sample.
+
+    With slack they are v = argmin |v - t|^2 / 2 + cap max(0, kappa - g_S(v)); the samples that use it are
+    saturated: lam = cap, g_S(v) < kappa, and s is the point of the hull nearest to -t/cap.
 
     Attributes
     ----------
@@ -44,12 +48,14 @@ class Projection:
         plane.
     regime : ndarray of int, shape (samples,)
         0 interior, 1 touching at one anchor point, 2 supporting on a proper face of S, 3 the whole of S on
-        the margin plane (the tip of the cone of feasible v).
+        the margin plane (the tip of the cone of feasible v), 4 saturated.
     absorbed : ndarray of int, shape (samples,)
         Dimension of the kernel of dv/dt: 0 in the interior, 1 where S touches at one point, more on faces.
+        Saturated, it is the dimension of the flat face of S that s lies in: the multiplier does not move, and
+        a single anchor point absorbs nothing.
     psi : ndarray, shape (samples,)
         Divergence of v(t) - t: (A.10) where g_S is differentiable, minus the number of absorbed directions on
-        flat faces, -(D+1) at the tip.
+        flat faces, -(D+1) at the tip; saturated, minus the divergence of the nearest point.
     """
 
     v: Array

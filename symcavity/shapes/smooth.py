@@ -184,7 +184,7 @@ class SmoothShape(Shape):
         frame = self._frame
 
         def anchors(v: Array, rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-            v = np.where(v.any(axis=1)[:, None], v, -y[rows])  # every point is an anchor of v = 0
+            v = np.where(np.any(v, axis=1)[:, None], v, -y[rows])  # every point is an anchor of v = 0
             return frame.within(self.anchor(v @ frame.basis.T)), np.zeros(len(v), dtype=np.int64)
 
         found = carriers(y, anchors, CLOSE, 400 + 40 * self.dimension)
