@@ -22,7 +22,17 @@ from symcavity.numerics.solution import GUARD, GUARDS, Solution, evaluate_twice,
 WEAKEST = 1e-3
 COARSE = 500
 FEW = 9  # starting points before a continuation is tried
+VANISHED = 0.02
 Point = dict[Symbol, float]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a continuation came: along what, to which load, and what had all but vanished there."""
+
+    name: str
+    load: float
+    vanishing: tuple[Symbol, ...] = ()
 
 
 @dataclass
@@ -193,7 +203,7 @@ def solve_given(
 
 def _search(
     system: Reduced, guess: Mapping[Symbol, Any] | None
-) -> tuple[list[np.ndarray], list[str], tuple[str, float] | None]:
+) -> tuple[list[np.ndarray], list[str], Reach | None]:
     """Find the admissible roots; else what is wrong with the others, and how far a continuation came."""
     admitted, rejected = _sift(system, _roots(system, guess, FEW))
     if admitted or len(system.left) < 2:
@@ -278,7 +288,7 @@ def _iterate(task: Task, given: Given, steps: int = 200) -> Point | None:
     return None
 
 
-def _by_load(system: Reduced) -> tuple[np.ndarray | None, tuple[str, float] | None]:
+def _by_load(system: Reduced) -> tuple[np.ndarray | None, Reach | None]:
     """For a parameter sought at a given load: follow the load as a function of the parameter.
 
     Returns the root, or the largest load that was found.
@@ -309,7 +319,7 @@ def _by_load(system: Reduced) -> tuple[np.ndarray | None, tuple[str, float] | No
     bracket = _bracket(excess)
     if bracket is None:
         top = max((point[alpha] for point in states.values()), default=None)
-        return None, (str(parameter), top) if top is not None and top < wanted else None
+        return None, Reach(str(parameter), top) if top is not None and top < wanted else None
     from scipy.optimize import brentq
 
     t = brentq(excess, *bracket, xtol=1e-10)
@@ -339,7 +349,7 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
     return None
 
 
-def _from_weak(system: Reduced) -> tuple[np.ndarray | None, tuple[str, float] | None]:
+def _from_weak(system: Reduced) -> tuple[np.ndarray | None, Reach | None]:
     """For a given load: follow the solution from a weak load upwards.
 
     Returns the root, or the largest load that was reached.
@@ -367,6 +377,7 @@ def _from_weak(system: Reduced) -> tuple[np.ndarray | None, tuple[str, float] | 
     state = attempt(share, None)
     if state is None:
         return None, None
+    largest = {s: abs(float(v)) for s, v in state.items()}
     while share < 1 and step > 1e-3:
         following = min(1.0, share * float(np.exp(step)))
         found = attempt(following, state)
@@ -374,8 +385,10 @@ def _from_weak(system: Reduced) -> tuple[np.ndarray | None, tuple[str, float] | 
             step /= 2
             continue
         state, share, step = found, following, step * 1.3
+        largest = {s: max(largest[s], abs(float(v))) for s, v in state.items()}
     if share < 1:
-        return None, ("alpha", share * float(given.exact[alpha]))
+        gone = [s for s in task.unknowns if s in state and abs(float(state[s])) < VANISHED * largest[s]]
+        return None, Reach("alpha", share * float(given.exact[alpha]), tuple(gone))
     return np.array([state[s] for s in system.left]), None
 
 
@@ -397,16 +410,22 @@ def _inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
     return ""
 
 
-def _infeasible(task: Task, given: Given, rejected: Sequence[str], reach: tuple[str, float] | None) -> Infeasible:
+def _infeasible(task: Task, given: Given, rejected: Sequence[str], reach: Reach | None) -> Infeasible:
     shown = {k: v for k, v in given.exact.items() if k not in (N, P)}
     where = ", ".join(f"{k} = {v}" for k, v in shown.items()) or "these values"
     reasons = "; ".join(dict.fromkeys(rejected))
     if reach is None:
         extent = _range(task, given)
-    elif reach[0] == "alpha":
-        extent = f" Followed from weak loads, the solution ends near alpha = {reach[1]:.4g}."
+    elif reach.name == "alpha":
+        extent = f" Followed from weak loads, the solution ends near alpha = {reach.load:.4g}"
+        gone = " and ".join(map(str, reach.vanishing))
+        extent += (
+            f", where {gone} vanish: beyond, the minimum may be at zero, which is no point of this theory."
+            if gone
+            else "."
+        )
     else:
-        extent = f" Over all {reach[0]} the load alpha ranges up to about {reach[1]:.6g}, its capacity."
+        extent = f" Over all {reach.name} the load alpha ranges up to about {reach.load:.6g}, its capacity."
     zero = [s for s, v in given.exact.items() if v == 0 and s.is_positive]
     hint = "a smaller alpha" if alpha in given.exact else "other values of the parameters"
     if zero:

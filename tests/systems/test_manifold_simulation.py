@@ -3,7 +3,19 @@
 import pytest
 from sympy import Eq, Rational, Sum
 
-from symcavity import Ball, Ellipsoid, PointCloud, TwoPoints, alpha, average, i, manifold_capacity, mu, response
+from symcavity import (
+    Ball,
+    Ellipsoid,
+    Infeasible,
+    PointCloud,
+    TwoPoints,
+    alpha,
+    average,
+    i,
+    manifold_capacity,
+    mu,
+    response,
+)
 from symcavity.declare.convex_law import regime_of
 from symcavity.derivations import soft_manifold
 from symcavity.derivations.manifold import D, a, g, problem, w
@@ -71,6 +83,19 @@ def test_slack_at_finite_size(shape, load):
     table = soft_manifold.problem.cavity().compare(sim)
     assert table.agrees(3), str(table)
     assert sim[average(soft_manifold.xi[mu] > 0)].mean > 0.1
+
+
+def test_the_theory_says_where_the_weights_vanish():
+    """A large ball with little to pay for slack: beyond alpha = 0.44 all copies are given up, and w = 0."""
+    shape = {soft_manifold.g: Ball(5, 1), soft_manifold.C: 1}
+    theory = soft_manifold.problem.cavity()
+    with pytest.raises(Infeasible, match=r"near alpha = 0\.440\d, where S_w and q_w vanish"):
+        theory.solve({alpha: Rational(3, 5), **shape})
+    sims = [soft_manifold.problem.simulate({alpha: load, **shape}, N=80, seeds=4) for load in ("0.3", "0.6")]
+    norms = [sim[average(w[i] ** 2)].mean for sim in sims]
+    assert norms[0] > 5e-3 > 1e-9 > norms[1]
+    table = theory.compare(sims[0], [average(w[i] ** 2), average(response(w[i]))])
+    assert table.agrees(3), str(table)
 
 
 def test_several_sizes_are_extrapolated(theory):
