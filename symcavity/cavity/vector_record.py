@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
@@ -10,7 +11,8 @@ from symcavity.algebra.matrices import BoldMatrix
 from symcavity.cavity.nodes import DisorderAverage
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, ProjectionAverage
 from symcavity.cavity.vector import VectorSide
-from symcavity.cavity.vector_response import TouchingResponse, touching_response
+from symcavity.cavity.vector_response import TouchingResponse, saturated_response, touching_response
+from symcavity.cavity.work import reference_of
 from symcavity.declare.quantities import INDEX, SiteQuantity, SiteResponse
 from symcavity.declare.support import Anchor, Support
 from symcavity.declare.system import Equation
@@ -137,16 +139,23 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
             evidence={**evidence, "regime": 3, "response": response},
         ),
     ]
+    known = [f"{key}.interior", f"{key}.touching_trace", f"{key}.tip"]
     if solution.cap != oo:
+        cap = solution.cap.xreplace(zero)
+        saturated = saturated_response(response, strength, cap)
+        cases.append(((saturated.trace * strength).expand(), Eq(REGIME, 4)))
+        evidence = {**evidence, "saturated": saturated}
+        known.append(f"{key}.saturated")
         steps.append(
             writer.step(
                 f"{key}.saturated",
                 "regime_saturated",
-                [Equation(lam, solution.cap.xreplace(zero))],
-                data=base,
-                rests_on=(f"{key}.solution",),
-                check="premise",
-                **common,
+                [Equation(lam, cap), saturated.field, saturated.message, Equation(_Trace(message), saturated.trace)],
+                data={**base, "N": saturated.N},
+                rests_on=(f"{key}.effective_law", f"{key}.solution"),
+                check="saturated",
+                section=section,
+                evidence={**evidence, "response": response},
             )
         )
     steps.append(
@@ -155,7 +164,7 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
             "regimes",
             [Equation(PSI, Piecewise(*cases))],
             data={**base, "regime": REGIME, "size": size},
-            rests_on=(f"{key}.interior", f"{key}.touching_trace", f"{key}.tip"),
+            rests_on=tuple(known),
             check="regimes",
             section=section,
             evidence={**evidence, "response": response},
@@ -218,7 +227,7 @@ def stein_steps(theory: Any, claim: Equation) -> list[Step]:
 
     evidence = {"side": side, "theory": theory, "bound": k}
     common: dict[str, Any] = {"section": "Consistency", "evidence": evidence}
-    return [
+    steps = [
         Step(
             "euler",
             "euler",
@@ -247,6 +256,7 @@ def stein_steps(theory: Any, claim: Equation) -> list[Step]:
             **common,
         ),
     ]
+    return [replace(step, reference=reference_of(theory, step.key)) for step in steps]
 
 
 __all__ = ["response_of", "stein_steps", "vector_steps"]

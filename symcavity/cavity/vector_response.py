@@ -105,6 +105,41 @@ def touching_response(size: Expr, strength: Expr, lam: Expr, names: dict[str, st
     )
 
 
+@dataclass(frozen=True)
+class SaturatedResponse:
+    """The response where the multiplier is at its bound and does not move.
+
+    Attributes
+    ----------
+    N : MatrixExpr
+        ds/dx, where s is the point of the set nearest to ``x = -(T + I)/(F*C)``.
+    field, message : Equation
+        dV/dI; d(lambda s)/dI.
+    trace : Expr
+        Of d(lambda s)/dI.
+    """
+
+    N: MatrixExpr
+    field: Equation
+    message: Equation
+    trace: Expr
+
+
+def saturated_response(touching: TouchingResponse, strength: Expr, cap: Expr) -> SaturatedResponse:
+    """Differentiate ``V = T + F*C*s(x) + I`` with ``x = -(T + I)/(F*C)`` by the chain rule.
+
+    The law says that V is F*C times s - x, and s an anchor point of V: no point of the set is nearer to x.
+    """
+    size = touching.J.shape[0]
+    N = BoldMatrix("\\frac{d\\bm{s}}{d\\bm{x}}", size, size)
+    inner = -1 / (strength * cap)
+    message = assemble([(cap * inner, [N])], N.shape)
+    field = assemble([(S.One, [Identity(size)]), *((strength * c, f) for c, f in terms(message))], N.shape)
+    return SaturatedResponse(
+        N, Equation(touching.J, field), Equation(touching.message.lhs, message), trace(message)
+    )
+
+
 def _merged(expr: MatrixExpr) -> list[tuple[Expr, list[MatrixExpr]]]:
     """Products with transposes carried out."""
     out = []

@@ -131,9 +131,10 @@ def regimes(step: Step) -> Prose:
     before: Fragments = [
         Given("The regimes together give the divergence of the displacement, self-coupling times the trace above"),
         ": with ",
-        formula(r, "= 0"), " inside, ", formula(r, "= 1"), " touching at one point, and ", formula(r, "= 3"),
-        " with the whole set on the margin,",
+        formula(r, "= 0"), " inside, ", formula(r, "= 1"), " touching at one point, ", formula(r, "= 3"),
+        " with the whole set on the margin",
     ]  # fmt: skip
+    before += [", and ", formula(r, "= 4"), " with the multiplier at its bound,"] if step.data["cap"] != oo else [","]
     after: Fragments = [
         "On a proper face of a set with edges, ", formula(r, "= 2"), (
             ", it is minus the number of absorbed directions, "
@@ -143,11 +144,23 @@ def regimes(step: Step) -> Prose:
     return Prose(before, after)
 
 
-def saturated(_step: Step) -> Prose:
+def saturated(step: Step) -> Prose:
     """The regime of slack."""
+    s, x = formula("\\bm{s}"), formula("\\bm{x}")
+    before: Fragments = [
+        "With slack there is a fourth: the multiplier has reached its bound, and the constraint is broken. ",
+        "The vector is then ", formula(step.data["strength"], step.data["cap"], "(\\bm{s} - \\bm{x})"),
+        " with its anchor point ", s, ", where ", formula("-", step.data["strength"], step.data["cap"], "\\bm{x}"),
+        " is the field together with the source. The anchor point of ", formula("\\bm{s} - \\bm{x}"),
+        " is the point of the convex hull nearest to ", x, ", and its derivative ", step.data["N"],
+        " belongs to the set alone:",
+    ]  # fmt: skip
     return Prose(
-        ["With slack there is a fourth: the multiplier may have reached its bound,"],
-        ["The displacement is the bound times the point of the set that is nearest, seen from the field."],
+        before,
+        [
+            "Its eigenvalues are one along the flat face that the nearest point lies in, and below one elsewhere; ",
+            "the multiplier does not move, so that a single anchor point absorbs nothing.",
+        ],
     )
 
 
