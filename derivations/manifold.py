@@ -1,6 +1,7 @@
 """Capacity of manifolds: the widest margin that separates randomly embedded copies of a convex set.
 
-Clark & Sompolinsky, section 3 and appendix; Chung, Lee and Sompolinsky, Phys. Rev. X 8, 031003 (2018).
+Clark & Sompolinsky, section 3 and appendix (whose A.10 leaves out the tip of the cone); Chung, Lee and
+Sompolinsky, Phys. Rev. X 8, 031003 (2018).
 Values: ``kappa`` or ``alpha``, and the set: ``theory.solve({kappa: "1/2", g: Ball(5, 1)})``.
 """
 
@@ -20,4 +21,45 @@ problem = ConvexProblem(
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Manifold capacity",
+    source={
+        "disorder": "73, 74",
+        "dual.Lambda": "70",
+        "stationarity.w": "72",
+        "complementarity": "69",
+        "sources": "86, 87",
+        "feature.respond": "88",
+        "feature.substitute": "89, 90",
+        "feature.cavity_field": "92",
+        "feature.self_coupling": "93",
+        "feature.cavity_equation": "91",
+        "feature.field_statistics": "94, 95",
+        "feature.self_coupling_mean": "96, 97",
+        "datum.respond": "99",
+        "datum.substitute": "100, 101",
+        "datum.cavity_field": "103",
+        "datum.self_coupling": "104",
+        "datum.cavity_equation": "102",
+        "datum.field_statistics": "105, 106",
+        "datum.self_coupling_mean": "107",
+        "datum.effective_law": "108",
+        "datum.solution": "109",
+        "datum.differentiate": "A.3, A.4",
+        "datum.touching": "A.5, A.7, A.8",
+        "datum.touching_trace": "A.2, A.9",
+        "datum.regimes": "A.10",
+        "closure.q_w": "98",
+        "eliminate.S_w": "A.11",
+        "eliminate.alpha": "84, 110",
+        "consistency": "A.14",
+        "euler": "A.15",
+        "stein": "A.17-A.19",
+        "naive.feature.field_statistics": "75, 76",
+        "naive.datum.field_statistics": "80-82",
+        "naive.datum.effective_law": "83",
+        "naive.datum.solution": "85",
+        "naive.closure.q_w": "76",
+        "naive.eliminate.q_Lambda": "77",
+        "naive.eliminate.alpha": "84",
+        "naive.inconsistency": "84",
+    },
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Basic, Expr, Mul, Piecewise, S, Symbol, oo, sympify
+from sympy import Add, Basic, Expr, Mul, Piecewise, S, Symbol, fraction, oo, sympify
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.declare.support import SupportFunction
@@ -159,9 +159,19 @@ class ProjectionAverage(GaussianAverage):
         return f"<{printer.doprint(self.body)}>({self.g}; {inner})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        below = ", ".join(printer.doprint(arg) for arg in self.args[3:] if arg != oo)
+        below = ",\\ ".join(_inline(arg, printer) for arg in self.args[3:] if arg != oo)
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{below}}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+def _inline(expr: Expr, printer: Any) -> str:
+    """An expression on one line: a fraction with a slash, as an index needs it."""
+    top, bottom = fraction(expr)
+    if bottom == 1:
+        return printer.doprint(expr)
+    above, below = printer.doprint(top), printer.doprint(bottom)
+    above = f"\\left({above}\\right)" if top.is_Add else above
+    return f"{above} / \\left({below}\\right)" if bottom.is_Add or bottom.is_Mul else f"{above} / {below}"
 
 
 def projection_average(body: Expr, g: SupportFunction, size: Expr, k: Expr, cap: Expr) -> Expr:
