@@ -18,7 +18,7 @@ ALLOWED = {  # what a layer may import when it is loaded; what loads where it is
     "derivation": {"algebra", "declare", "cavity", "record", "errors"},
     "shapes": {"algebra", "errors"},
     "numerics": {"algebra", "declare", "cavity", "shapes", "errors"},
-    "simulate": {"algebra", "declare", "numerics", "record", "errors"},
+    "simulate": {"algebra", "declare", "numerics", "record", "shapes", "errors"},
 }
 LIGHT = {"sympy", "numpy", "mpmath", "symcavity"}
 FILES = sorted(PACKAGE.rglob("*.py"))

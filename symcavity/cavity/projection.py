@@ -42,8 +42,9 @@ V2 = ProjectionSymbol("v2", "\\lVert \\bm{v} \\rVert^{2}", nonnegative=True)
 GV = ProjectionSymbol("gv", "g\\left(\\bm{v}\\right)")
 TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
+INTERIOR, TOUCHING, PARTIAL, WHOLE, SATURATED = range(5)
+"""Values of the regime, as projections number them: how the set touches, and whether slack takes over."""
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
-SATURATED = ProjectionSymbol("saturated", "b", nonnegative=True)
 
 
 def component(name: str, k: Any) -> ProjectionSymbol:
@@ -76,7 +77,7 @@ class ProjectionAverage(GaussianAverage):
         body = sympify(body)
         if not body.has(ProjectionSymbol):
             return body
-        return Expr.__new__(cls, body, g, sympify(size), sympify(k), sympify(cap))
+        return Expr.__new__(cls, body, g, sympify(size), _short(sympify(k)), _short(sympify(cap)))
 
     @property
     def func(self) -> Any:
@@ -162,6 +163,12 @@ class ProjectionAverage(GaussianAverage):
         below = ",\\ ".join(_inline(arg, printer) for arg in self.args[3:] if arg != oo)
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{below}}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+def _short(expr: Expr) -> Expr:
+    """The shorter of an expression and its expanded form."""
+    wide = expr.expand() if expr.has(Add) else expr
+    return wide if wide.count_ops() < expr.count_ops() else expr
 
 
 def _inline(expr: Expr, printer: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Piecewise, S, Sum, Symbol, cancel, oo, sqrt
+from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Ne, Piecewise, S, Sum, Symbol, cancel, oo, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.cavity.averages import quenched_average
@@ -19,12 +19,10 @@ from symcavity.cavity.nodes import ComponentSymbol
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, SATURATED, V2, component, projection_average
 from symcavity.cavity.sides import Side
 from symcavity.cavity.single_site import solve_site
-from symcavity.declare.convex_law import ConvexLaw, read_law
+from symcavity.declare.convex_law import ConvexLaw, read_law, regime_of
 from symcavity.declare.quantities import Field, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.declare.support import Anchor, Support
 from symcavity.errors import UnsupportedLaw
-
-REGIMES = ("interior", "touching", "partial", "whole")
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ class VectorSide(Side):
             q: tuple(tidy_fraction(r.values[q].xreplace(b)) for r, b in zip(order, back, strict=False)) for q in rest
         }
         states[convex.lam] = (S.Zero, convex.lam, cap)[: len(order)]
-        regime = Field("regime", index=self.law.index).at_site()
+        regime = regime_of(self.side)
         signed = ComponentSymbol(F.base, F.side, F.indices, positive=True)
         heard.couplings = {emission: (signed, mean)}
         self.signs = ((signed, 1),)
@@ -236,7 +234,7 @@ class VectorEnsemble:
             return body
         count = len(solution.states[present[0]])
         values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
-        tests = [LAM <= 0, S.true] if count < 3 else [LAM <= 0, SATURATED <= 0, S.true]
+        tests = [LAM <= 0, S.true] if count < 3 else [LAM <= 0, Ne(REGIME, SATURATED), S.true]
         cases = [(v, t) for v, t in zip(values, tests, strict=True)]
         while len(cases) > 1 and cases[-2][0] == cases[-1][0]:
             del cases[-2]

@@ -9,7 +9,19 @@ from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
 
 from symcavity.algebra.matrices import BoldMatrix
 from symcavity.cavity.nodes import DisorderAverage
-from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, ProjectionAverage
+from symcavity.cavity.projection import (
+    GAP2,
+    GV,
+    INTERIOR,
+    LAM,
+    PSI,
+    REGIME,
+    SATURATED,
+    TD,
+    TOUCHING,
+    WHOLE,
+    ProjectionAverage,
+)
 from symcavity.cavity.vector import VectorSide
 from symcavity.cavity.vector_response import TouchingResponse, saturated_response, touching_response
 from symcavity.cavity.work import reference_of
@@ -73,9 +85,9 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     message = response.message.lhs
     touched = 1 / strength
     cases: list[tuple[Expr, Any]] = [
-        (S.Zero, Eq(REGIME, 0)),
-        ((response.trace * strength).expand(), Eq(REGIME, 1)),
-        (-size, Eq(REGIME, 3)),
+        (S.Zero, Eq(REGIME, INTERIOR)),
+        ((response.trace * strength).expand(), Eq(REGIME, TOUCHING)),
+        (-size, Eq(REGIME, WHOLE)),
     ]
     steps = [
         writer.step(
@@ -143,7 +155,7 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     if solution.cap != oo:
         cap = solution.cap.xreplace(zero)
         saturated = saturated_response(response, strength, cap)
-        cases.append(((saturated.trace * strength).expand(), Eq(REGIME, 4)))
+        cases.append(((saturated.trace * strength).expand(), Eq(REGIME, SATURATED)))
         evidence = {**evidence, "saturated": saturated}
         known.append(f"{key}.saturated")
         steps.append(

@@ -48,7 +48,8 @@ def holds_set(law: Law) -> bool:
 def regime_of(side: str) -> SiteQuantity:
     """How the set of a site touches, as a quantity of the site.
 
-    It is 0 where it does not, 1 at one anchor point, 2 on a proper face, 3 as a whole.
+    It is 0 where it does not touch, 1 at one anchor point, 2 on a proper face, 3 as a whole, and 4 where slack
+    holds the multiplier at its bound.
     """
     return Field("regime", index=INDEX[side]).at_site()
 

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 from sympy import Dummy, Eq, Expr, Piecewise, Symbol, lambdify, oo
 
-from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, SATURATED, TD, V2, ProjectionAverage, ProjectionSymbol
+from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
 from symcavity.declare.quantities import site_quantities
 from symcavity.errors import ValuesError
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
@@ -160,7 +160,6 @@ def _sources(shape: Shape, k: float, cap: float | None, samples: int, seed: int,
         TD.name: (t * p.lam_s).sum(axis=1),
         PSI.name: p.psi,
         REGIME.name: p.regime,
-        SATURATED.name: np.zeros(len(p.lam)) if cap is None else p.lam >= cap,
         "v": p.v,
         "d": p.lam_s,
     }

@@ -134,7 +134,6 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
         "td": (t * p.lam_s).sum(axis=1),
         "psi": p.psi,
         "regime": p.regime,
-        "saturated": (p.lam >= cap).astype(float),
     }
     total = w.ravel()
     return rows, total / total.sum()

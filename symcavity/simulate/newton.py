@@ -15,7 +15,7 @@ import numpy as np
 from symcavity.declare.quantities import DATUM, FEATURE
 from symcavity.simulate.draw import stream
 from symcavity.simulate.instance import Instance, State
-from symcavity.simulate.linear import LinearSystem, SideSystem
+from symcavity.simulate.linear import LinearSystem, Plane, SideSystem
 
 SIDES = (FEATURE, DATUM)
 _PATH_STEPS, _REPAIRS, _NEWTON, _START = 120, 40, 60, 9
@@ -122,6 +122,12 @@ def linearise(instance: Instance, state: State) -> LinearSystem:
     at = {s: slopes(instance, state, s) for s in SIDES}
     sides = [_side(instance, s, at[s], _active_weights(state.active[s]), grouped=True) for s in SIDES]
     return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared)
+
+
+def pinned(instance: Instance, state: State, side: str) -> np.ndarray:
+    """Tell which variables of a side its own equations hold fixed, whatever its fields: (sites, variables)."""
+    weights = _active_weights(state.active[side])
+    return Plane(_side(instance, side, slopes(instance, state, side), weights, grouped=True)).pinned
 
 
 def solve_active(
@@ -360,4 +366,4 @@ def _reach(
     return reach
 
 
-__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "solve_active"]
+__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "pinned", "solve_active"]

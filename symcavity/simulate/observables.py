@@ -22,7 +22,9 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.errors import ValuesError
+from symcavity.shapes.base import SATURATED
 from symcavity.simulate.instance import Instance
+from symcavity.simulate.newton import pinned
 from symcavity.simulate.responses import Responses
 from symcavity.simulate.solve import Solved
 from symcavity.simulate.vectors import WrittenOut
@@ -173,7 +175,7 @@ class Reader:
         known: dict[Any, np.ndarray] = {q: state.site[side][:, j] for j, q in enumerate(law.unknowns)}
         known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (side,)}
         if law.sets is not None and body.has(regime_of(side)):
-            known[regime_of(side)] = law.sets.regimes(state.site[side])
+            known[regime_of(side)] = self._regimes(side)
         for k, quantity in enumerate(site_quantities(body)):
             if quantity not in known:
                 names = ", ".join(sorted(map(str, known)))
@@ -186,6 +188,15 @@ class Reader:
         call = lambdify(list(columns), _softened(body.xreplace(stray)), modules=["numpy", "scipy"])
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
+
+    def _regimes(self, side: str) -> np.ndarray:
+        """How the set of a law touches; where slack holds the multiplier, its own equations do."""
+        law, state = self.instance.system.laws[side], self.solved.state
+        assert law.sets is not None  # noqa: S101
+        assert state is not None  # noqa: S101
+        z = state.site[side]
+        held = pinned(self.instance, state, side)[:, law.sets.lam] & (z[:, law.sets.lam] > 0)
+        return np.where(held, float(SATURATED), law.sets.regimes(z))
 
     def _field(self, f: Any, side: str, numbers: dict[Symbol, float]) -> np.ndarray:
         inst = self.instance

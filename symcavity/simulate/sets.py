@@ -115,14 +115,13 @@ class SetPart:
     def regimes(self, z: np.ndarray) -> np.ndarray:
         """Return how the set touches at each site: the code of :class:`symcavity.shapes.base.Projection`.
 
-        It is nan where no projection on ``g(V) >= k`` with a positive ``k`` shows it.
+        The multipliers are taken for those of a hard bound at the level where the site is.
         """
         V, Lam, lam = z[:, self.V], z[:, self.Lam], z[:, self.lam]
         level = self.shape.support(V)
         out = np.full(len(z), float(INTERIOR))
         for site in np.flatnonzero(lam > _TINY * (1 + np.max(np.abs(lam), initial=0.0))):
-            found = self.shape.project((V - Lam)[site], level[site]) if level[site] > 0 else None
-            out[site] = np.nan if found is None else float(found.regime[0])
+            out[site] = float(self.shape.project((V - Lam)[site], level[site]).regime[0])
         return out
 
 
