@@ -184,6 +184,9 @@ class OrderParameter(Symbol):
     def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base, _, label = self.name.partition("_")
         inner = " ".join(latex_name(part) for part in label.split("_") if part)
+        if label == "hat":
+            base, inner = f"\\hat{{{latex_name(base)}}}", ""
+            return f"{base}^{{{exp}}}" if exp else base
         if base == "S":
             tex = f"S^{{{inner}}}"
             return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex

@@ -285,6 +285,9 @@ class _Writer(SideWriter):
         theory, section = self.theory, "Results"
         closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
         steps = []
+        shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
+        if shifts:
+            steps.append(self.step("units", "units", shifts, section=section, check="solved", evidence={"theory": theory}))
         for symbol, expr in closed.definitions.items():
             steps.append(
                 self.step(

@@ -78,7 +78,8 @@ def _closing(doc: Document) -> list[str]:
     if doc.parameters:
         parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
         parts += ["\\begin{tabular}{ll}", "\\hline", "symbol & meaning \\\\", "\\hline"]
-        parts += [f"{_math(symbol)} & {_cell(meaning)} \\\\[5pt]" for symbol, meaning in doc.parameters]
+        parts += ["\\noalign{\\vskip 6pt}"]
+        parts += [f"{_math(symbol)} & {_cell(meaning)} \\\\[9pt]" for symbol, meaning in doc.parameters]
         parts += ["\\hline", "\\end{tabular}", "\\end{center}", ""]
     if doc.assumptions:
         parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]

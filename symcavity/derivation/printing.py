@@ -150,6 +150,12 @@ class CavityPrinter(LatexPrinter):
             out.append(body)
         return " ".join(out)
 
+    def _print_MatAdd(self, expr: Any) -> str:
+        out = ""
+        for body in sorted(map(self._print, expr.args), key=lambda body: (body.startswith("-"), len(body))):
+            out += f" - {body[1:].lstrip()}" if out and body.startswith("-") else f" + {body}" if out else body
+        return out
+
     def _print_Add(self, expr: Add, order: Any = None) -> str:
         terms = sorted(self._as_ordered_terms(expr, order=order), key=_term_key)
         for place, term in enumerate(terms):

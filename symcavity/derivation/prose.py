@@ -65,6 +65,11 @@ _PLAIN = {
         "A sum over all sites is self-averaging, and is replaced by the average over one of them.",
     ),
     "fixed": ("The condition that the declaration fixes reads", ""),
+    "units": (
+        "A variable that all sites share is compared with the field that it shifts. In units of the standard "
+        "deviation of that field it is given by",
+        "",
+    ),
     "work_identity": (
         "Multiplying each equation by its state and summing over the sites of either side gives",
         (

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from sympy import oo
 
+from symcavity.declare.support import bold
 from symcavity.derivation.fragments import Fragments, Given, Prose, formula
+from symcavity.derivation.printing import CavityPrinter
 from symcavity.derivation.record import Step
 
 
 def projection(step: Step) -> Prose:
     """The law as the optimality conditions of a projection."""
     data = step.data
-    g, bound, cap, V = data["g"], data["bound"], data["cap"], data["V"]
-    name, eta = data["V"].family.name, data["eta"]
+    g, bound, cap, V, eta = data["g"], data["bound"], data["cap"], data["V"], data["eta"]
     before: Fragments = [
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
-        " convex problem in one vector: of all ",
-        V,
-        f", {name} minimizes half the squared distance from the field ",
+        " convex problem in one vector: of all vectors, ",
+        formula(bold(CavityPrinter(), V, V.indices[-1])),
+        " minimizes half the squared distance from the field ",
         eta,
     ]
     if cap == oo:

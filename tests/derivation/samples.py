@@ -279,6 +279,7 @@ STEPS = (
         ("datum.branches",),
     ),
     Step("close.b", "global_condition", (Equation(average(lam[mu] * y[mu]), 0 * kappa),), "Closure"),
+    Step("units", "units", (Equation(b, kappa * Symbol("b_hat")),), "Results"),
     Step("close.fixed", "fixed", (Equation(average(w[i] ** 2), 1 / kappa**2),), "Closure"),
     Step(
         "closed",
