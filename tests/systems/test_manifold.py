@@ -5,7 +5,7 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, lambdify, sqrt
+from sympy import Eq, Rational, Sum, Symbol, lambdify, sqrt, symbols
 
 from symcavity import (
     Ball,
@@ -17,6 +17,7 @@ from symcavity import (
     N,
     NotConvex,
     PointCloud,
+    Polytope,
     Segment,
     SupportFunction,
     TwoPoints,
@@ -30,8 +31,10 @@ from symcavity import (
 )
 from symcavity.cavity.projection import GAP2, LAM, PSI, ProjectionAverage
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
+from symcavity.shapes import ExpressionShape
 
 HALF = Rational(1, 2)
+x, y, z = symbols("x y z")
 g_hard = g
 
 
@@ -243,6 +246,116 @@ class TestSlack:
     def test_every_claim_is_judged(self, soft):
         verdict = soft.cavity().derivation.verify(dps=20)
         assert verdict, str(verdict)
+        assert "datum.saturated" in [step.key for step in soft.cavity().derivation]
+
+    @pytest.mark.parametrize("which", range(4))
+    def test_a_flipped_sign_of_the_saturated_response_is_caught(self, soft, which):
+        step = soft.cavity().derivation["datum.saturated"]
+        claim = step.claims[which]
+        claims = tuple(replace(c, rhs=-c.rhs) if c is claim else c for c in step.claims)
+        assert all(v.ok for v in step.verdicts(20))
+        assert not all(v.ok for v in replace(step, claims=claims).verdicts(20))
+
+    def test_without_the_fourth_regime_the_response_is_wrong(self, soft):
+        from symcavity.derivations.soft_manifold import C, g
+
+        step = soft.cavity().derivation["datum.regimes"]
+        claim = step.claims[0]
+        for cases in (claim.rhs.args[:-1], (*claim.rhs.args[:-1], (-claim.rhs.args[-1][0], claim.rhs.args[-1][1]))):
+            changed = replace(step, claims=(replace(claim, rhs=claim.rhs.func(*cases)),))
+            assert not all(v.ok for v in changed.verdicts())
+        theory = soft.cavity()
+        solution = theory.solve({alpha: HALF, C: 1, g: Ball(2, "0.5")})
+        saturated = solution[average(Eq(theory.datum.regime, 4))]
+        assert saturated == pytest.approx(solution[average(Eq(soft.kkt()["lambda"][mu], 1))], rel=1e-9)
+        assert 0.3 < saturated < 1
+
+    @pytest.mark.parametrize(
+        ("shape", "exact"),
+        [
+            (PointCloud([[0.5, 0.75**0.5], [-0.5, 0.75**0.5]]), TwoPoints("0.5")),
+            (Ellipsoid(["0.5", "0.5"]), Ball(2, "0.5")),
+        ],
+        ids=lambda shape: type(shape).__name__,
+    )
+    def test_sampled_sets_agree_with_integrals(self, soft, shape, exact):
+        """Other projections, and averages by sampling: within their standard errors of the integrals."""
+        from symcavity.derivations.soft_manifold import C, g, xi
+
+        theory = soft.cavity()
+        one = theory.solve({alpha: HALF, C: 1, g: g.given(shape, samples=2**12)})
+        two = theory.solve({alpha: HALF, C: 1, g: exact})
+        for what in (average(w[i] ** 2), response(w), average(xi[mu])):
+            assert abs(one[what] - two[what]) < 5 * one.stderr(what)
+            assert one.stderr(what) < 5e-3 * two[what]
+        # negative control: a set that is slightly larger is told apart
+        other = theory.solve({alpha: HALF, C: 1, g: Ball(2, "0.55") if exact.D == 2 else TwoPoints("0.4")})
+        assert abs(one[average(w[i] ** 2)] - other[average(w[i] ** 2)]) > 5 * one.stderr(average(w[i] ** 2))
+
+    def test_a_ball_by_its_expression(self, soft):
+        """The same fields, the nearest points by cutting planes and Newton's method in place of a formula."""
+        from symcavity.derivations.soft_manifold import C, g
+
+        declared = ExpressionShape(z - sqrt(x**2 + y**2) / 2, (x, y, z))
+        one, two = (
+            soft.cavity().solve({alpha: HALF, C: 1, g: g.given(shape, samples=2**10)})
+            for shape in (declared, Ellipsoid(["0.5", "0.5"]))
+        )
+        for what in (average(w[i] ** 2), response(w)):
+            assert one[what] == pytest.approx(two[what], rel=1e-9)
+
+    def test_a_fine_polygon_is_a_disc(self, soft):
+        from symcavity.derivations.soft_manifold import C, g
+
+        angles = 2 * np.pi * np.arange(48) / 48
+        reach = 0.5 * np.sqrt(2 * np.pi / 48 / np.sin(2 * np.pi / 48))  # of the same area
+        polygon = PointCloud(np.column_stack([reach * np.cos(angles), reach * np.sin(angles), np.ones(48)]))
+        theory = soft.cavity()
+        one = theory.solve({alpha: HALF, C: 1, g: g.given(polygon, samples=2**10)})
+        two = theory.solve({alpha: HALF, C: 1, g: g.given(Ball(2, "0.5"), samples=2**10)})
+        assert one[average(w[i] ** 2)] == pytest.approx(two[average(w[i] ** 2)], rel=2e-3)
+        assert one[response(w)] == pytest.approx(two[response(w)], rel=2e-3)
+
+    @pytest.mark.parametrize(
+        "shape",
+        [PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1.0]]), Polytope([[0.5], [-0.5]]), Ellipsoid(["0.5", "0.25"])],
+        ids=repr,
+    )
+    def test_an_expensive_slack_is_the_hard_margin(self, soft, shape):
+        from symcavity.derivations.soft_manifold import C, g
+
+        load = Rational(1, 4)
+        soft_one = soft.cavity().solve({alpha: load, C: 10**4, g: g.given(shape, samples=2**12)})
+        hard = problem.cavity().solve({alpha: load, g_hard: g_hard.given(shape, samples=2**12)})
+        assert soft_one[average(w[i] ** 2)] == pytest.approx(float(1 / hard["kappa"] ** 2), rel=1e-4)
+
+    def test_the_work_identity_of_a_cloud(self, soft):
+        """q_w = alpha <lambda (1 - xi)> holds by Stein's lemma and the closed system together."""
+        from symcavity.derivations.soft_manifold import C, g, xi
+
+        cloud = PointCloud([[1, 0, 1], [0, 1, 1.5], [-1, -1, 1.0], [0.5, 0.5, 2]])
+        theory, lam = soft.cavity(), soft.kkt()["lambda"]
+        solution = theory.solve({alpha: Rational(3, 10), C: 1, g: g.given(cloud, samples=2**12)})
+        assert solution[average(w[i] ** 2)] == pytest.approx(
+            0.3 * solution[average(lam[mu] * (1 - xi[mu]))], rel=1e-9
+        )
+
+
+def test_the_response_with_slack_is_the_average_of_psi():
+    """Sampled responses are found by parts; the divergences of the projections say the same."""
+    from symcavity.numerics.slack import saturate
+    from symcavity.shapes.sampling import gaussian_scrambles
+
+    cloud = PointCloud([[1, 0, 1], [0, 1, 1.5], [-1, -1, 1.0], [0.5, 0.5, 2]])
+    for shape in (cloud, Ellipsoid(["1", "0.4"]), Ball(2, "0.5")):
+        gaps, psi = [], []
+        for t in gaussian_scrambles(3, 2**14, 3):
+            p = saturate(shape, t, shape.project(t, 1.0), 0.6)
+            gaps.append((p.psi - (t * p.lam_s).sum(axis=1)).mean())
+            psi.append(p.psi.mean())
+        error = np.std(gaps, ddof=1) / 4
+        assert abs(np.mean(gaps)) < 4.5 * error
+        assert error < 5e-3 * abs(np.mean(psi))
 
 
 def test_two_points_component_by_component():
