@@ -39,15 +39,19 @@ from symcavity.errors import (
 )
 
 if TYPE_CHECKING:
-    from symcavity.numerics.manifold import manifold_capacity
+    from symcavity.numerics.manifold import ManifoldCapacity, manifold_capacity
     from symcavity.shapes import (
         Ball,
         CallableShape,
+        CloudGeometry,
         Ellipsoid,
         ExpressionShape,
         PointCloud,
         Polytope,
+        Projection,
         Segment,
+        Shape,
+        ShapeWarning,
         TwoPoints,
         cloud_geometry,
     )
@@ -58,6 +62,7 @@ __all__ = [
     "Ball",
     "BipartiteSystem",
     "CallableShape",
+    "CloudGeometry",
     "Complementary",
     "ConvexProblem",
     "Coupling",
@@ -70,6 +75,7 @@ __all__ = [
     "Field",
     "Global",
     "Infeasible",
+    "ManifoldCapacity",
     "MissingDependency",
     "N",
     "NoClosedForm",
@@ -78,8 +84,11 @@ __all__ = [
     "P",
     "PointCloud",
     "Polytope",
+    "Projection",
     "Quenched",
     "Segment",
+    "Shape",
+    "ShapeWarning",
     "SupportFunction",
     "SymcavityError",
     "Theory",
@@ -104,17 +113,21 @@ _LATER = {
         (
             "Ball",
             "CallableShape",
+            "CloudGeometry",
             "Ellipsoid",
             "ExpressionShape",
             "PointCloud",
             "Polytope",
+            "Projection",
             "Segment",
+            "Shape",
+            "ShapeWarning",
             "TwoPoints",
             "cloud_geometry",
         ),
         "symcavity.shapes",
     ),
-    "manifold_capacity": "symcavity.numerics.manifold",
+    **dict.fromkeys(("ManifoldCapacity", "manifold_capacity"), "symcavity.numerics.manifold"),
 }
 
 

@@ -152,7 +152,7 @@ def _epigraph(
     objective = dict(problem.objective)
     constraints: list[Constraint] = []
     for c in problem.constraints:
-        constraints += _split(_normalised(c), problem)
+        constraints += _split(c, problem)
     for side in (FEATURE, DATUM):
         body = objective[side]
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
@@ -223,7 +223,7 @@ def _split(constraint: Constraint, problem: ConvexProblem) -> list[Constraint]:
             + (", which never holds." if sign_of(body) == -1 else "."),
             "constraints on states, whatever the parameters",
         )
-    return [constraint]
+    return [_normalised(constraint)]
 
 
 def _multipliers(

@@ -200,6 +200,27 @@ class TestBoundsOfBothSigns:
                 assert abs(row.mean() - averages[name]) < 4.5 * row.std() / np.sqrt(len(t)) + 1e-12
 
 
+INSTANCES = {
+    "margins": (ConvexProblem(energy, [g(V) >= m[mu]]), {alpha: "3/10"}, [average(w[i] ** 2)]),
+    "bias": (ConvexProblem(energy + N * b**2 / 2, [g(V) + y[mu] * b >= 1]), {alpha: "3/10"}, [average(w[i] ** 2), b]),
+    "sizes and signs of weights": (
+        ConvexProblem(energy, [s[mu] * g(V) >= 1, w[i] >= 0]),
+        {alpha: "1/5"},
+        [average(w[i] ** 2), average(w[i])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_finite_instances_agree(name):
+    problem, values, observables = INSTANCES[name]
+    values = {**values, g: Ball(2, HALF)}
+    found, sim = problem.cavity().solve(values), problem.simulate(values, N=240, seeds=16)
+    for key in observables:
+        assert abs(sim[key].mean - float(found[key])) < 3.5 * sim[key].stderr
+        assert sim[key].stderr < 0.06 * abs(float(found[key])) + 0.01
+
+
 @pytest.mark.parametrize("name", ["margins", "bias", "costs", "penalties"])
 def test_every_claim_is_judged(name):
     verdict = CASES[name][0](g(V)).cavity().derivation.verify(dps=15)
