@@ -9,10 +9,10 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Dummy, Eq, Expr, Piecewise, Symbol, lambdify, oo
+from sympy import Dummy, Eq, Expr, Piecewise, Sum, Symbol, lambdify, oo
 
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
-from symcavity.declare.quantities import site_quantities
+from symcavity.declare.quantities import Average, site_quantities
 from symcavity.errors import ValuesError
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
 from symcavity.numerics.slack import ball_points, capped_integrals, saturate
@@ -58,13 +58,16 @@ class Projected:
     def __init__(self, node: ProjectionAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
         self.node, self.backend = node, backend
         self.k, self.cap = compiled(node.k, backend), compiled(node.cap, backend) if node.cap != oo else None
-        quenched = {q: Dummy(q.family.name) for q in site_quantities(node.body)}
-        body = node.body.xreplace(quenched)
-        own = body.free_symbols - set(quenched.values())
+        constants = sorted((a for a in node.body.atoms(Average, Sum) if not a.has(ProjectionSymbol)), key=str)
+        marks: dict[Expr, Symbol] = {a: Dummy("average") for a in constants}  # of other sites: numbers here
+        body = node.body.xreplace(marks)
+        marks |= {q: Dummy(q.family.name) for q in site_quantities(body)}
+        body = body.xreplace(marks)
+        own = body.free_symbols - set(marks.values())
         self.symbols = sorted((s for s in own if isinstance(s, ProjectionSymbol)), key=str)
         plain = sorted((s for s in own if not isinstance(s, ProjectionSymbol)), key=str)
-        self.parameters = [*plain, *(q.family for q in quenched)]
-        self.body = lambdify([*self.symbols, *plain, *quenched.values()], body, "numpy")
+        self.parameters = [compiled(s, backend) for s in (*plain, *marks)]
+        self.body = lambdify([*self.symbols, *plain, *marks.values()], body, "numpy")
         self.moment = known_moment(node.body)
         # With slack the response is found from itself. A sample of psi jumps where a source changes its regime,
         # and no root may be left; the form that Stein's lemma gives it, t.(v - t), does not.
@@ -78,7 +81,7 @@ class Projected:
             raise ValuesError(f"The set of {self.node.g} is not given.", "a shape among the values", "Ball(5, 1)")
         k = self.k(env)
         cap = None if self.cap is None else self.cap(env)
-        parameters = [env[s] for s in self.parameters]
+        parameters = [value(env) for value in self.parameters]
         if self.backend == "mpmath" and has_many_digits(shape) and self.moment and cap is None:
             return self.moment(_many_digits(shape, k, mpmath.mp.dps))
         if self.backend == "mpmath" and mpmath.mp.dps > 60:
