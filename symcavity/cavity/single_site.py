@@ -162,13 +162,21 @@ class SiteSolution:
                 merged.append((region, value))
         if len(merged) == 1:
             return merged[0][1]
-        if not self.is_implicit:
-            short = _clipped([v for _, v in merged], self.inner)
-            if short is not None:
-                return short
         t = self.reflection * self.inner
         cases = [(value, t < region.high) for region, value in merged[:-1]]
-        return Piecewise(*cases, (merged[-1][1], True))
+        by_cases = Piecewise(*cases, (merged[-1][1], True))
+        short = None if self.is_implicit else _clipped([v for _, v in merged], self.inner)
+        agrees = short is not None and (self.reflection == 1 or _agree(short, by_cases))
+        return short if agrees else by_cases
+
+
+def _agree(short: Expr, by_cases: Expr) -> bool:
+    """Whether a short form holds at seeded values: parameters of either sign may reflect the field."""
+    symbols = _symbols_in([short, by_cases], set())
+    marks = {s: Dummy(f"s{k}") for k, s in enumerate(symbols)}
+    call = lambdify(list(marks.values()), (short - by_cases).xreplace(marks), "math")
+    rng = random.Random(17)  # noqa: S311 - seeded sampling, not cryptography
+    return all(abs(call(*(sample_value(s, rng) for s in symbols))) < _INSIDE for _ in range(DRAWS))
 
 
 def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
