@@ -2,7 +2,8 @@
 
 In standard units the field is ``t ~ N(0, 1)`` and the single site is the projection
 ``v = argmin |v - t|^2 / 2`` subject to ``g(v) >= k``; with a bound ``cap`` on its multiplier it is the
-minimum of ``|v - t|^2 / 2 + cap*max(0, k - g(v))``.  The symbols below stand for what one ``t`` gives.
+minimum of ``|v - t|^2 / 2 + cap*max(0, k - g(v))``, with a softness that of
+``|v - t|^2 / 2 + max(0, k - g(v))^2 / (2*softness)``.  The symbols below stand for what one ``t`` gives.
 """
 
 from __future__ import annotations
@@ -67,17 +68,19 @@ class ProjectionAverage(GaussianAverage):
         The bound: ``g(v) >= k``.
     cap : Expr
         The largest multiplier; infinite for a hard constraint.
+    softness : Expr
+        By how much the bound is missed, per multiplier: ``g(v) >= k - softness*lam``; zero for a hard constraint.
     """
 
     is_commutative = True
     is_real = True
 
-    def __new__(cls, body: Any, g: SupportFunction, size: Any, k: Any, cap: Any = oo) -> Expr:
+    def __new__(cls, body: Any, g: SupportFunction, size: Any, k: Any, cap: Any = oo, softness: Any = 0) -> Expr:
         """Return the average; what does not depend on the projection is its own average."""
         body = sympify(body)
         if not body.has(ProjectionSymbol):
             return body
-        return Expr.__new__(cls, body, g, sympify(size), _short(sympify(k)), _short(sympify(cap)))
+        return Expr.__new__(cls, body, g, sympify(size), *(_short(sympify(x)) for x in (k, cap, softness)))
 
     @property
     def func(self) -> Any:
@@ -105,9 +108,24 @@ class ProjectionAverage(GaussianAverage):
         return self.args[4]
 
     @property
+    def softness(self) -> Expr:
+        """By how much the bound is missed, per multiplier."""
+        return self.args[5]
+
+    @property
+    def is_slack(self) -> bool:
+        """Whether the constraint may be broken, at a cost."""
+        return self.cap != oo or self.softness != 0
+
+    @property
+    def indices(self) -> list[Expr]:
+        """What tells averages of one set apart: the bound, and the slack if there is any."""
+        return [self.k, *([self.cap] if self.cap != oo else []), *([self.softness] if self.softness != 0 else [])]
+
+    @property
     def is_known(self) -> bool:
         """Whether balls have this average to any number of digits."""
-        return self.cap == oo and self.body in (LAM, LAM**2, GAP2, PSI)
+        return not self.is_slack and self.body in (LAM, LAM**2, GAP2, PSI)
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -156,11 +174,11 @@ class ProjectionAverage(GaussianAverage):
         return self.body.is_nonnegative
 
     def _sympystr(self, printer: Any) -> str:
-        inner = ", ".join(printer.doprint(arg) for arg in self.args[3:] if arg != oo)
+        inner = ", ".join(map(printer.doprint, self.indices))
         return f"<{printer.doprint(self.body)}>({self.g}; {inner})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        below = ",\\ ".join(_inline(arg, printer) for arg in self.args[3:] if arg != oo)
+        below = ",\\ ".join(_inline(arg, printer) for arg in self.indices)
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{below}}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
@@ -181,7 +199,9 @@ def _inline(expr: Expr, printer: Any) -> str:
     return f"{above} / \\left({below}\\right)" if bottom.is_Add or bottom.is_Mul else f"{above} / {below}"
 
 
-def projection_average(body: Expr, g: SupportFunction, size: Expr, k: Expr, cap: Expr) -> Expr:
+def projection_average(
+    body: Expr, g: SupportFunction, size: Expr, k: Expr, cap: Expr = oo, softness: Expr = S.Zero
+) -> Expr:
     """Average an expression: term by term, with what does not depend on the projection moved out."""
     total = S.Zero
     for term in Add.make_args(body.expand() if not body.has(Piecewise) else body):
@@ -189,5 +209,5 @@ def projection_average(body: Expr, g: SupportFunction, size: Expr, k: Expr, cap:
         inside: list[Expr] = []
         for factor in Mul.make_args(term):
             (inside if factor.has(ProjectionSymbol) else outside).append(factor)
-        total += Mul(*outside) * ProjectionAverage(Mul(*inside), g, size, k, cap)
+        total += Mul(*outside) * ProjectionAverage(Mul(*inside), g, size, k, cap, softness)
     return total

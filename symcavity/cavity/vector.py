@@ -2,7 +2,8 @@
 
 The law is ``V = T + F*Lambda + I`` with ``Lambda = lambda * grad g(V)`` and a scalar law between the
 multiplier ``lambda`` and ``g(V)``.  The scalar law is solved like any other, with ``g(V)`` in place of its
-field; what comes out must be the graph of a bound, ``g(V) >= r`` with ``0 <= lambda <= C``.
+field; what comes out must be the graph of a bound, ``g(V) >= r`` with ``0 <= lambda <= C``, or of
+a soft bound, ``g(V) >= r - sigma*lambda``.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class ProjectionSolution:
 
     Attributes
     ----------
-    bound, cap : Expr
-        ``g(V) >= bound`` and ``lambda <= cap``.
+    bound, cap, softness : Expr
+        ``g(V) >= bound - softness*lambda`` and ``lambda <= cap``; one of cap and softness is trivial.
     states : dict
         Every scalar state by the multiplier and g(V), on each of the branches ``lambda = 0``,
         ``g = bound`` and ``lambda = cap``.
@@ -54,6 +55,7 @@ class ProjectionSolution:
     assumed: tuple[Any, ...] = ()
     is_implicit: bool = False
     notes: tuple[str, ...] = field(default=())
+    softness: Expr = S.Zero
 
     @property
     def unknowns(self) -> tuple[SiteQuantity, ...]:
@@ -70,6 +72,7 @@ class ProjectionSolution:
             self.strength.xreplace(rule),
             self.variance.xreplace(rule),
             self.regime,
+            softness=self.softness.xreplace(rule),
         )
 
     def without_sources(self) -> ProjectionSolution:
@@ -111,6 +114,11 @@ class ProjectionSolution:
         """The bound on the multiplier in standard units."""
         return oo if self.cap == oo else self.cap * self.strength / sqrt(self.variance)
 
+    @property
+    def standard_softness(self) -> Expr:
+        """The softness in standard units."""
+        return self.softness / self.strength
+
 
 @dataclass
 class VectorSide(Side):
@@ -140,15 +148,18 @@ class VectorSide(Side):
             text,
         )
         order = list(solution.regions)[::-1]  # a large field first: there the multiplier vanishes
-        if len(order) not in (2, 3) or order[0].values[convex.lam] != 0 or order[1].values[level].has(eta):
+        tight = None if len(order) not in (2, 3) else _soft_bound(order[1].values, convex.lam, level, eta, strength)
+        if tight is None or order[0].values[convex.lam] != 0 or (tight[1] != 0 and len(order) == 3):
             raise UnsupportedLaw(
-                f"{text} is not a bound on {convex.g}.", "constraints g(V) >= c, with or without slack"
+                f"{text} is not a bound on {convex.g}.",
+                f"constraints {convex.g}(V) >= c, hard or with slack xi[mu] at a linear cost C*Sum(xi[mu], (mu, 1, P)) "
+                "or a quadratic cost C/2*Sum(xi[mu]**2, (mu, 1, P))",
             )
-        bound = order[1].values[level]
+        bound, softness = tight
         cap = order[2].values[convex.lam] if len(order) == 3 else oo
         if cap != oo and cap.has(eta):
             raise UnsupportedLaw(f"{text} is not a bound on {convex.g}.", "slack with a linear cost")
-        back = [{eta: convex.level}, {eta: bound - strength * convex.lam}, {eta: convex.level - strength * cap}]
+        back = [{eta: convex.level}, {eta: bound - (softness + strength) * convex.lam}, {eta: convex.level - strength * cap}]
         states = {
             q: tuple(tidy_fraction(r.values[q].xreplace(b)) for r, b in zip(order, back, strict=False)) for q in rest
         }
@@ -157,7 +168,9 @@ class VectorSide(Side):
         signed = ComponentSymbol(F.base, F.side, F.indices, positive=True)
         heard.couplings = {emission: (signed, mean)}
         self.signs = ((signed, 1),)
-        self.generic = ProjectionSolution(convex, bound, cap, states, signed, S.One, regime)  # type: ignore[assignment]
+        self.generic = ProjectionSolution(  # type: ignore[assignment]
+            convex, bound, cap, states, signed, S.One, regime, softness=softness
+        )
 
     def strength(self) -> Expr:
         """The mean self-coupling: the factor in front of the identity matrix."""
@@ -170,11 +183,30 @@ class VectorSide(Side):
         generic: Any = self.generic
         parts = (generic.bound, generic.cap, generic.states)
         variance = self.covariance[heard.eta, heard.eta]
-        return ProjectionSolution(self.convex, *parts, self.strength(), variance, generic.regime)  # type: ignore[arg-type]
+        return ProjectionSolution(
+            self.convex,  # type: ignore[arg-type]
+            *parts,
+            self.strength(),
+            variance,
+            generic.regime,
+            softness=generic.softness,
+        )
 
     def ensemble(self) -> Any:
         """The Gaussian ensemble of the site."""
         return VectorEnsemble(self.side, self.solution())
+
+
+def _soft_bound(
+    values: dict[SiteQuantity, Expr], lam: SiteQuantity, level: SiteQuantity, eta: Symbol, strength: Symbol
+) -> tuple[Expr, Expr] | None:
+    """Return (r, sigma) of a branch on which ``g(V) = r - sigma*lambda``, else None."""
+    slope = values[lam].diff(eta)
+    if slope == 0 or slope.has(eta) or values[level].diff(eta, 2) != 0:
+        return None
+    softness = cancel(-values[level].diff(eta) / slope)
+    bound = cancel(values[level] + softness * values[lam])
+    return None if softness.has(strength, eta) or bound.has(strength, eta) else (bound, softness)
 
 
 def without_deltas(expr: Expr) -> Expr:
@@ -223,7 +255,12 @@ class VectorEnsemble:
                 f"Sum(response({convex.Lam}), ({convex.components.index}, ...))",
             )
         return projection_average(
-            inner.xreplace(rule), convex.g, convex.components.size, solution.standard_bound, solution.standard_cap
+            inner.xreplace(rule),
+            convex.g,
+            convex.components.size,
+            solution.standard_bound,
+            solution.standard_cap,
+            solution.standard_softness,
         )
 
     def _by_branches(self, body: Expr) -> Expr:
@@ -234,6 +271,9 @@ class VectorEnsemble:
             return body
         count = len(solution.states[present[0]])
         values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
+        none = {solution.convex.lam: S.Zero}
+        if count == 2 and (values[1] - values[0]).xreplace(none).expand() == 0:
+            return values[1]  # the formula of the tight branch holds without a multiplier too
         tests = [LAM <= 0, S.true] if count < 3 else [LAM <= 0, Ne(REGIME, SATURATED), S.true]
         cases = [(v, t) for v, t in zip(values, tests, strict=True)]
         while len(cases) > 1 and cases[-2][0] == cases[-1][0]:

@@ -23,7 +23,7 @@ from symcavity.cavity.projection import (
     ProjectionAverage,
 )
 from symcavity.cavity.vector import VectorSide
-from symcavity.cavity.vector_response import TouchingResponse, saturated_response, touching_response
+from symcavity.cavity.vector_response import TouchingResponse, saturated_response, tip_response, touching_response
 from symcavity.cavity.work import reference_of
 from symcavity.declare.quantities import INDEX, SiteQuantity, SiteResponse
 from symcavity.declare.support import Anchor, Support
@@ -44,7 +44,8 @@ def response_of(side: VectorSide) -> TouchingResponse:
     V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
     lam = convex.lam.xreplace(zero)
     names = {"V": V, "Lambda": Lam, "lambda": tex(lam), "I": "\\bm{I}^{0}"}
-    return touching_response(convex.components.size, side.strength().xreplace(zero), lam, names)
+    softness = side.solution().softness.xreplace(zero)
+    return touching_response(convex.components.size, side.strength().xreplace(zero), lam, names, softness)
 
 
 def bold_tex(q: SiteQuantity) -> str:
@@ -70,6 +71,8 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     strength = solution.strength.xreplace(zero)
     base: dict[str, Any] = {"side": key, "g": node, "V": V, "lam": lam}
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
+    softness = solution.softness.xreplace(zero)
+    base |= {"softness": softness, "tight": base["bound"] - softness * lam}
     base |= {"eta": side.heard[0].eta, "strength": strength, "index": a, "naive": theory.is_naive}
     slack = [
         Equation(
@@ -81,13 +84,13 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     ]
     response = response_of(side)
     size = convex.components.size
+    n, stays, at_tip = tip_response(response, strength, softness)
     J, none = response.J, ZeroMatrix(size, size)
     message = response.message.lhs
-    touched = 1 / strength
     cases: list[tuple[Expr, Any]] = [
         (S.Zero, Eq(REGIME, INTERIOR)),
         ((response.trace * strength).expand(), Eq(REGIME, TOUCHING)),
-        (-size, Eq(REGIME, WHOLE)),
+        ((at_tip * strength).expand(), Eq(REGIME, WHOLE)),
     ]
     steps = [
         writer.step(
@@ -143,12 +146,12 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
         writer.step(
             f"{key}.tip",
             "regime_tip",
-            [Equation(J, none), Equation(_Trace(message), -size * touched)],
-            data={**base, "size": size},
+            [Equation(J, stays), Equation(_Trace(message), at_tip)],
+            data={**base, "size": size, "n": n},
             rests_on=(f"{key}.effective_law", f"{key}.solution"),
             check="regime",
             section=section,
-            evidence={**evidence, "regime": 3, "response": response},
+            evidence={**evidence, "regime": 3, "response": response, "n": n},
         ),
     ]
     known = [f"{key}.interior", f"{key}.touching_trace", f"{key}.tip"]
@@ -179,7 +182,7 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
             rests_on=tuple(known),
             check="regimes",
             section=section,
-            evidence={**evidence, "response": response},
+            evidence={**evidence, "response": response, "n": n},
         )
     )
     claims = [
@@ -225,7 +228,7 @@ def stein_steps(theory: Any, claim: Equation) -> list[Step]:
     side = next(s for s in theory.sides.values() if isinstance(s, VectorSide))
     convex, solution = side.convex, side.solution()
     assert convex is not None  # noqa: S101 - set when the side was solved
-    if solution.cap != oo:
+    if solution.cap != oo or solution.softness != 0:
         return []
     bounds = {node.k for node in claim.difference.atoms(ProjectionAverage)}
     k: Expr = Symbol(f"k_{convex.g.name.partition('_')[0]}", real=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Expr, Identity, MatMul, S, ZeroMatrix
+from sympy import Expr, Identity, MatMul, S, ZeroMatrix, cancel
 from sympy.matrices.expressions.inverse import Inverse
 from sympy.matrices.expressions.matexpr import MatrixExpr
 
@@ -17,6 +17,7 @@ from symcavity.algebra.matrices import (
     BoldMatrix,
     SymmetricMatrix,
     assemble,
+    form,
     solve_left,
     solve_row,
     terms,
@@ -58,7 +59,9 @@ class TouchingResponse:
     trace: Expr
 
 
-def touching_response(size: Expr, strength: Expr, lam: Expr, names: dict[str, str]) -> TouchingResponse:
+def touching_response(
+    size: Expr, strength: Expr, lam: Expr, names: dict[str, str], softness: Expr = S.Zero
+) -> TouchingResponse:
     """Differentiate the law and solve for the responses.
 
     Parameters
@@ -71,6 +74,8 @@ def touching_response(size: Expr, strength: Expr, lam: Expr, names: dict[str, st
         The multiplier.
     names : dict
         TeX of the vector field ``V``, of the vector multiplier ``Lambda``, of the multiplier and of the source.
+    softness : Expr
+        By how much g(V) misses its bound, per multiplier.
     """
     I = Identity(size)
     source = names["I"]
@@ -81,10 +86,11 @@ def touching_response(size: Expr, strength: Expr, lam: Expr, names: dict[str, st
     # d(lambda*s) = s (dlambda)^T + lambda ds by the product rule, and ds = H dV by the chain rule
     message = s * l.T + lam * (H * J)
     law = assemble([(S.One, [I]), *((strength * c, f) for c, f in terms(message))], J.shape)
-    constraint = s.T * J
+    missed = [(softness, [l.T])] if softness != 0 else []
+    constraint = assemble([*terms(s.T * J), *missed], (1, size))
     A, rest = solve_left(law, J)
     solved = P * rest
-    row = solve_row(assemble(terms(s.T * solved), (1, size)), l.T)
+    row = solve_row(assemble([*terms(s.T * solved), *missed], (1, size)), l.T)
     column = transpose(row)
     found = assemble(terms(solved.xreplace({l: column}) if not isinstance(column, BoldMatrix) else solved), J.shape)
     found = assemble(_merged(found), J.shape)
@@ -103,6 +109,21 @@ def touching_response(size: Expr, strength: Expr, lam: Expr, names: dict[str, st
         Equation(M, answer),
         trace(assemble([(c / strength, f) for c, f in terms(found - I)], J.shape)),
     )
+
+
+def tip_response(touching: TouchingResponse, strength: Expr, softness: Expr) -> tuple[MatrixExpr, MatrixExpr, Expr]:
+    """Return n, dV/dI and the trace of d(lambda s)/dI where the whole set lies on the margin.
+
+    All points of the set have one product with V, so that V is g(V) times the normal n of the set (n.s = 1 for
+    every s); with softness that product moves: ``|n|^2 (r - sigma*lambda) = n.(T + I) + F*lambda``.
+    """
+    size = touching.J.shape[0]
+    n = BoldMatrix("n", size, 1)
+    if softness == 0:
+        return n, ZeroMatrix(size, size), -size / strength
+    square = form([n.T, n])
+    share = cancel(softness / (strength + softness * square))
+    return n, assemble([(share, [n, n.T])], touching.J.shape), -size / strength + share * square / strength
 
 
 @dataclass(frozen=True)

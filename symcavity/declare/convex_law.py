@@ -97,7 +97,10 @@ def read_law(law: Law) -> ConvexLaw:
 def _way_out(gradient: Expr, node: Support) -> str:
     """What to declare in place of a law that is none of a bound."""
     if gradient.has(Support):
-        return f"a loss by a slack: {node.g}(V) >= 1 - xi[mu], xi[mu] >= 0 at the cost C*Sum(xi[mu], (mu, 1, P))"
+        return (
+            f"a loss by a slack: {node.g}(V) >= 1 - xi[mu], xi[mu] >= 0 at the cost C*Sum(xi[mu], (mu, 1, P)), or "
+            f"{node.g}(V) >= 1 - xi[mu] at the cost C/2*Sum(xi[mu]**2, (mu, 1, P))"
+        )
     if site_quantities(node.body, Quenched):
         return "a label of either sign in front of the vector is absorbed in the couplings, which are even: leave it out"
     return "leave out what is added to the vector; a constant belongs on the other side of the constraint"

@@ -105,13 +105,14 @@ class Site:
         self.solution, self.convex, self.values = solution, side.convex, values
         q, F, bound = (float(e.xreplace(dict(values))) for e in (solution.variance, solution.strength, solution.bound))
         cap = np.inf if solution.cap.is_finite is False else float(solution.cap.xreplace(dict(values)))
+        softness = float(solution.softness.xreplace(dict(values)))
         if seed is None:
-            t, self.weights = grid(shape, bound / np.sqrt(q))
+            t, self.weights = grid(shape, bound / np.sqrt(q), softness / F)
         else:
             t = np.random.default_rng(seed).normal(size=(COUNT, shape.dimension))
             self.weights = np.full(COUNT, 1 / COUNT)
         self.T, self.q = np.sqrt(q) * t, q
-        self.V, self.lam, _ = projected(shape, self.T, bound, cap, F)
+        self.V, self.lam, _ = projected(shape, self.T, bound, cap, F, softness)
         self.L = None if self.V is None else (self.V - self.T) / F
         self.level = None if self.V is None else np.asarray(shape.support(self.V))
 
@@ -149,20 +150,23 @@ class Site:
 
 
 @lru_cache(maxsize=64)
-def grid(shape: Any, k: float) -> tuple[Any, Any]:
+def grid(shape: Any, k: float, rho: float = 0.0) -> tuple[Any, Any]:
     """Nodes and weights of a two-dimensional Gaussian average, in sectors around the tip of the cone."""
+    from symcavity.derivation.vector_witness import with_slack
+
     nodes, weights = np.polynomial.legendre.leggauss(48)
     c = float(shape.center)
     tip = np.array([0.0, k / c])
     angles = np.linspace(-np.pi, np.pi, 2001)
     ring = tip + 3.0 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    codes = shape.project(ring, k).regime
+    codes = with_slack(shape, ring, k, np.inf, rho).regime
     edges = [-np.pi]
     for n in np.flatnonzero(np.diff(codes)):
         low, high = angles[n], angles[n + 1]
         for _ in range(60):
             middle = (low + high) / 2
-            at = shape.project(tip + 3.0 * np.array([[np.cos(middle), np.sin(middle)]]), k).regime[0]
+            spot = tip + 3.0 * np.array([[np.cos(middle), np.sin(middle)]])
+            at = with_slack(shape, spot, k, np.inf, rho).regime[0]
             low, high = (middle, high) if at == codes[n] else (low, middle)
         edges.append((low + high) / 2)
     edges.append(np.pi)
@@ -214,7 +218,8 @@ def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *,
     """The claim against the site itself: relative on a quadrature, in standard errors on random fields."""
     convex, solution = side.convex, side.solution()
     body, formula = _meaning(step, claim, side)
-    parts = [solution.bound, solution.variance, solution.strength, *([] if solution.cap.is_finite is False else [solution.cap])]
+    parts = [solution.bound, solution.variance, solution.strength, solution.softness]
+    parts += [] if solution.cap.is_finite is False else [solution.cap]
     values = seeded([formula, body, *parts], seed + 1)
     laws = quenched_laws([formula, body, *parts], seed, parts[1:])
     means, errors, claims = [], [], []

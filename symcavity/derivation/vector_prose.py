@@ -21,7 +21,11 @@ def projection(step: Step) -> Prose:
         " minimizes half the squared distance from the field ",
         eta,
     ]
-    if cap == oo:
+    softness, strength = data["softness"], data["strength"]
+    if softness != 0:
+        missed = formula(strength / (2 * softness), "\\left[", bound, "-", g, "\\right]_{+}^{2}")
+        before += [" plus ", missed]
+    elif cap == oo:
         before += [" subject to ", formula(g, "\\ge", bound)]
         before += [". It is the projection of the field on this convex set"]
     else:
@@ -60,8 +64,8 @@ def touching(step: Step) -> Prose:
     s, H = step.data["s"], step.data["H"]
     return Prose(
         [
-            "Second, the constraint may be tight, ",
-            formula(step.data["g"], "=", step.data["bound"]),
+            "Second, the constraint may be tight, " if step.data["softness"] == 0 else "Second, the constraint may be broken, ",
+            formula(step.data["g"], "=", step.data["tight"]),
             ", at a point where the support function is differentiable. With the anchor point ",
             s,
             " and the Hessian ",
@@ -104,6 +108,8 @@ def touching_trace(_step: Step) -> Prose:
 
 def tip(step: Step) -> Prose:
     """The third regime."""
+    if step.data["softness"] != 0:
+        return _soft_tip(step)
     before: Fragments = [
         (
             "Third, the projection may land where the support function is not differentiable. This has positive "
@@ -126,6 +132,24 @@ def tip(step: Step) -> Prose:
     return Prose(before, [*after])
 
 
+def _soft_tip(step: Step) -> Prose:
+    """The third regime, with a soft bound."""
+    n, s = step.data["n"], formula("\\bm{s}")
+    before: Fragments = [
+        "Third, the projection may land where the support function is not differentiable. This has positive "
+        "probability, even for sets that are smooth and round: every point of the convex set then lies at the same "
+        "height. The vector is that height times the normal ", n, " of the set, for which ",
+        formula(n, "\\cdot", "\\bm{s}", "= 1"), " at every point ", s, ", and moves along it only:",
+    ]  # fmt: skip
+    return Prose(
+        before,
+        [
+            "Where no plane off the origin holds the set, the normal is to be read as zero, and the vector vanishes. "
+            "Sets with edges or flat faces have whole families of such points, one for each of their faces."
+        ],
+    )
+
+
 def regimes(step: Step) -> Prose:
     """The regimes together."""
     r = step.data["regime"]
@@ -136,6 +160,9 @@ def regimes(step: Step) -> Prose:
         " with the whole set on the margin",
     ]  # fmt: skip
     before += [", and ", formula(r, "= 4"), " with the multiplier at its bound,"] if step.data["cap"] != oo else [","]
+    if step.data["softness"] != 0:
+        face = ", it is minus the number of directions that the face spans, plus the last term with the normal of the face"
+        return Prose(before, ["On a proper face of a set with edges, ", formula(r, "= 2"), face, "."])
     after: Fragments = [
         "On a proper face of a set with edges, ", formula(r, "= 2"), (
             ", it is minus the number of absorbed directions, "

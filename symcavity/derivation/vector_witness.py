@@ -58,8 +58,11 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
         cap = float(solution.cap.xreplace(values)) if solution.cap.is_finite is not False else np.inf
         strength = rng.uniform(0.5, 1.5)
         T = rng.normal(size=(400, shape.dimension)) * 1.3
-        V, lam, s = projected(shape, T, bound, cap, strength)
+        softness = float(solution.softness.xreplace(values))
+        V, lam, s = projected(shape, T, bound, cap, strength, softness)
         level = np.asarray(shape.support(V))
+        held = (lam > 0) & (lam < cap)
+        worst = max(worst, np.abs(level - bound + softness * lam)[held].max(initial=0.0))
         worst = max(worst, np.abs(V - T - sign * strength * lam[:, None] * s).max())
         worst = max(worst, np.abs((V * s).sum(axis=1) - level)[lam > 0].max(initial=0.0))
         env = {convex.lam.xreplace(zero): lam, "G": level}
@@ -89,16 +92,20 @@ def _sign_of_claim(claim: Expr, convex: Any, zero: dict[Any, Any]) -> float:
     return float(ratio) if ratio.is_Rational else float("nan")
 
 
-def projected(shape: Any, T: Any, bound: float, cap: float, strength: float) -> tuple[Any, Any, Any]:
+def projected(
+    shape: Any, T: Any, bound: float, cap: float, strength: float, softness: float = 0.0
+) -> tuple[Any, Any, Any]:
     """The states V, lambda, s at the fields T."""
-    p = _with_slack(shape, T, bound, cap * strength)
+    p = with_slack(shape, T, bound, cap * strength, softness / strength)
     return p.v, p.lam / strength, p.anchor
 
 
-def _with_slack(shape: Any, t: Any, bound: float, cap: float) -> Any:
+def with_slack(shape: Any, t: Any, bound: float, cap: float, rho: float = 0.0) -> Any:
+    """Projections with a bound on the multiplier, or with a soft bound on g."""
     from symcavity.numerics.slack import saturate
+    from symcavity.numerics.soft import soften
 
-    p = shape.project(t, bound)
+    p = soften(shape, t, bound, rho) if rho else shape.project(t, bound)
     return saturate(shape, t, p, cap) if np.isfinite(cap) else p
 
 
@@ -127,7 +134,7 @@ def _pair_member(member: Expr, states: dict[Any, Any], values: dict[Any, Any]) -
 # -- the response ----------------------------------------------------------------------------------
 
 
-def _matrices(response: Any, strength: Any, lam: Any, rows: int, seed: int) -> dict[Any, Any]:
+def _matrices(response: Any, strength: Any, lam: Any, rows: int, seed: int, softness: Any) -> dict[Any, Any]:
     """Seeded s and H; J and l by solving the differentiated law as one linear system of numbers."""
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
 
@@ -137,13 +144,16 @@ def _matrices(response: Any, strength: Any, lam: Any, rows: int, seed: int) -> d
     s = mpmath.matrix([draw() + 1 for _ in range(rows)])
     B = mpmath.matrix([[draw() for _ in range(rows)] for _ in range(rows)])
     H = -(B * B.T)
-    return with_response(response, strength, lam, s, H, rows)
+    return with_response(response, strength, lam, s, H, rows, softness)
 
 
-def with_response(response: Any, strength: Any, lam: Any, s: Any, H: Any, rows: int) -> dict[Any, Any]:
+def with_response(
+    response: Any, strength: Any, lam: Any, s: Any, H: Any, rows: int, softness: Any = 0
+) -> dict[Any, Any]:
     """All matrices of a point: the unknown ones from the bordered linear system of the law."""
     F, ell = strength, lam
     system = mpmath.zeros(rows + 1, rows + 1)
+    system[rows, rows] = softness
     for r in range(rows):
         for c in range(rows):
             system[r, c] = (r == c) - F * ell * H[r, c]
@@ -169,14 +179,16 @@ def _point(side: Any, response: Any, rows: int, seed: int) -> dict[Any, Any]:
     values[lam] = mpmath.mpf(rng.randint(300, 1700)) / 1000
     F = evaluate(strength, values)
     values |= {s: rows - int(convex.components.size.subs(s, 0)) for s in convex.components.size.free_symbols}
-    return {**values, **_matrices(response, F, values[lam], rows, seed)}
+    softness = evaluate(side.solution().softness, values)
+    return {**values, **_matrices(response, F, values[lam], rows, seed, softness)}
 
 
 def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
-    """Values for everything in the self-coupling, at a site and at the inserted one."""
-    strength = side.strength()
-    nodes: set[Expr] = strength.atoms(Average) | {*site_quantities(strength, Quenched)}
-    nodes |= strength.free_symbols - {*INDEX.values()}
+    """Values for everything in the self-coupling and the softness, at a site and at the inserted one."""
+    nodes: set[Expr] = set()
+    for expr in (side.strength(), side.solution().softness):
+        nodes |= expr.atoms(Average) | {*site_quantities(expr, Quenched)}
+        nodes |= expr.free_symbols - {*INDEX.values()}
     values = {}
     for node in sorted(nodes, key=str):
         values[node] = values[node.xreplace({side.law.index: S.Zero})] = draw()
@@ -196,7 +208,7 @@ def site_values(side: Any, seed: int) -> dict[Any, Any]:
     from symcavity.derivation.vector_averages import quenched_laws, quenched_points, seeded
 
     solution = side.solution()
-    parts = [solution.bound, solution.strength, solution.variance]
+    parts = [solution.bound, solution.strength, solution.variance, solution.softness]
     parts += [solution.cap] if solution.cap.is_finite is not False else []
     (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.side)
     return {**seeded(parts, seed), **rule}
@@ -235,7 +247,8 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
     side, response = step.evidence["side"], step.evidence["response"]
     strength, lam = side.strength(), side.convex.lam.xreplace({side.law.index: S.Zero})
     worst, count = mpmath.mpf(0), 0
-    for shape, point in explicit_points(dps):
+    unit = evaluate(side.solution().softness, in_strength(side, lambda: mpmath.mpf(1)))
+    for shape, point in explicit_points(dps, unit):
         if side.convex.components.size.is_Integer and shape.dimension != int(side.convex.components.size):
             continue
         values: dict[Any, Any] = {
@@ -261,20 +274,20 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
 
 
 def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) -> list[Any]:
-    """Solve ``V = T + F*lambda*grad g(V)``, ``g(V) = bound`` by Newton's method."""
-    value, slope, F, bound, rows = law
+    """Solve ``V = T + F*lambda*grad g(V)``, ``g(V) = bound - softness*lambda`` by Newton's method."""
+    value, slope, F, bound, softness, rows = law
 
     def gap(*z: Any) -> list[Any]:
         v, lam = z[:rows], z[rows]
         s = slope(*v)
-        return [*(v[k] - T[k] - F * lam * s[k] for k in range(rows)), value(*v) - bound]
+        return [*(v[k] - T[k] - F * lam * s[k] for k in range(rows)), value(*v) - bound + softness * lam]
 
     tolerance = mpmath.mpf(10) ** (-3 * dps - 20)
     return list(mpmath.findroot(gap, guess, tol=tolerance, maxsteps=80, verify=False))
 
 
 @lru_cache(maxsize=4)
-def explicit_points(dps: int) -> list[tuple[Any, dict[str, Any]]]:
+def explicit_points(dps: int, softness: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Points where explicit sets touch, with the derivatives of the law's solution by central differences."""
     from symcavity.shapes import Ball, Ellipsoid
 
@@ -296,11 +309,11 @@ def explicit_points(dps: int) -> list[tuple[Any, dict[str, Any]]]:
         F, bound = mpmath.mpf("0.8"), mpmath.mpf(1)
         with mpmath.workdps(2 * dps + 30):
             value, slope, curve = (lambdify(X, e, "mpmath") for e in (g, gradient, hessian))
-            p = shape.project(np.array([start]), 1)
+            p = with_slack(shape, np.array([start]), 1, np.inf, float(softness) / 0.8)
             guess = [float(v) for v in p.v[0]] + [float(p.lam[0]) / 0.8]
             base = [mpmath.mpf(str(t)) for t in start]
 
-            law = (value, slope, F, bound, rows)
+            law = (value, slope, F, bound, softness, rows)
             here = _solved_law(law, base, guess, dps)
             step = mpmath.mpf(10) ** (-dps // 2 - 8)
             J, l = mpmath.zeros(rows, rows), mpmath.zeros(rows, 1)
@@ -322,15 +335,18 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
     strength = side.strength()
     worst, count = 0.0, 0
     for shape in shapes(side.convex.components.size):
-        for _, _, J in _quotients(shape, which):
+        values = in_strength(side, lambda: mpmath.mpf("0.8"))
+        rho = float(evaluate(side.solution().softness, values) / evaluate(strength, values))
+        for _, _, J in _quotients(shape, which, rho=rho):
             rows = shape.dimension
-            values = in_strength(side, lambda: mpmath.mpf("0.8"))
             values |= {
                 s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
             }
             F = evaluate(strength, values)
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
+            if "n" in step.evidence:
+                values[step.evidence["n"]] = normal(shape)
             worst = max(worst, *(float(_gap(c, values)) for c in step.claims))
             count += 1
     ok = worst < 1e-6 and count > 4
@@ -338,26 +354,34 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict(EXPLICIT, ok, detail)]
 
 
-def _quotients(shape: Any, which: int, bound: float = 1.0, cap: float = np.inf, many: int = 6) -> Iterator[Any]:
+def normal(shape: Any) -> Any:
+    """The vector that has the product one with every point of a flat set."""
+    points = shape.anchor(np.random.default_rng(4).normal(size=(60, shape.dimension)))
+    return mpmath.matrix(np.linalg.lstsq(points, np.ones(60), rcond=None)[0].tolist())
+
+
+def _quotients(
+    shape: Any, which: int, bound: float = 1.0, cap: float = np.inf, many: int = 6, rho: float = 0.0
+) -> Iterator[Any]:
     """Sources, projections (one at a time) and difference quotients dv/dt in one regime."""
     rng = np.random.default_rng(8)
     t = rng.normal(size=(4000, shape.dimension)) * 1.5
-    p = _with_slack(shape, t, bound, cap)
+    p = with_slack(shape, t, bound, cap, rho)
     found = 0
     for k in np.flatnonzero(p.regime == which):
-        J = _quotient(shape, t[k], which, bound, cap)
+        J = _quotient(shape, t[k], which, bound, cap, rho)
         if J is None:
             continue
-        yield t[k], _with_slack(shape, t[k : k + 1], bound, cap), J
+        yield t[k], with_slack(shape, t[k : k + 1], bound, cap, rho), J
         found += 1
         if found == many:
             return
 
 
-def _quotient(shape: Any, t: Any, which: int, bound: float, cap: float) -> Any:
+def _quotient(shape: Any, t: Any, which: int, bound: float, cap: float, rho: float) -> Any:
     """The difference quotient dv/dt, or None next to another regime."""
     step, n = 1e-6, shape.dimension
-    around = _with_slack(shape, np.concatenate([t + step * np.eye(n), t - step * np.eye(n)]), bound, cap)
+    around = with_slack(shape, np.concatenate([t + step * np.eye(n), t - step * np.eye(n)]), bound, cap, rho)
     return None if (around.regime != which).any() else ((around.v[:n] - around.v[n:]) / (2 * step)).T
 
 
@@ -403,32 +427,37 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
     size = side.convex.components.size
     slack = step.evidence.get("saturated")
     cap = np.inf if slack is None else 1.2
+    unit = in_strength(side, lambda: mpmath.mpf(1))
+    softness = evaluate(side.solution().softness, unit)
+    rho = float(softness / evaluate(side.strength(), unit))
     worst, seen = 0.0, set()
     for shape in shapes(size):
         rng = np.random.default_rng(9)
         t = rng.normal(size=(600, shape.dimension)) * 1.5
-        p = _with_slack(shape, t, 1, cap)
+        p = with_slack(shape, t, 1, cap, rho)
         for code in sorted(set(p.regime.tolist())):
             picked = np.flatnonzero(p.regime == code)[:5]
             for k in picked:
-                J = _quotient(shape, t[k], code, 1, cap)
+                J = _quotient(shape, t[k], code, 1, cap, rho)
                 if J is None:
                     continue
                 rows = shape.dimension
                 divergence = float(np.trace(J)) - rows
-                values: dict[Any, Any] = {s: rows - int(size.subs(s, 0)) for s in size.free_symbols}
+                values: dict[Any, Any] = {**unit, step.evidence["n"]: normal(shape)}
+                values |= {s: rows - int(size.subs(s, 0)) for s in size.free_symbols}
                 if code == 1:
                     try:
                         H = shape.hessian(p.v[k])
                     except Exception:  # noqa: BLE001, S112 - no Hessian here: a flat set, which touches at a corner
                         continue
-                    values |= in_strength(side, lambda: mpmath.mpf(1))
                     lam = side.convex.lam.xreplace({side.law.index: S.Zero})
                     values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.strength(), values)
-                    args = (values[lam], mpmath.matrix(p.anchor[k].tolist()), mpmath.matrix(H.tolist()), rows)
+                    args = (values[lam], mpmath.matrix(p.anchor[k].tolist()), mpmath.matrix(H.tolist()), rows, softness)
                     values |= with_response(response, evaluate(side.strength(), values), *args)
                 if code == 4 and slack is not None:
                     values[slack.N] = mpmath.matrix(shape.nearest(-t[k] / cap).jacobian[0].tolist())
+                if code == 2 and rho:  # the absorbed directions are counted with the slack as one more
+                    continue
                 if code == 2:
                     worst = max(worst, abs(divergence + float(p.absorbed[k])))
                     continue
@@ -510,4 +539,4 @@ CHECKS: dict[str, Callable[[Step, int], list[Verdict]]] = {
     "stein": stein,
 }
 
-__all__ = ["CHECKS", "projected", "shapes"]
+__all__ = ["CHECKS", "projected", "shapes", "with_slack"]

@@ -16,6 +16,7 @@ from symcavity.declare.quantities import Average, site_quantities
 from symcavity.errors import ValuesError
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
 from symcavity.numerics.slack import ball_points, capped_integrals, saturate
+from symcavity.numerics.soft import soft_integrals, soften
 from symcavity.shapes import Ball, Ellipsoid
 from symcavity.shapes.base import INTERIOR, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
@@ -49,6 +50,8 @@ def is_sampled(node: ProjectionAverage) -> bool:
         return True
     if node.cap != oo:
         return not isinstance(shape, Ball)
+    if node.softness != 0:
+        return not (isinstance(shape, Ball) and known_moment(node.body))
     return not (isinstance(shape, Ellipsoid) and integrated(shape, 1.0) is not None and known_moment(node.body))
 
 
@@ -57,7 +60,8 @@ class Projected:
 
     def __init__(self, node: ProjectionAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
         self.node, self.backend = node, backend
-        self.k, self.cap = compiled(node.k, backend), compiled(node.cap, backend) if node.cap != oo else None
+        self.k, self.soft = compiled(node.k, backend), compiled(node.softness, backend)
+        self.cap = compiled(node.cap, backend) if node.cap != oo else None
         constants = sorted((a for a in node.body.atoms(Average, Sum) if not a.has(ProjectionSymbol)), key=str)
         marks: dict[Expr, Symbol] = {a: Dummy("average") for a in constants}  # of other sites: numbers here
         body = node.body.xreplace(marks)
@@ -71,7 +75,7 @@ class Projected:
         self.moment = known_moment(node.body)
         # With slack the response is found from itself. A sample of psi jumps where a source changes its regime,
         # and no root may be left; the form that Stein's lemma gives it, t.(v - t), does not.
-        by_parts = node.cap != oo and PSI in own and not (node.body / PSI).has(ProjectionSymbol)
+        by_parts = node.is_slack and PSI in own and not (node.body / PSI).has(ProjectionSymbol)
         self.columns = [TD if by_parts and s == PSI else s for s in self.symbols]
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
@@ -80,30 +84,31 @@ class Projected:
         if shape is None:
             raise ValuesError(f"The set of {self.node.g} is not given.", "a shape among the values", "Ball(5, 1)")
         k = self.k(env)
-        cap = None if self.cap is None else self.cap(env)
+        cap = np.inf if self.cap is None else self.cap(env)
         parameters = [value(env) for value in self.parameters]
-        if self.backend == "mpmath" and has_many_digits(shape) and self.moment and cap is None:
+        if self.backend == "mpmath" and has_many_digits(shape) and self.moment and not self.node.is_slack:
             return self.moment(_many_digits(shape, k, mpmath.mp.dps))
         if self.backend == "mpmath" and mpmath.mp.dps > 60:
             raise ValuesError(
                 f"{self.node} has no {mpmath.mp.dps} digits: {shape!r} is averaged in double precision.",
                 "dps <= 15; balls, segments and pairs of points at any dps",
             )
-        arrays = [np.asarray(x, dtype=float) for x in (k, *([] if cap is None else [cap]), *parameters)]
+        arrays = [np.asarray(x, dtype=float) for x in (k, cap, self.soft(env), *parameters)]
         if all(x.ndim == 0 for x in arrays):
-            return self._one(shape, [float(x) for x in arrays], cap is not None)
+            return self._one(shape, *(float(x) for x in arrays))
         spread = np.broadcast_arrays(*arrays)
         rows = zip(*map(np.ravel, spread), strict=True)
-        values = [self._one(shape, [float(x) for x in row], cap is not None) for row in rows]
+        values = [self._one(shape, *(float(x) for x in row)) for row in rows]
         return np.array(values).reshape(spread[0].shape)
 
-    def _one(self, shape: Shape, values: list[float], capped: bool) -> float:
-        k, *rest = values
-        cap = rest.pop(0) if capped else None
-        if not np.isfinite(k):
+    def _one(self, shape: Shape, k: float, bound: float, rho: float, *rest: float) -> float:
+        cap = None if self.cap is None else bound
+        if not np.isfinite(k) or not 0 <= rho < np.inf:
             return float("nan")
         samples, seed, scramble = self.node.g.sampling
-        if samples is None and cap is None and self.moment:
+        if samples is None and rho > 0 and isinstance(shape, Ball) and self.moment:
+            return float(self.moment(_softened(shape, k, rho)))
+        if samples is None and cap is None and rho == 0 and self.moment:
             averages = _integrals(shape, k)
             if averages is not None:
                 return float(self.moment(averages))
@@ -117,7 +122,7 @@ class Projected:
                 return float(np.broadcast_to(value, weights.shape) @ weights)
         total = []
         for n in range(16) if scramble is None else [scramble]:
-            rows = _sources(shape, k, cap, sample_size(samples), seed, n)
+            rows = _sources(shape, k, cap, rho, sample_size(samples), seed, n)
             columns = [_column(rows, s) for s in self.columns]
             total.append(float(np.mean(np.broadcast_to(self.body(*columns, *rest), rows["lam"].shape))))
         return float(np.mean(total))
@@ -138,6 +143,11 @@ def _capped(shape: Ball, k: float, cap: float) -> Mapping[str, Any]:
     return capped_integrals(shape, k, cap)
 
 
+@lru_cache(maxsize=4096)
+def _softened(shape: Ball, k: float, rho: float) -> Mapping[str, Any]:
+    return soft_integrals(shape, k, rho)
+
+
 @lru_cache(maxsize=4)
 def _points(shape: Ball, k: float, cap: float) -> tuple[dict[str, Any], Any]:
     return ball_points(shape, k, cap)
@@ -149,17 +159,19 @@ def _many_digits(shape: Any, k: Any, dps: int) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _sources(shape: Shape, k: float, cap: float | None, samples: int, seed: int, number: int) -> dict[str, Any]:
+def _sources(
+    shape: Shape, k: float, cap: float | None, rho: float, samples: int, seed: int, number: int
+) -> dict[str, Any]:
     """Project one scramble of sources."""
     t = _scrambles(shape.dimension, samples, seed)[number]
-    p = shape.project(t, k)
+    p = shape.project(t, k) if rho == 0 else soften(shape, t, k, rho)
     if cap is not None:
         p = saturate(shape, t, p, cap)
     return {
         LAM.name: p.lam,
         GAP2.name: np.square(p.lam_s).sum(axis=1),
         V2.name: np.square(p.v).sum(axis=1),
-        GV.name: _level(shape, p, t, k, cap),
+        GV.name: _level(shape, p, k - rho * p.lam, cap),
         TD.name: (t * p.lam_s).sum(axis=1),
         PSI.name: p.psi,
         REGIME.name: p.regime,
@@ -168,7 +180,7 @@ def _sources(shape: Shape, k: float, cap: float | None, samples: int, seed: int,
     }
 
 
-def _level(shape: Shape, p: Projection, _t: Any, k: float, cap: float | None) -> Any:
+def _level(shape: Shape, p: Projection, k: Any, cap: float | None) -> Any:
     level = np.asarray(shape.support(p.v))
     held = (p.regime != INTERIOR) if cap is None else (p.regime != INTERIOR) & (p.lam < cap)
     return np.where(held, k, level)

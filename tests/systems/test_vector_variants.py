@@ -34,6 +34,7 @@ from symcavity import (
     response,
 )
 from symcavity.numerics.manifold import integrated
+from symcavity.numerics.soft import soft_integrals, soften
 
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)
@@ -77,6 +78,16 @@ CASES = {
         lambda h: ConvexProblem(energy + Sum(cost[mu] * xi[mu], (mu, 1, P)), [h >= 1 - xi[mu], xi[mu] >= 0]),
         {alpha: "3/5", cost: half},
     ),
+    "quadratic slack": (
+        lambda h: ConvexProblem(energy + C * Sum(xi[mu] ** 2, (mu, 1, P)) / 2, [h >= 1 - xi[mu]]),
+        {alpha: "3/5", C: 1},
+    ),
+    "quadratic costs and a bias": (
+        lambda h: ConvexProblem(
+            energy + Sum(cost[mu] * xi[mu] ** 2, (mu, 1, P)) / 2 + N * b**2 / 2, [h + y[mu] * b >= m[mu] - xi[mu]]
+        ),
+        {alpha: "3/2", cost: half},
+    ),
     "bias": (lambda h: ConvexProblem(energy, [h + y[mu] * b >= 1], fixed), {kappa: "1/2"}),
     "bias with a penalty": (
         lambda h: ConvexProblem(energy + N * b**2 / 2, [h + y[mu] * b >= 1]),
@@ -107,7 +118,7 @@ def test_one_point_is_the_scalar_problem(name):
     if "bias" in name:
         assert found[b] == pytest.approx(expected[b], rel=1e-8)
         assert found[average(y[mu] * lam[mu])] == pytest.approx(expected[average(y[mu] * own[mu])], abs=1e-9)
-    if values.get(C) or cost in values:
+    if "slack" in name or "costs" in name:
         assert found[average(xi[mu])] == pytest.approx(expected[average(xi[mu])], rel=1e-8)
 
 
@@ -173,6 +184,69 @@ def test_many_digits_of_a_mixture():
         assert abs(found - 2 / (1 / parts[0] + 1 / parts[1])) < mpmath.mpf(10) ** -28
 
 
+class TestQuadraticSlack:
+    """A soft bound: ``g(v) >= k`` is missed by rho times the multiplier."""
+
+    shapes = (Segment(0), Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), TRIANGLE, PointCloud([*TRIANGLE.points, [0, 0, 2.0]]))
+
+    @pytest.mark.parametrize("shape", shapes, ids=repr)
+    @pytest.mark.parametrize(("k", "rho"), [(0.7, 0.5), (-0.4, 2.0)])
+    def test_projection(self, shape, k, rho):
+        """The optimality conditions; and no vector near by, nor far away, has a smaller cost."""
+        rng = np.random.default_rng(3)
+        t = rng.normal(size=(4000, shape.dimension))
+        p = soften(shape, t, k, rho)
+        level, held = shape.support(p.v), p.lam > 0
+        assert np.abs(level - k + rho * p.lam)[held].max() < 1e-12
+        assert (level - k)[~held].min() > -1e-12
+        assert np.abs(p.v - t - p.lam[:, None] * p.anchor).max() < 1e-12
+
+        def cost(v):
+            return np.square(v - t).sum(axis=1) / 2 + np.square(np.maximum(0, k - shape.support(v))) / (2 * rho)
+
+        for size in (1e-3, 0.1, 1.0):
+            assert (cost(p.v + size * rng.normal(size=t.shape)) > cost(p.v) - 1e-12).all()
+
+    @pytest.mark.parametrize("shape", shapes[:2], ids=repr)
+    @pytest.mark.parametrize(("k", "rho"), [(0.7, 0.5), (-0.4, 2.0)])
+    def test_integrals(self, shape, k, rho):
+        t = np.random.default_rng(4).normal(size=(100000, shape.dimension))
+        p, averages = soften(shape, t, k, rho), soft_integrals(shape, k, rho)
+        rows = {"norm": np.square(p.lam_s).sum(axis=1), "lam": p.lam, "lam2": p.lam**2, "psi": (t * p.lam_s).sum(axis=1)}
+        rows |= {"touching": p.regime == 1, "whole": p.regime == 3}
+        for name, row in rows.items():
+            assert abs(row.mean() - averages[name]) < 4.5 * row.std() / np.sqrt(len(t)) + 1e-12
+
+    def test_the_hard_limit_and_the_work_identity(self):
+        problem = CASES["quadratic slack"][0](g(V))
+        theory, lam, shape = problem.cavity(), problem.kkt()["lambda"], Ball(2, HALF)
+        hard = ConvexProblem(energy, [g(V) >= 1]).cavity().solve({alpha: HALF, g: shape})[average(w[i] ** 2)]
+        gaps = []
+        for penalty in (10**3, 10**5):
+            solution = theory.solve({alpha: HALF, C: penalty, g: shape})
+            norm = solution[average(w[i] ** 2)]
+            assert norm == pytest.approx(solution[average(lam[mu] * (1 - xi[mu]))] / 2, rel=1e-9)
+            gaps.append(float(1 - norm / hard))
+        assert gaps[0] < 0.05
+        assert gaps[1] == pytest.approx(gaps[0] / 100, rel=0.05)
+
+    def test_samples_agree_with_the_integral(self):
+        theory = CASES["quadratic slack"][0](g(V)).cavity()
+        values, shape = {alpha: HALF, C: 1}, Ball(2, HALF)
+        sampled = theory.solve({**values, g: g.given(shape, samples=2**12)})
+        exact = theory.solve({**values, g: shape})
+        for key in (average(w[i] ** 2), response(w), average(xi[mu])):
+            assert abs(float(sampled[key] - exact[key])) < 5 * sampled.stderr(key)
+
+    def test_a_wrong_response_is_caught(self):
+        """The response without the softness, and the tip where the vector does not move."""
+        derivation = CASES["quadratic slack"][0](g(V)).cavity().derivation
+        hard = ConvexProblem(energy, [g(V) >= 1]).cavity().derivation
+        for key in ("datum.touching", "datum.touching_trace", "datum.tip"):
+            assert all(v.ok for v in derivation[key].verdicts(15))
+            assert not all(v.ok for v in replace(derivation[key], claims=hard[key].claims).verdicts(15))
+
+
 class TestBoundsOfBothSigns:
     """Projections on ``g(v) >= k`` with k < 0, which a bias or a quenched margin asks for."""
 
@@ -221,7 +295,7 @@ def test_finite_instances_agree(name):
         assert sim[key].stderr < 0.06 * abs(float(found[key])) + 0.01
 
 
-@pytest.mark.parametrize("name", ["margins", "bias", "costs", "penalties"])
+@pytest.mark.parametrize("name", ["margins", "bias", "costs", "penalties", "quadratic slack"])
 def test_every_claim_is_judged(name):
     verdict = CASES[name][0](g(V)).cavity().derivation.verify(dps=15)
     assert verdict, str(verdict)
