@@ -201,8 +201,8 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
     law = system.laws[side]
     other = system.laws[OTHER[side]]
     several = len(law.fields) > 1
-    for one in system.laws.values():
-        _refuse_several(one)
+    for each in system.laws.values():
+        _refuse_several(each)
     heard = []
     for k, f in enumerate(law.fields):
         tag = str(k + 1) if several else ""
