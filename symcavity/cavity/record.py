@@ -287,7 +287,8 @@ class _Writer(SideWriter):
         steps = []
         shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
         if shifts:
-            steps.append(self.step("units", "units", shifts, section=section, check="solved", evidence={"theory": theory}))
+            evidence = {"theory": theory}
+            steps.append(self.step("units", "units", shifts, section=section, check="solved", evidence=evidence))
         for symbol, expr in closed.definitions.items():
             steps.append(
                 self.step(

@@ -159,7 +159,8 @@ class VectorSide(Side):
         cap = order[2].values[convex.lam] if len(order) == 3 else oo
         if cap != oo and cap.has(eta):
             raise UnsupportedLaw(f"{text} is not a bound on {convex.g}.", "slack with a linear cost")
-        back = [{eta: convex.level}, {eta: bound - (softness + strength) * convex.lam}, {eta: convex.level - strength * cap}]
+        tight_field = bound - (softness + strength) * convex.lam
+        back = [{eta: convex.level}, {eta: tight_field}, {eta: convex.level - strength * cap}]
         states = {
             q: tuple(tidy_fraction(r.values[q].xreplace(b)) for r, b in zip(order, back, strict=False)) for q in rest
         }

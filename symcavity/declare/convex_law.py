@@ -102,7 +102,7 @@ def _way_out(gradient: Expr, node: Support) -> str:
             f"{node.g}(V) >= 1 - xi[mu] at the cost C/2*Sum(xi[mu]**2, (mu, 1, P))"
         )
     if site_quantities(node.body, Quenched):
-        return "a label of either sign in front of the vector is absorbed in the couplings, which are even: leave it out"
+        return "a label of either sign in front of the vector is taken up by the even couplings: leave it out"
     return "leave out what is added to the vector; a constant belongs on the other side of the constraint"
 
 

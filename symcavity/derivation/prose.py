@@ -66,8 +66,10 @@ _PLAIN = {
     ),
     "fixed": ("The condition that the declaration fixes reads", ""),
     "units": (
-        "A variable that all sites share is compared with the field that it shifts. In units of the standard "
-        "deviation of that field it is given by",
+        (
+            "A variable that all sites share is compared with the field that it shifts. In units of the standard "
+            "deviation of that field it is given by"
+        ),
         "",
     ),
     "work_identity": (

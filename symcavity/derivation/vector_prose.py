@@ -62,9 +62,10 @@ def interior(step: Step) -> Prose:
 def touching(step: Step) -> Prose:
     """The second regime."""
     s, H = step.data["s"], step.data["H"]
+    word = "tight" if step.data["softness"] == 0 else "broken"
     return Prose(
         [
-            "Second, the constraint may be tight, " if step.data["softness"] == 0 else "Second, the constraint may be broken, ",
+            f"Second, the constraint may be {word}, ",
             formula(step.data["g"], "=", step.data["tight"]),
             ", at a point where the support function is differentiable. With the anchor point ",
             s,
@@ -136,16 +137,20 @@ def _soft_tip(step: Step) -> Prose:
     """The third regime, with a soft bound."""
     n, s = step.data["n"], formula("\\bm{s}")
     before: Fragments = [
-        "Third, the projection may land where the support function is not differentiable. This has positive "
-        "probability, even for sets that are smooth and round: every point of the convex set then lies at the same "
-        "height. The vector is that height times the normal ", n, " of the set, for which ",
+        (
+            "Third, the projection may land where the support function is not differentiable. This has positive "
+            "probability, even for sets that are smooth and round: every point of the convex set then lies at the "
+            "same height. The vector is that height times the normal "
+        ), n, " of the set, for which ",
         formula(n, "\\cdot", "\\bm{s}", "= 1"), " at every point ", s, ", and moves along it only:",
     ]  # fmt: skip
     return Prose(
         before,
         [
-            "Where no plane off the origin holds the set, the normal is to be read as zero, and the vector vanishes. "
-            "Sets with edges or flat faces have whole families of such points, one for each of their faces."
+            (
+                "Where no plane off the origin holds the set, the normal is to be read as zero, and the vector "
+                "vanishes. Sets with edges or flat faces have whole families of such points, one for each face."
+            )
         ],
     )
 
@@ -161,8 +166,8 @@ def regimes(step: Step) -> Prose:
     ]  # fmt: skip
     before += [", and ", formula(r, "= 4"), " with the multiplier at its bound,"] if step.data["cap"] != oo else [","]
     if step.data["softness"] != 0:
-        face = ", it is minus the number of directions that the face spans, plus the last term with the normal of the face"
-        return Prose(before, ["On a proper face of a set with edges, ", formula(r, "= 2"), face, "."])
+        face = ", it is minus the number of directions that the face spans, plus the last term with its normal."
+        return Prose(before, ["On a proper face of a set with edges, ", formula(r, "= 2"), face])
     after: Fragments = [
         "On a proper face of a set with edges, ", formula(r, "= 2"), (
             ", it is minus the number of absorbed directions, "

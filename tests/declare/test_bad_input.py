@@ -690,9 +690,7 @@ def test_a_part_of_a_bound_that_always_holds_leaves_no_multiplier():
 def test_the_shared_part_of_a_global_condition_does_not_depend_on_the_order_of_its_terms():
     data = Sum(lam[mu], (mu, 1, P))
     for condition in (Eq(N * b, data), Eq(data, N * b), Eq(data - N * b, 0)):
-        found = system(
-            Eq(lam[mu], to_datum + b), Eq(Delta[i], Sum(x[mu, i] * lam[mu], (mu, 1, P))), condition
-        )
+        found = system(Eq(lam[mu], to_datum + b), Eq(Delta[i], Sum(x[mu, i] * lam[mu], (mu, 1, P))), condition)
         ((side, body),) = found.global_conditions
         assert side == "datum"
         assert sp.expand(body - (lam[mu] - b / alpha)) * sp.expand(body + lam[mu] - b / alpha) == 0
@@ -727,8 +725,16 @@ label = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
 to_set = Sum(Coupling("u", components=(k, 1, last))[mu, i, k] * lam[mu], (mu, 1, P))
 
 REFUSED_SETS = {
-    "two sets of one vector": (lambda: problem(subject_to=[g(V) >= 1, g_2(V) >= 1]), UnsupportedLaw, "one set: the hull"),
-    "the sum of two sets": (lambda: problem(subject_to=[g(V) + g_2(V) >= 1]), UnsupportedLaw, "g(V[mu, k]), g_2(V[mu, k])"),
+    "two sets of one vector": (
+        lambda: problem(subject_to=[g(V) >= 1, g_2(V) >= 1]),
+        UnsupportedLaw,
+        "one set: the hull",
+    ),
+    "the sum of two sets": (
+        lambda: problem(subject_to=[g(V) + g_2(V) >= 1]),
+        UnsupportedLaw,
+        "g(V[mu, k]), g_2(V[mu, k])",
+    ),
     "two vectors": (lambda: problem(subject_to=[g(V) >= 1, g_2(vector("t")) >= 1]), UnsupportedLaw, "no other field"),
     "a vector and a point": (lambda: problem(subject_to=[g(V) >= 1, h >= 1]), UnsupportedLaw, "no other field"),
     "a set of the features": (
@@ -737,17 +743,33 @@ REFUSED_SETS = {
         "exchanged",
     ),
     "an equality": (lambda: problem(subject_to=[Eq(g(V), 1)]), NotConvex, "not linear in the states"),
-    "a bound from above": (lambda: problem(subject_to=[g(V) <= 1]), NotConvex, "a minimum of linear functions, is concave"),
+    "a bound from above": (
+        lambda: problem(subject_to=[g(V) <= 1]),
+        NotConvex,
+        "a minimum of linear functions, is concave",
+    ),
     "a negative factor": (lambda: problem(subject_to=[-g(V) >= -1]), NotConvex, "positive factors"),
     "a reward for violations": (lambda: problem(q + Sum(g(V), (mu, 1, P)), []), NotConvex, "Max(0, 1 - g(V))"),
-    "a smooth loss": (lambda: problem(q + Sum(exp(-g(V)), (mu, 1, P)), []), UnsupportedLaw, "C*Sum(xi[mu], (mu, 1, P))"),
+    "a smooth loss": (
+        lambda: problem(q + Sum(exp(-g(V)), (mu, 1, P)), []),
+        UnsupportedLaw,
+        "C*Sum(xi[mu], (mu, 1, P))",
+    ),
     "no loss at all": (lambda: problem(q - Sum(g(V), (mu, 1, P)), []), UnsupportedLaw, "only its gradient"),
-    "a label in front of the vector": (lambda: problem(subject_to=[g(label[mu] * V) >= 1]), UnsupportedLaw, "leave it out"),
+    "a label in front of the vector": (
+        lambda: problem(subject_to=[g(label[mu] * V) >= 1]),
+        UnsupportedLaw,
+        "leave it out",
+    ),
     "a shifted vector": (lambda: problem(subject_to=[g(V + b) >= 1]), UnsupportedLaw, "other side of the constraint"),
     "a scalar in place of the vector": (lambda: g(h), DeclarationError, "no free component index"),
     "a number in place of the vector": (lambda: g(3), DeclarationError, "no free component index"),
     "a list in place of the vector": (lambda: g([V, V]), DeclarationError, "written by its component"),
-    "a vector without a set": (lambda: problem(subject_to=[V >= 1]), DeclarationError, "explicit components such as u[mu, i, 1]"),
+    "a vector without a set": (
+        lambda: problem(subject_to=[V >= 1]),
+        DeclarationError,
+        "explicit components such as u[mu, i, 1]",
+    ),
     "components that are no integers": (
         lambda: vector(components=(k, 1, Rational(5, 2))),
         DeclarationError,
@@ -762,8 +784,7 @@ REFUSED_SETS = {
 def test_a_wrong_declaration_of_a_set_says_what_to_try(name):
     wrong, family, said = REFUSED_SETS[name]
     with pytest.raises(family) as caught:
-        found = wrong()
-        found.cavity()
+        wrong().cavity()
     assert said in str(caught.value)
 
 

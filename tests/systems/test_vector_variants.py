@@ -147,7 +147,9 @@ def test_a_continuous_law_is_the_limit_of_finite_ones():
     found = problem.cavity().solve({kappa: HALF, g: shape})[alpha]
     nodes, weights = np.polynomial.legendre.leggauss(12)
     margins = 1.25 + 0.75 * nodes
-    inverse = sum(p / 2 / manifold_capacity(shape, kappa=float(k) / 2).alpha for k, p in zip(margins, weights, strict=True))
+    inverse = sum(
+        p / 2 / manifold_capacity(shape, kappa=float(k) / 2).alpha for k, p in zip(margins, weights, strict=True)
+    )
     assert float(found) == pytest.approx(1 / inverse, rel=1e-10)
 
 
@@ -187,7 +189,13 @@ def test_many_digits_of_a_mixture():
 class TestQuadraticSlack:
     """A soft bound: ``g(v) >= k`` is missed by rho times the multiplier."""
 
-    shapes = (Segment(0), Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), TRIANGLE, PointCloud([*TRIANGLE.points, [0, 0, 2.0]]))
+    shapes = (
+        Segment(0),
+        Ball(3, "0.8"),
+        Ellipsoid(["1", "0.4"]),
+        TRIANGLE,
+        PointCloud([*TRIANGLE.points, [0, 0, 2.0]]),
+    )
 
     @pytest.mark.parametrize("shape", shapes, ids=repr)
     @pytest.mark.parametrize(("k", "rho"), [(0.7, 0.5), (-0.4, 2.0)])
@@ -212,7 +220,12 @@ class TestQuadraticSlack:
     def test_integrals(self, shape, k, rho):
         t = np.random.default_rng(4).normal(size=(100000, shape.dimension))
         p, averages = soften(shape, t, k, rho), soft_integrals(shape, k, rho)
-        rows = {"norm": np.square(p.lam_s).sum(axis=1), "lam": p.lam, "lam2": p.lam**2, "psi": (t * p.lam_s).sum(axis=1)}
+        rows = {
+            "norm": np.square(p.lam_s).sum(axis=1),
+            "lam": p.lam,
+            "lam2": p.lam**2,
+            "psi": (t * p.lam_s).sum(axis=1),
+        }
         rows |= {"touching": p.regime == 1, "whole": p.regime == 3}
         for name, row in rows.items():
             assert abs(row.mean() - averages[name]) < 4.5 * row.std() / np.sqrt(len(t)) + 1e-12
@@ -302,7 +315,9 @@ def test_every_claim_is_judged(name):
     assert not verdict.unchecked
 
 
-@pytest.mark.parametrize(("name", "key"), [("bias", "global.1"), ("margins", "closure.q_Lambda"), ("costs", "closure.S_Lambda")])
+@pytest.mark.parametrize(
+    ("name", "key"), [("bias", "global.1"), ("margins", "closure.q_Lambda"), ("costs", "closure.S_Lambda")]
+)
 def test_a_wrong_average_is_caught(name, key):
     """The labels forgotten in the condition on the bias; one margin in place of the other; costs forgotten."""
     step = CASES[name][0](g(V)).cavity().derivation[key]
