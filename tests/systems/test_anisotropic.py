@@ -1,8 +1,8 @@
 """Features of unequal variance: the participation ratio is what the naive analysis says, and is wrong."""
 
-import mpmath
 import numpy as np
 import pytest
+from references import near
 from sympy.stats import DiscreteUniform, Gamma, Uniform
 
 from symcavity import Datum, Infeasible, alpha, average, i, mu
@@ -62,13 +62,6 @@ def theory():
 @pytest.fixture(scope="module")
 def naive():
     return problem.naive()
-
-
-def near(value, text, relative="1e-30"):
-    """Whether a value agrees with a reference that was computed elsewhere."""
-    with mpmath.workdps(45):
-        want = mpmath.mpf(text)
-        return abs(value - want) <= mpmath.mpf(relative) * max(abs(want), mpmath.mpf("1e-300"))
 
 
 @pytest.mark.parametrize("name", REFERENCES)

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from references import near
 from sympy import Rational, Sum, sqrt
 
 from symcavity import Infeasible, N, P, ValuesError, alpha, average, i, mu
@@ -62,13 +63,6 @@ def theory():
 @pytest.fixture(scope="module")
 def loss_theory():
     return from_loss.cavity()
-
-
-def near(value, text, relative="1e-30"):
-    """Whether a value agrees with a reference that was computed elsewhere."""
-    with mpmath.workdps(45):
-        want = mpmath.mpf(text)
-        return abs(value - want) <= mpmath.mpf(relative) * max(abs(want), mpmath.mpf("1e-300"))
 
 
 @pytest.mark.parametrize("point", REFERENCES)

@@ -2,6 +2,7 @@
 
 import mpmath
 import pytest
+from references import near
 from sympy import Rational
 
 from symcavity import Datum, Infeasible, alpha, average, mu, response
@@ -37,22 +38,12 @@ def classes(fraction):
     return {1: share, -1: 1 - share}
 
 
-@pytest.fixture(autouse=True)
-def digits():
-    with mpmath.workdps(45):
-        yield
+pytestmark = pytest.mark.usefixtures("digits")
 
 
 @pytest.fixture(scope="module")
 def theory():
     return problem.cavity()
-
-
-def near(value, text, relative="1e-30"):
-    """Whether a value agrees with a reference that was computed elsewhere."""
-    with mpmath.workdps(45):
-        want = mpmath.mpf(text)
-        return abs(value - want) <= mpmath.mpf(relative) * max(abs(want), mpmath.mpf("1e-300"))
 
 
 @pytest.mark.parametrize("point", REFERENCES)

@@ -2,6 +2,7 @@
 
 import mpmath
 import pytest
+from references import near
 
 from symcavity import Datum, Field, alpha, average, i, mu, response
 from symcavity.derivations import gardner
@@ -52,22 +53,12 @@ OBSERVABLES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def digits():
-    with mpmath.workdps(45):
-        yield
+pytestmark = pytest.mark.usefixtures("digits")
 
 
 @pytest.fixture(scope="module")
 def theory():
     return problem.cavity()
-
-
-def near(value, text, relative="1e-30"):
-    """Whether a value agrees with a reference that was computed elsewhere."""
-    with mpmath.workdps(45):
-        want = mpmath.mpf(text)
-        return abs(value - want) <= mpmath.mpf(relative) * max(abs(want), mpmath.mpf("1e-300"))
 
 
 @pytest.mark.parametrize("point", REFERENCES)
