@@ -7,7 +7,7 @@ the sums out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count, product
 from typing import Any
 
@@ -18,10 +18,10 @@ class NothingMatched(ValueError):
     """A rule of the algebra found nothing to act on."""
 
 
-def fresh_index(index: Symbol, taken: set[Symbol]) -> Symbol:
+def fresh_index(index: Symbol, taken: Iterable[Expr]) -> Symbol:
     """Return an index symbol of the same kind that is not taken: mu -> nu -> rho, i -> j -> k, else primes."""
     alphabets = (["i", "j", "k", "l", "m", "n"], ["mu", "nu", "rho", "sigma", "tau"], ["a", "b", "c", "d"])
-    names = {s.name for s in taken}
+    names = {s.name for s in taken if s.is_Symbol}
     for letters in alphabets:
         if index.name in letters:
             for letter in letters:

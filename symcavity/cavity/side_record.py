@@ -72,7 +72,7 @@ class SideWriter:
                 self.step(
                     f"{key}.naive_drop",
                     "naive_drop",
-                    [Equation(f, S.Zero) for h in side.heard for f, _ in h.couplings.values()],
+                    [Equation(f, S.Zero) for h in side.heard for f in h.self_couplings],
                     section=section,
                     data={"side": key},
                     assumptions=(("naive_independence", {}),),
@@ -161,8 +161,7 @@ class SideWriter:
         return g.as_sum
 
     def _substituted(self, side: Side, section: str, responds: list[Equation]) -> list[Step]:
-        system, key, other = self.system, side.side, OTHER[side.side]
-        answers = system.laws[other]
+        system, key = self.system, side.side
         responses = {r.lhs.args[0]: r.rhs for r in responds}
         chain, fields, couplings, effective = [], [], [], []
         for equation in side.law.equations:
@@ -179,16 +178,16 @@ class SideWriter:
                 back = flatten(Sum(x * answer, *h.declared.limits)) if answer != 0 else S.Zero
                 expanded[h.declared.symbol] = _field(h) + back
                 fields.append(Equation(h.eta, _field(h)))
-                for emission, (f, _) in h.couplings.items():
-                    g = next(g for g in answers.fields if g.emission == emission)
-                    couplings.append(Equation(f, at_zero(self_coupling_sum(system, h.declared, g), key)))
+                for f in h.self_couplings:
+                    definition = self_coupling_sum(system, h.declared, h.origin(f))
+                    couplings.append(Equation(f, at_zero(definition, key)))
             sources = Add(*(h.source for h in heard))
             lhs = at_zero(equation.lhs, key)
             rows = [Equation(lhs, at_zero(equation.rhs.xreplace(r) + sources, key)) for r in (start, expanded)]
             chain += rows
             effective.append((lhs, rows[-1].rhs))
         closed = [
-            at_zero(e, key)
+            at_zero(_with_vanishing(e, side, law_equation), key)
             for e, law_equation in zip(side.effective_equations(), side.law.equations, strict=True)
             if any(law_equation.difference.has(h.declared.symbol) for h in side.heard)
         ]
@@ -276,20 +275,15 @@ class SideWriter:
                 evidence=evidence,
             )
         ]
-        means = [(f, mean, h, e) for h in side.heard for e, (f, mean) in h.couplings.items()]
+        means = [(f, mean, h) for h in side.heard for f, mean in h.couplings.values()]
+        means += [(f, S.Zero, h) for h in side.heard for f in h.vanishing]
         if means and not (side.naive and key == FEATURE):
-            answers = self.system.laws[OTHER[key]]
-            sums = {
-                f: at_zero(
-                    self_coupling_sum(self.system, h.declared, next(g for g in answers.fields if g.emission == e)), key
-                )
-                for f, _, h, e in means
-            }
+            sums = {f: at_zero(self_coupling_sum(self.system, h.declared, h.origin(f)), key) for f, _, h in means}
             steps.append(
                 self.step(
                     f"{key}.self_coupling_mean",
                     "self_coupling_mean",
-                    [Equation(DisorderAverage(f), at_zero(mean, key)) for f, mean, _, _ in means],
+                    [Equation(DisorderAverage(f), at_zero(mean, key)) for f, mean, _ in means],
                     section=section,
                     data={"side": key},
                     assumptions=(("independence", {}), ("self_averaging", {})),
@@ -382,6 +376,15 @@ class SideWriter:
             Equation(DisorderAverage(r.xreplace(zero)), ensemble.at_site(r).xreplace(zero))
             for r in sorted(wanted, key=str)
         ]
+
+
+def _with_vanishing(equation: Equation, side: Side, declared: Equation) -> Equation:
+    """The equation of the new site with the self-couplings whose mean will turn out to be zero."""
+    heard = [h for h in side.heard if h.vanishing and declared.difference.has(h.declared.symbol)]
+    more = Add(
+        *(-declared.difference.diff(h.declared.symbol) * f * h.origin(f).emission for h in heard for f in h.vanishing)
+    )
+    return Equation(equation.lhs, equation.rhs + more)
 
 
 def _field(h: HeardField) -> Expr:

@@ -40,6 +40,10 @@ class HeardField:
         The source in the equation that carries the field.
     couplings : dict
         By the emission through which the site hears itself: the self-coupling symbol and its mean.
+    vanishing : list
+        Self-couplings of zero mean, through couplings that are independent of this field's: they drop out.
+    origins : dict
+        By the tag of a self-coupling: the field of the other side that the site shifts.
     """
 
     declared: RandomField
@@ -48,6 +52,17 @@ class HeardField:
     carrier: SiteQuantity | None
     factor: Expr
     couplings: dict[Expr, tuple[CavitySymbol, Expr]] = field(default_factory=dict)
+    vanishing: list[CavitySymbol] = field(default_factory=list)
+    origins: dict[str, RandomField] = field(default_factory=dict)
+
+    @property
+    def self_couplings(self) -> list[CavitySymbol]:
+        """All self-couplings, those of zero mean last."""
+        return [*(f for f, _ in self.couplings.values()), *self.vanishing]
+
+    def origin(self, f: CavitySymbol) -> RandomField:
+        """The field of the other side through which a self-coupling comes back."""
+        return self.origins[f.tag]
 
     def effective(self) -> Expr:
         """The field of the inserted site: ``eta + sum of self-coupling * emission``."""
@@ -215,12 +230,17 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
             law.coefficient(f),
         )
         for n, g in enumerate(other.fields):
-            mean = book.close(self_coupling_mean(system, f, g))
-            if mean == 0:
+            if not f.states():
                 continue
+            mean = book.close(self_coupling_mean(system, f, g))
             label = f"{k + 1}{n + 1}" if several or len(other.fields) > 1 else ""
             symbol = ComponentSymbol("F", side, pair, label) if pair else CavitySymbol("F", side, label)
-            one.couplings[g.emission] = (symbol, _at_index(mean, side))
+            one.origins[symbol.tag] = g
+            if mean == 0:
+                if not (f.components or f.inner or g.components or g.inner):
+                    one.vanishing.append(symbol)
+            else:
+                one.couplings[g.emission] = (symbol, _at_index(mean, side))
         heard.append(one)
     sums = {(a.eta, b.eta): covariance(a.declared, b.declared) for a in heard for b in heard}
     closed = {key: _at_index(book.close(contracted), side) for key, (_, contracted) in sums.items()}
