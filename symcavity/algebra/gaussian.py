@@ -28,7 +28,7 @@ from sympy import (
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 
-from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
+from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi
 from symcavity.algebra.piecewise import (
     NotPiecewisePolynomial,
     PiecewisePolynomial,
@@ -189,7 +189,9 @@ def _term_by_term(body: Expr, u: Symbol) -> Expr:
 
 
 def _special_term(moving: Expr, u: Symbol) -> Expr:
-    """Average a product with a delta function or an exponential of z, or leave it."""
+    """Average a product with a delta function or an exponential of z, or a truncated moment; or leave it."""
+    if isinstance(moving, phi) and moving.args[0].is_Integer and (line := _affine(moving.args[1], u)):
+        return averaged_phi(moving.args[0], *line)
     factors = Mul.make_args(moving)
     for k, factor in enumerate(factors):
         if not isinstance(factor, DiracDelta | exp) or len(factor.args) != 1:

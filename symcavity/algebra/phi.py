@@ -37,7 +37,7 @@ from sympy import sqrt as sym_sqrt
 
 from symcavity.errors import ValuesError
 
-__all__ = ["gaussian_density", "gaussian_moment", "mp_phi", "phi", "phi_coefficients", "phi_reduce"]
+__all__ = ["averaged_phi", "gaussian_density", "gaussian_moment", "mp_phi", "phi", "phi_coefficients", "phi_reduce"]
 
 
 def gaussian_density(x: Any) -> Expr:
@@ -235,6 +235,12 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
 def _half_moment(n: Any) -> Expr:
     """Return E[max(0, z)**n]."""
     return Integer(2) ** (Rational(1, 2) * n - 1) * gamma((n + Integer(1)) / 2) / sym_sqrt(pi)
+
+
+def averaged_phi(n: Integer, offset: Expr, slope: Expr) -> Expr:
+    """Return E[phi(n, offset + slope*z)]: the two Gaussians in it are one of variance ``1 + slope**2``."""
+    width = sym_sqrt(1 + slope**2)
+    return width**n * phi(n, offset / width)
 
 
 _coefficient_symbol = Symbol("x")

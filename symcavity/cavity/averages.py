@@ -27,6 +27,7 @@ from sympy import (
 from symcavity.algebra.gaussian import average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.cavity.branches import tidy_fraction
+from symcavity.cavity.cells import over_cells
 from symcavity.cavity.single_site import SiteSolution
 from symcavity.declare.quantities import (
     OTHER,
@@ -128,7 +129,12 @@ class SiteEnsemble:
         s = solution.reflection.xreplace(self._zero())
         inner = {solution.inner: mean + s * scale * z if s != 1 else mean + scale * z}
         if not solution.regions:
-            out = self._without_order(expr, quantities, marks, inner, rule, z)
+            cells = self._branches(expr, quantities, marks, inner, rule)
+            if self.outer and not solution.overlapping:
+                averaged = over_cells(cells, zs)
+                if averaged is not None:
+                    return averaged
+            out = _without_order(cells, z)
         else:
             breaks = [
                 cancel((r.high.xreplace(self._zero()) - s * mean) / scale)
@@ -174,17 +180,18 @@ class SiteEnsemble:
         x, psi = implicit
         return direct - value.diff(x) * psi.diff(source) / psi.diff(x)
 
-    def _without_order(self, expr: Expr, quantities: Any, marks: Any, inner: Any, rule: Any, z: Symbol) -> Expr:
-        """Average over branches that come in no single order: by cases, and in general numerically."""
-        cases = []
+    def _branches(
+        self, expr: Expr, quantities: Any, marks: Any, inner: Any, rule: Any
+    ) -> list[tuple[Expr, list[Expr]]]:
+        """An expression on each branch, and the conditions of the branch, in the standard Gaussians."""
+        out = []
         for branch in self.solution.branches:
             row = {m: branch.values[q].xreplace(self._zero()) for q, m in quantities.items()}
             row |= {m: self._response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
-            holds = [c.xreplace(self._zero()) >= 0 for c in branch.conditions]
-            test = And(*holds)
-            cases.append((expr.xreplace(row), test))
-        body = Piecewise(*cases[:-1], (cases[-1][0], True)).xreplace(inner).xreplace(rule)
-        return gaussian_average(body, z)
+            parts = [expr.xreplace(row), *(c.xreplace(self._zero()) for c in branch.conditions)]
+            body, *conditions = (part.xreplace(inner).xreplace(rule) for part in parts)
+            out.append((body, conditions))
+        return out
 
     def _implicit(
         self, expr: Expr, quantities: Any, marks: Any, breaks: list[Expr], z: Symbol, mean: Expr, scale: Expr, rule: Any
@@ -278,6 +285,12 @@ class SiteEnsemble:
                 moment = self._over_fields(weight / factor * response.state * other)
                 total += cancel(inverse[row, column]) * moment
         return total
+
+
+def _without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:
+    """Average over branches that come in no single order: by cases, and in general numerically."""
+    cases = [(body, And(*(c >= 0 for c in conditions))) for body, conditions in cells]
+    return gaussian_average(Piecewise(*cases[:-1], (cases[-1][0], True)), z)
 
 
 def _odd_signs(expr: Expr) -> Expr:

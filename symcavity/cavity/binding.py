@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.sets import take_sets
 from symcavity.declare.support import SupportFunction
@@ -68,6 +69,13 @@ def check_digits(theory: Theory, dps: Any) -> None:
         return
     from symcavity.numerics.manifold import has_many_digits
 
+    for cell in sorted({n for e in theory.equations for n in e.difference.atoms(CellAverage)}, key=str):
+        if not cell.has_many_digits:
+            raise ValuesError(
+                f"{dps} digits were asked for, but averages over {len(cell.zs)} fields that come back to one site "
+                "are taken in double precision.",
+                "dps <= 15; up to two such fields at any dps",
+            )
     for node in sorted({n for e in theory.equations for n in e.difference.atoms(ProjectionAverage)}, key=str):
         if not (node.is_known and node.g.shape is not None and has_many_digits(node.g.shape)):
             raise ValuesError(

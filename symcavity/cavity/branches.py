@@ -106,7 +106,7 @@ class SitePuzzle:
             self.unknowns = [u for u in self.unknowns if u != x]
 
     def _enumerate(self) -> list[Branch]:
-        choices = list(_unkinked(self.equations, [q for pair in self.pairs for q in pair], self.unknowns))
+        choices = list(unkinked(self.equations, [q for pair in self.pairs for q in pair], self.unknowns))
         if len(choices) * 2 ** len(self.pairs) > MOST_BRANCHES:
             raise UnsupportedLaw(
                 f"{self.text} has {len(choices) * 2 ** len(self.pairs)} branches.", f"at most {MOST_BRANCHES}"
@@ -208,7 +208,7 @@ class SitePuzzle:
         return Branch({**values, x: x}, tuple(c.xreplace(values) for c in conditions), label, (x, psi))
 
 
-def _unkinked(
+def unkinked(
     equations: Sequence[Expr], others: Sequence[Expr], unknowns: Sequence[Symbol]
 ) -> Iterator[tuple[list[Expr], list[Expr], list[Expr]]]:
     """Yield (equations, others, conditions) for every choice of pieces of the kinks in the unknowns."""

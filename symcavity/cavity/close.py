@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sympy import (
@@ -24,6 +24,7 @@ from sympy.polys.polyerrors import PolynomialError
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.signs import sign_of
 from symcavity.declare.quantities import Average, SiteQuantity
 
@@ -111,6 +112,12 @@ def _spread(body: Expr) -> Expr:
     return Add(*(term / bottom for term in Add.make_args(wide)))
 
 
+def size(expr: Expr) -> int:
+    """The number of operations, where an average over a polyhedron counts as one symbol."""
+    cells = expr.atoms(CellAverage)
+    return (expr.xreplace({node: Dummy() for node in cells}) if cells else expr).count_ops()
+
+
 class Masks:
     """Stand-ins for what is not rational: functions, averages, fractional powers."""
 
@@ -136,7 +143,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr]) -> Expr:
     """The numerator of an expression over a common denominator, without factors that cannot vanish."""
     masks = Masks()
     top, _ = fraction(together(masks.hide(expr)))
-    if top.count_ops() > LARGEST:
+    if size(top) > LARGEST:
         return masks.show(top)
     known = [masks.hide(e) for e in nonzero]
     try:
@@ -171,15 +178,20 @@ def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
 def _joined(expr: Expr) -> Expr:
     """The shorter of an expression and its factored form over a common denominator."""
     joined = together(expr)
-    if joined.count_ops() < LARGEST // 4:
+    if size(joined) < LARGEST // 4:
         joined = factor(joined)
     top, bottom = fraction(joined)
     if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
         joined = -top / (-bottom)
-    return min((expr, joined), key=lambda e: (e.count_ops(), len(str(e))))
+    return min((expr, joined), key=lambda e: (size(e), len(str(e))))
 
 
-def eliminate(equations: Sequence[Expr], unknowns: Sequence[Symbol], last: Iterable[Symbol] = ()) -> Closed:
+def eliminate(
+    equations: Sequence[Expr],
+    unknowns: Sequence[Symbol],
+    last: Iterable[Symbol] = (),
+    same: Mapping[Symbol, Symbol] | None = None,
+) -> Closed:
     """Eliminate unknowns that stand linearly in some equation, the simplest first.
 
     Parameters
@@ -190,17 +202,21 @@ def eliminate(equations: Sequence[Expr], unknowns: Sequence[Symbol], last: Itera
         What may be eliminated.
     last : iterable of Symbol
         Unknowns to solve for only after all others, such as the load alpha.
+    same : mapping, optional
+        Unknowns that are equal to others from the start; none of ``equations`` is theirs.
     """
-    closed = Closed()
+    same = dict(same or {})
+    closed = Closed(dict(same))
 
     def reduced(expr: Expr) -> tuple[Expr, Expr]:
         """An expression that vanishes, as it came and as a numerator."""
         return expr, numerator(expr, closed.nonzero)
 
-    left = [reduced(tidy_arguments(e)) for e in equations]
+    left = [reduced(tidy_arguments(e.xreplace(same))) for e in equations]
+    every = [*unknowns, *last]
     for names in (list(unknowns), list(last)):
-        remaining = list(names)
-        while (best := _simplest([top for _, top in left], remaining, unknowns)) is not None:
+        remaining = [s for s in names if s not in same]
+        while (best := _simplest([top for _, top in left], remaining, every)) is not None:
             k, symbol, solution = best
             closed.definitions[symbol] = solution
             if symbol.is_nonzero:
@@ -210,12 +226,12 @@ def eliminate(equations: Sequence[Expr], unknowns: Sequence[Symbol], last: Itera
             left = [
                 reduced(
                     tidy_arguments(
-                        (top if top.count_ops() <= 2 * bare.count_ops() else bare).xreplace({symbol: solution})
+                        (top if size(top) <= 2 * size(bare) else bare).xreplace({symbol: solution})
                     )
                 )
                 for bare, top in left
             ]
-    closed.core = [top if top.count_ops() <= 2 * bare.count_ops() else bare for bare, top in left if top != 0]
+    closed.core = [top if size(top) <= 2 * size(bare) else bare for bare, top in left if top != 0]
     return closed
 
 
@@ -230,8 +246,9 @@ def _simplest(
             if found is None or (found[0] == 0 and symbol.is_nonzero):
                 continue
             solution, slope = found
-            free = not solution.has(*unknowns)
-            score = (0 if free else 1, 0 if sign_of(slope) else 1, solution.count_ops(), n)
+            others = len(solution.free_symbols.intersection(unknowns))
+            elsewhere = sum(other.has(symbol) for other in left) - 1
+            score = (others * elsewhere, 0 if sign_of(slope) else 1, size(solution), n)
             if best is None or score < best[0]:
                 best = score, k, symbol, solution
     return best[1:] if best is not None and best[0][2] <= LARGEST else None

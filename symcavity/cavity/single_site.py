@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -91,6 +91,8 @@ class SiteSolution:
         All branches, for evaluation without an order.
     assumed : tuple of Relational
         Inequalities between the boundaries that the assumptions leave open.
+    overlapping : bool
+        Whether several branches, with the same states, hold for the same fields.
     """
 
     inner: Symbol
@@ -101,6 +103,7 @@ class SiteSolution:
     assumed: tuple[Relational, ...] = ()
     sources: tuple[Symbol, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    overlapping: bool = False
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
@@ -136,6 +139,7 @@ class SiteSolution:
             tuple(a.xreplace(rule) for a in self.assumed),
             self.sources,
             self.notes,
+            self.overlapping,
         )
 
     def without_sources(self) -> SiteSolution:
@@ -253,8 +257,11 @@ def solve_site(
     _refuse_loose(puzzle, sources, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
-    found = _Layout(branches, inner, sources, text).arrange()
-    solution = SiteSolution(inner, tuple(unknowns), *found, sources=tuple(sources))
+    layout = _Layout(branches, inner, sources, text)
+    found = layout.arrange()
+    solution = SiteSolution(
+        inner, tuple(unknowns), *found, sources=tuple(sources), overlapping=layout.overlapping
+    )
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
 
@@ -303,9 +310,7 @@ def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
         Branch(rename(b.values), b.conditions, tuple(q.xreplace(back) for q in b.label), b.implicit)
         for b in solution.branches
     )
-    return SiteSolution(
-        solution.inner, solution.unknowns, regions, branches, solution.reflection, solution.assumed, solution.sources
-    )
+    return replace(solution, regions=regions, branches=branches)
 
 
 def check_denominators(solution: SiteSolution, couplings: Sequence[Symbol], text: str) -> None:
@@ -346,6 +351,7 @@ class _Layout:
         self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
         self.reference = self._reference()
+        self.overlapping = False
 
     def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
         """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
@@ -492,6 +498,7 @@ class _Layout:
                 explicit = psis[k] is None and psis[order[-1]] is None
                 if explicit and _same(values, k, order[-1], s * _inside(middle), point):
                     reach = max(reach, high)
+                    self.overlapping = True
                     continue
                 raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
             if abs(low - reach) > 1e-7 * (1 + abs(reach)):

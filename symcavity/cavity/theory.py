@@ -313,8 +313,10 @@ class Theory:
         return (*self._book.meanings, *hats)
 
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
-        exprs = [e.difference.xreplace(self.units) for e in self.equations]
-        return eliminate(exprs, self._scaled_unknowns, last)
+        first: dict[Expr, OrderParameter] = {}
+        same = {s: first[v] for s, v in self.closures.items() if first.setdefault(v, s) != s}
+        exprs = [e.difference.xreplace(self.units) for e in self.equations if e.lhs not in same]
+        return eliminate(exprs, self._scaled_unknowns, last, same)
 
     @cached_property
     def reduced(self) -> Closed:

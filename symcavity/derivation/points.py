@@ -11,6 +11,7 @@ from sympy import Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.cavity.binding import supports
 from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.convexity import sample_parameter
@@ -60,9 +61,14 @@ def _with_sets(theory: Any, values: dict[Any, Any], rng: random.Random) -> dict[
 
 
 def _is_numerical(expr: Any) -> bool:
-    """Whether an average has no value at many digits (those over projections on balls have)."""
-    nodes = expr.atoms(GaussianAverage, ImplicitAverage)
-    return any(not isinstance(node, ProjectionAverage) or not node.is_known for node in nodes)
+    """Whether an average has no value at many digits (those over balls and over polyhedra in the plane have)."""
+    return any(not _has_many_digits(node) for node in expr.atoms(GaussianAverage, ImplicitAverage))
+
+
+def _has_many_digits(node: Any) -> bool:
+    if isinstance(node, CellAverage):
+        return node.has_many_digits
+    return isinstance(node, ProjectionAverage) and node.is_known
 
 
 def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:

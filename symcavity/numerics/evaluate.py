@@ -16,6 +16,7 @@ from sympy import Dummy, Expr, Sum, Symbol, lambdify, oo
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import mp_phi
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.quantities import Average, Quenched, SiteQuantity
 from symcavity.errors import NotConverged, ValuesError
@@ -92,6 +93,10 @@ def _node(node: Expr, backend: str) -> Callable[[Environment], Any]:
         from symcavity.numerics.projections import Projected
 
         return Projected(node, Compiled, backend)
+    if isinstance(node, CellAverage):
+        from symcavity.numerics.cells import Cell
+
+        return Cell(node, Compiled, backend)
     if isinstance(node, GaussianAverage):
         return _Gaussian(node, backend)
     return _Implicit(node, backend)

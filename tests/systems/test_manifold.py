@@ -5,7 +5,7 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, lambdify, sqrt, symbols
+from sympy import Eq, Rational, Sum, Symbol, sqrt, symbols
 
 from symcavity import (
     Ball,
@@ -356,32 +356,6 @@ def test_the_response_with_slack_is_the_average_of_psi():
         error = np.std(gaps, ddof=1) / 4
         assert abs(np.mean(gaps)) < 4.5 * error
         assert error < 5e-3 * abs(np.mean(psi))
-
-
-def test_two_points_component_by_component():
-    """Two constraints a datum, written by explicit components: the same theory without a support function."""
-    x = Coupling("x", components=(a, 1, 2))
-    low, high = sqrt((1 - HALF) / 2), sqrt((1 + HALF) / 2)
-    first, second = (Sum(x[mu, i, k] * w[i], (i, 1, N)) for k in (1, 2))
-    theory = ConvexProblem(
-        minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
-        subject_to=[high * second + low * first >= 1, high * second - low * first >= 1],
-        fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
-    ).cavity()
-    S_w = 0.3147551136590471  # two_point_rho_0.5_kappa_0.5; here each of two equal fields carries half of it
-    names = {s.name: s for s in theory.closures}
-    values = {names["q_w"]: 4.0, names["S_w"]: S_w / 2, names["S_w_2"]: S_w / 2, alpha: 0.601631347750461}
-    z = np.linspace(-7, 7, 1401) + 1e-4
-    density = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
-    for name in ("S_lambda_lambda_2", "S_lambda_lambda_2_2", "q_lambda_lambda_2", "q_lambda_lambda_2_2"):
-        outer = theory.closures[names[name]]
-        inner = outer.expr
-        assert not outer.free_symbols & {outer.z, inner.z}
-        call = lambdify([outer.z, inner.z], inner.expr.subs(values), "numpy")
-        table = np.broadcast_to(call(z[:, None], z[None, :]), (len(z), len(z)))
-        values[names[name]] = float(density @ table @ density)
-    for name, expected in (("S_w", S_w / 2), ("S_w_2", S_w / 2), ("q_w", 4.0)):
-        assert float(theory.closures[names[name]].subs(values)) == pytest.approx(expected, rel=2e-3)
 
 
 def test_sampled_solutions_carry_standard_errors(theory):
