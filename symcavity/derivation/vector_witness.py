@@ -61,7 +61,7 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
         softness = float(solution.softness.xreplace(values))
         V, lam, s = projected(shape, T, bound, cap, strength, softness)
         level = np.asarray(shape.support(V))
-        held = (lam > 0) & (lam < cap)
+        held = (lam > 0) & (lam < cap * (1 - 1e-9))
         worst = max(worst, np.abs(level - bound + softness * lam)[held].max(initial=0.0))
         worst = max(worst, np.abs(V - T - sign * strength * lam[:, None] * s).max())
         worst = max(worst, np.abs((V * s).sum(axis=1) - level)[lam > 0].max(initial=0.0))

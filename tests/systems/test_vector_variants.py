@@ -290,6 +290,11 @@ class TestBoundsOfBothSigns:
 INSTANCES = {
     "margins": (ConvexProblem(energy, [g(V) >= m[mu]]), {alpha: "3/10"}, [average(w[i] ** 2)]),
     "bias": (ConvexProblem(energy + N * b**2 / 2, [g(V) + y[mu] * b >= 1]), {alpha: "3/10"}, [average(w[i] ** 2), b]),
+    "quadratic slack": (
+        ConvexProblem(energy + C * Sum(xi[mu] ** 2, (mu, 1, P)) / 2, [g(V) >= 1 - xi[mu]]),
+        {alpha: 1, C: 1},
+        [average(w[i] ** 2), average(xi[mu]), average(xi[mu] ** 2)],
+    ),
     "sizes and signs of weights": (
         ConvexProblem(energy, [s[mu] * g(V) >= 1, w[i] >= 0]),
         {alpha: "1/5"},
