@@ -27,7 +27,7 @@ from sympy import (
     sign,
 )
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
-from sympy.logic.boolalg import And
+from sympy.logic.boolalg import And, Or
 from sympy.solvers.solveset import NonlinearError
 
 from symcavity.errors import UnsupportedLaw
@@ -267,10 +267,11 @@ def _pieces(kink: Expr) -> list[tuple[Expr, list[Expr]]]:
         if condition == S.true:
             out += [(value, list(conds)) for conds in failed]
             break
-        parts = list(condition.args) if isinstance(condition, And) else [condition]
-        inequalities = [_non_negative(part) for part in parts]
-        out += [(value, [*conds, *inequalities]) for conds in failed]
-        failed = [[*conds, -inequality] for conds in failed for inequality in inequalities]
+        for case in condition.args if isinstance(condition, Or) else [condition]:
+            holds = [_non_negative(part) for part in (case.args if isinstance(case, And) else [case])]
+            out += [(value, [*conds, *holds]) for conds in failed]
+            # it fails at the first inequality, or at the second and not the first: these do not overlap
+            failed = [[*conds, *holds[:k], -holds[k]] for conds in failed for k in range(len(holds))]
     return out
 
 
@@ -281,7 +282,8 @@ def _non_negative(condition: Any) -> Expr:
         if isinstance(condition, LessThan | StrictLessThan):
             return condition.rhs - condition.lhs
     raise UnsupportedLaw(
-        f"The condition {condition} of a Piecewise is not supported.", "inequalities, and And(...) of inequalities"
+        f"The condition {condition} of a Piecewise is not supported.",
+        "inequalities, And(...) of inequalities, and Or(...) of these",
     )
 
 

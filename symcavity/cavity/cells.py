@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sympy import Expr, S, Symbol
+from sympy import Eq, Expr, Ne, S, Symbol
 
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage
@@ -38,9 +38,9 @@ def over_cells(cells: Iterable[tuple[Expr, Sequence[Expr]]], zs: Sequence[Symbol
         for body, conditions in cells:
             if body == 0:
                 continue
-            for (piece,), flat, new in unkinked([body], list(conditions), list(zs)):
+            for (piece,), flat, new in unkinked([_almost_everywhere(body, zs)], list(conditions), list(zs)):
                 total += CellAverage(piece, zs, *flat, *new)
-    except NotPiecewisePolynomial:
+    except (NotPiecewisePolynomial, UnsupportedLaw):
         return None
     most = max((len(node.zs) for node in total.atoms(CellAverage)), default=0)
     if most > MOST_FIELDS:
@@ -50,3 +50,9 @@ def over_cells(cells: Iterable[tuple[Expr, Sequence[Expr]]], zs: Sequence[Symbol
             "a SupportFunction for the constraints of a site, with a PointCloud: averages over it are sampled",
         )
     return total
+
+
+def _almost_everywhere(body: Expr, zs: Sequence[Symbol]) -> Expr:
+    """Settle equations between the fields, which hold on no polyhedron."""
+    rule = {test: S.false if isinstance(test, Eq) else S.true for test in body.atoms(Eq, Ne) if test.has(*zs)}
+    return body.xreplace(rule) if rule else body

@@ -9,7 +9,7 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Rational, Sum, Symbol, atan, pi, sqrt
+from sympy import Abs, And, Eq, Max, Or, Piecewise, Rational, Sum, Symbol, atan, pi, sqrt
 
 from symcavity import (
     Ball,
@@ -150,6 +150,24 @@ class TestTwoPoints:
         for name, table in moments.items():
             claimed = pair.closures[by_name(pair, name)].subs(values)
             assert float(claimed) == pytest.approx(float(density @ table @ density), rel=1e-5), name
+
+
+    def test_observables_with_kinks(self, pair):
+        """Fractions of data by the number of active points, which the convex set knows as its regimes."""
+        kkt, solution = two_points(HALF).kkt(), pair.solve({kappa: HALF})
+        first, second = kkt["lambda"][mu] > 0, kkt["lambda_2"][mu] > 0
+        expected = manifold_capacity(TwoPoints("0.5"), kappa="0.5")
+        both = solution[average(Piecewise((1, And(first, second)), (0, True)))]
+        some = solution[average(Piecewise((1, Or(first, second)), (0, True)))]
+        assert both == pytest.approx(expected.fully_supporting, rel=1e-12)
+        assert some - both == pytest.approx(expected.touching, rel=1e-12)
+        none_or_one = solution[average(Piecewise((3, And(first, second)), (2, True)))]
+        assert none_or_one == pytest.approx(2 + both, rel=1e-12)
+        zero = solution[average(Eq(kkt["lambda"][mu], 0))]
+        assert zero == pytest.approx(1 - (both + some) / 2, rel=1e-12)
+        gap = solution[average(Abs(kkt["lambda"][mu] - kkt["lambda_2"][mu]))]
+        largest = solution[average(Max(kkt["lambda"][mu], kkt["lambda_2"][mu]))]
+        assert 2 * largest - gap == pytest.approx(2 * solution[average(kkt["lambda"][mu])], rel=1e-12)
 
 
 class TestIntervals:
