@@ -156,10 +156,24 @@ def test_a_shape_is_read_as_a_value(run):
         assert run("solve", "manifold", "kappa=1/2", wrong).status == 2
 
 
-def test_a_convex_law_is_not_simulated_in_silence(run):
-    got = run("simulate", "manifold", "alpha=0.3", "g_S=Ball(2,1)", "--N", "20", "--seeds", "2")
+def test_laws_of_convex_sets_are_simulated_in_the_same_words(run):
+    shown = ["average(Sum(Lambda[mu, a]**2, (a, 1, D + 1)))", "average(regime[mu] == 3)", "average(V[mu, 3])"]
+    words = [word for text in shown for word in ("--show", text)]
+    got = run("simulate", "manifold", "alpha=0.3", "g_S=Ball(2,1)", "--N", "20", "--seeds", "2", *words)
+    assert got.status == 0, got.err
+    assert "cutting planes" in got.out
+    assert got.out.count("average(") >= 3
+    got = run("experiment", "manifold", "alpha=0.3", "g_S=Segment(1)", "--N", "20", "--seeds", "2")
+    assert got.status == 0, got.err
+    assert "between different components" in got.out
+    got = run("sweep", "manifold", "kappa=0.5,1", "g_S=Ball(1,1)", "--simulate", "--N", "20", "--seeds", "2")
+    assert got.status == 0, got.err
+    got = run("simulate", "manifold", "alpha=0.3", "g_S=Bal(2,1)", "--N", "20", "--seeds", "2")
     assert got.status == 2
-    assert "support function" in got.err
+    assert "Ball(D,R)" in got.err
+    got = run("simulate", "manifold", "alpha=0.3", "--N", "20", "--seeds", "2")
+    assert got.status == 2
+    assert "The set of g_S is not given" in got.err
 
 
 def test_check_accepts_what_is_derived(run):
