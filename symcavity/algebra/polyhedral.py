@@ -22,6 +22,7 @@ from sympy import (
     Expr,
     Float,
     Heaviside,
+    Matrix,
     Mul,
     Poly,
     Pow,
@@ -179,7 +180,12 @@ class CellAverage(GaussianAverage):
         return True if even else None
 
     def _eval_is_extended_positive(self) -> bool | None:
-        return None
+        # half-spaces with independent normals always meet in a cell of positive measure
+        if not self._eval_is_extended_nonnegative():
+            return None
+        count, normals = len(self.conditions), Matrix([row[1:] for row in self.rows()])
+        chosen = combinations(range(len(self.zs)), count) if count <= len(self.zs) else ()
+        return True if any(sign_of(normals[:, list(c)].det()) for c in chosen) else None
 
     def _eval_evalf(self, prec: int) -> Expr | None:
         if self.free_symbols or not self.has_many_digits:

@@ -40,16 +40,17 @@ class Closed:
     ----------
     definitions : dict
         Eliminated unknowns, each by an expression in those that are eliminated after it and in the core.
-    core : list of (Expr, frozenset)
+    core : list of Expr
         Expressions that vanish.
-    order : list
-        The eliminated unknowns, in the order of their elimination.
+    origins : list of int
+        For each of the core, which of the given equations it came from.
     nonzero : list of Expr
         Factors that were divided out because they do not vanish.
     """
 
     definitions: dict[Symbol, Expr] = field(default_factory=dict)
     core: list[Expr] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
     nonzero: list[Expr] = field(default_factory=list)
 
     def explicit(self, symbol: Symbol) -> Expr:
@@ -213,16 +214,18 @@ def eliminate(
         return expr, numerator(expr, closed.nonzero)
 
     left = [reduced(tidy_arguments(e.xreplace(same))) for e in equations]
+    origins = list(range(len(left)))
     every = [*unknowns, *last]
-    for names in (list(unknowns), list(last)):
-        remaining = [s for s in names if s not in same]
+    # what is left without the load may be simple where it was not before
+    for names in (list(unknowns), list(last), list(unknowns)):
+        remaining = [s for s in names if s not in closed.definitions]
         while (best := _simplest([top for _, top in left], remaining, every)) is not None:
             k, symbol, solution = best
             closed.definitions[symbol] = solution
             if symbol.is_nonzero:
                 closed.nonzero.append(fraction(together(solution))[0])
             remaining.remove(symbol)
-            del left[k]
+            del left[k], origins[k]
             left = [
                 reduced(
                     tidy_arguments(
@@ -231,7 +234,10 @@ def eliminate(
                 )
                 for bare, top in left
             ]
-    closed.core = [top if size(top) <= 2 * size(bare) else bare for bare, top in left if top != 0]
+    for (bare, top), origin in zip(left, origins, strict=True):
+        if top != 0:
+            closed.core.append(top if size(top) <= 2 * size(bare) else bare)
+            closed.origins.append(origin)
     return closed
 
 

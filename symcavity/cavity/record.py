@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sympy import (
-    Expr,
-    S,
-    Symbol,
-)
+from sympy import Expr, Mul, S, Symbol, fraction
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.phi import phi
@@ -36,6 +32,8 @@ from symcavity.errors import NoClosedForm
 
 if TYPE_CHECKING:
     from symcavity.cavity.theory import Theory
+
+READABLE = 300  # operations in a formula that fills half a page
 
 
 def record(theory: Theory) -> Derivation:
@@ -294,7 +292,7 @@ class _Writer(SideWriter):
                 self.step(
                     f"eliminate.{symbol}",
                     "elimination",
-                    [Equation(symbol, expr)],
+                    [_readable(symbol, expr)],
                     section=section,
                     data={"solved": symbol},
                     rests_on=("closed_system",),
@@ -302,12 +300,18 @@ class _Writer(SideWriter):
                     evidence={"theory": theory},
                 )
             )
-        claims = [Equation(core, S.Zero) for core in closed.core]
+        # a core that nobody would read is left as the equation that it came from, beside the formulas above
+        claims = [
+            Equation(core, S.Zero) if core.count_ops() <= READABLE else whole
+            for core, whole in zip(closed.core, theory.remaining(closed), strict=True)
+        ]
         for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):
             try:
-                claims.append(Equation(target, theory.closed_form(target)))
+                explicit = theory.closed_form(target)
             except NoClosedForm:
                 continue
+            if target == alpha or explicit.count_ops() <= READABLE:
+                claims.append(Equation(target, explicit))
         if claims:
             steps.append(
                 self.step(
@@ -335,6 +339,14 @@ class _Writer(SideWriter):
                 evidence={"theory": self.theory, "found": found},
             )
         ]
+
+
+def _readable(symbol: Symbol, expr: Expr) -> Equation:
+    """What an unknown equals; a long sum below it is multiplied up, so that lines may end in it."""
+    top, bottom = fraction(expr)
+    if bottom.count_ops() > READABLE // 8 and any(f.is_Add for f in Mul.make_args(bottom)):
+        return Equation(bottom * symbol, top)
+    return Equation(symbol, expr)
 
 
 def _words(found: Symmetry) -> list[Any]:

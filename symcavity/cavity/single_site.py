@@ -31,6 +31,7 @@ from sympy import (
     fraction,
     lambdify,
     sign,
+    together,
 )
 from sympy.core.relational import Relational
 
@@ -154,9 +155,8 @@ class SiteSolution:
     def expression(self, state: SiteQuantity) -> Expr:
         """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
         if not self.regions:
-            return Piecewise(
-                *((b.values[state], And(*(c >= 0 for c in b.conditions))) for b in self.branches), (S.NaN, True)
-            )
+            cases = [(b.values[state], And(*(_bare(c) >= 0 for c in b.conditions))) for b in self.branches]
+            return Piecewise(*cases, (S.NaN, True), evaluate=False)  # branches of one value stay apart
         merged: list[tuple[Region, Expr]] = []
         for region in self.regions:
             value = region.values[state]
@@ -172,6 +172,15 @@ class SiteSolution:
         short = None if self.is_implicit else _clipped([v for _, v in merged], self.inner)
         agrees = short is not None and (self.reflection == 1 or _agree(short, by_cases))
         return short if agrees else by_cases
+
+
+def _bare(condition: Expr) -> Expr:
+    """A condition that something is not negative, without factors that are positive."""
+    top, bottom = fraction(together(condition))
+    below = _sign(bottom)
+    if not below:
+        return condition
+    return below * Mul(*(f for f in Mul.make_args(factor_terms(top)) if _sign(f) != 1))
 
 
 def _agree(short: Expr, by_cases: Expr) -> bool:

@@ -312,11 +312,21 @@ class Theory:
         hats = [next(s for s in v.atoms(OrderParameter) if s.name == f"{g.name}_hat") for g, v in self.units.items()]
         return (*self._book.meanings, *hats)
 
-    def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
+    def _independent(self) -> tuple[list[Equation], dict[Symbol, Symbol]]:
+        """The closed system without the unknowns that equal others from the start, and those."""
         first: dict[Expr, OrderParameter] = {}
-        same = {s: first[v] for s, v in self.closures.items() if first.setdefault(v, s) != s}
-        exprs = [e.difference.xreplace(self.units) for e in self.equations if e.lhs not in same]
+        same: dict[Symbol, Symbol] = {s: first[v] for s, v in self.closures.items() if first.setdefault(v, s) != s}
+        return [e for e in self.equations if e.lhs not in same], same
+
+    def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
+        equations, same = self._independent()
+        exprs = [e.difference.xreplace(self.units) for e in equations]
         return eliminate(exprs, self._scaled_unknowns, last, same)
+
+    def remaining(self, closed: Closed) -> list[Equation]:
+        """The equations of the closed system that elimination has left over, as they were."""
+        equations, _ = self._independent()
+        return [equations[k] for k in closed.origins]
 
     @cached_property
     def reduced(self) -> Closed:

@@ -241,8 +241,10 @@ class CavityPrinter(LatexPrinter):
     def _print_Piecewise(self, expr: Any) -> str:
         if len(expr.args) == 2 and expr.args[0][0] == 1 and expr.args[1] == (0, True):
             return f"\\mathbf{{1}}\\left[{self._print(expr.args[0][1])}\\right]"
-        rows = []
+        rows: list[str] = []
         for value, condition in expr.args:
+            if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
+                continue
             words = "\\text{otherwise}" if condition == True else f"\\text{{if }} {self._print(condition)}"  # noqa: E712
             rows.append(f"{self._print(value)}, & {words}")
         return "\\begin{cases} " + " \\\\ ".join(rows) + " \\end{cases}"

@@ -23,6 +23,7 @@ WEAKEST = 1e-3
 COARSE = 500
 FEW = 9  # starting points before a continuation is tried
 VANISHED = 0.02
+SPURIOUS, INFINITE = 1e-3, 1e10
 Point = dict[Symbol, float]
 
 
@@ -407,6 +408,24 @@ def _inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
             continue
         if float(system.task.compiled(gap, "numpy")(env)) < 0:
             return f"the derivation assumed {condition}"
+    return _spurious(system, env)
+
+
+def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
+    """Say which closed equation a root does not solve: numerators vanish where denominators do, too."""
+    for equation in system.task.equations:
+        exprs = [side.xreplace(system.task.units) for side in (equation.lhs, equation.rhs)]
+        numbers = [env[s] for e in exprs for s in e.free_symbols if s in system.order]
+        if not np.all(np.isfinite(np.array(numbers, dtype=float))):  # at an edge, such as kappa = 0
+            continue
+        with np.errstate(all="ignore"):
+            try:
+                sides = [float(system.task.compiled(e, "numpy")(env)) for e in exprs]
+            except (ZeroDivisionError, TypeError):
+                continue
+        size = max(map(abs, sides))
+        if size < INFINITE and abs(sides[0] - sides[1]) > SPURIOUS * (size if all(sides) else max(size, 1.0)):
+            return f"a root of the reduced equations has {equation.lhs} = {sides[0]:.4g}, and not {sides[1]:.4g}"
     return ""
 
 

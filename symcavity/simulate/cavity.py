@@ -7,28 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Sum, sympify
+from sympy import Expr, sympify
 
-from symcavity.declare.fields import RandomField
-from symcavity.declare.quantities import (
-    DATUM,
-    FEATURE,
-    INDEX,
-    OTHER,
-    SIZE,
-    Average,
-    N,
-    P,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
-from symcavity.declare.system import BipartiteSystem
-from symcavity.errors import Infeasible, NotConverged, SymcavityError, UnsupportedLaw
+from symcavity.declare.quantities import DATUM, FEATURE, OTHER
+from symcavity.errors import Infeasible, NotConverged, SymcavityError
 from symcavity.simulate.compare import point_of
 from symcavity.simulate.compiled import compile_system
+from symcavity.simulate.coupled import Parts, block, self_coupling_observables, variable_name
 from symcavity.simulate.draw import coupling_law, seed_list
 from symcavity.simulate.executors import each, resolved
 from symcavity.simulate.insertion import Insertion, insert, single_site
@@ -63,44 +48,6 @@ class Finding:
         return (self.measured - self.expected) / self.stderr if self.stderr > 0 else float("nan")
 
 
-class Parts:
-    """A declared field, by the fields of components that it was written out in.
-
-    Attributes
-    ----------
-    groups : list of list of int
-        One group for each component; the fields of a group are summed.
-    parts : int
-        The number of components.
-    """
-
-    def __init__(self, declared: RandomField, written: tuple[RandomField, ...], *, summed: bool) -> None:
-        family = declared.coupling.family.name
-        vector = bool(declared.inner or declared.components)
-        mine = [
-            k
-            for k, f in enumerate(written)
-            if (f.coupling.family.name == family if vector else f.symbol == declared.symbol)
-        ]
-        self.groups = [mine] if summed else [[k] for k in mine]
-        self.parts = len(self.groups)
-
-    def total(self, values: np.ndarray) -> np.ndarray:
-        """Sum values of the written fields (insertions, m) to those of the components (insertions, parts)."""
-        return np.stack([values[:, group].sum(axis=1) for group in self.groups], axis=1)
-
-
-def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
-    """Sum values between written fields (insertions, m, k) to those between components of declared fields."""
-    rows = np.stack([values[:, group].sum(axis=1) for group in f.groups], axis=1)
-    return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
-
-
-def name(q: SiteQuantity) -> str:
-    """The name of a variable, with the component where it is one of a vector."""
-    return f"{q.family.name}_{q.indices[-1]}" if q.family.components else str(q.family.name)
-
-
 class Inserted:
     """The insertions of a site on one side, over many instances.
 
@@ -130,7 +77,7 @@ class Inserted:
                 f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
             )
         law = compile_system(setup.system).laws[side]
-        self.law, self.names = law, [name(q) for q in law.unknowns]
+        self.law, self.names = law, [variable_name(q) for q in law.unknowns]
         written = setup.system.laws
         # a vector is heard as one sum where the other side sends its components, and is sent as one where it
         # is the other side that hears it component by component
@@ -344,64 +291,6 @@ def _mean(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), _stderr(values)
 
 
-def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[list[Expr]], list[Expr]]:
-    """Return the mean self-coupling and the variance of the cavity field as observables.
-
-    Parameters
-    ----------
-    system : BipartiteSystem
-        The system.
-    side : str
-        The side of the inserted site; its own quenched parameters stay in the expressions.
-
-    Returns
-    -------
-    tuple
-        For each field of the side and each emission, ``sum over the other side of variance * response``;
-        and for each field ``sum of variance * emission squared``.
-    """
-    other = OTHER[side]
-    own, reply = system.laws[side], system.laws[other]
-    size = SIZE[other]
-    coupling, variance = [], []
-    for f in own.fields:
-        row = []
-        for g in reply.fields:
-            if g.coupling != f.coupling:
-                row.append(sympify(0))
-                continue
-            carrier = reply.coefficient(g)
-            source = reply.carrier(g).lhs
-            quantity = source if isinstance(source, SiteQuantity) and len(reply.fields) > 1 else None
-            terms = [f.emission.diff(s) * SiteResponse(s, quantity) for s in f.states()]
-            body = f.coupling.family.variance * carrier * _contracted(sum(terms), f)
-            row.append(_averaged(body, side, other, size))
-        coupling.append(row)
-        variance.append(_averaged(f.coupling.family.variance * _contracted(f.emission**2, f), side, other, size))
-    return coupling, variance
-
-
-def _contracted(body: Expr, f: RandomField) -> Expr:
-    """Sum over the components of a vector that is heard as one field."""
-    return Sum(body, f.inner) if f.inner else body
-
-
-def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
-    """Sum a product over the sites of the other side; what belongs to the inserted site stands outside."""
-    if body == 0:
-        return sympify(0)
-    mine = [q for q in site_quantities(body, Quenched) if side in q.site]
-    outside, inside = body.as_independent(
-        *[q for q in body.atoms(SiteQuantity) if other in q.site], as_Add=False
-    )
-    if any(inside.has(q) for q in mine):
-        raise UnsupportedLaw(
-            f"The variance {body} does not factorise into the two sides.", "products of them"
-        )
-    total = outside * size * (Average(inside) if inside.has(INDEX[other]) else inside)
-    return total.xreplace({P: alpha * N})
-
-
 @dataclass(frozen=True)
 class CavityExperiment:
     """The outcome of a cavity experiment.
@@ -547,4 +436,4 @@ class _At:
         self.setup, (self.N, self.P), self.sizes = setup, sizes, (sizes[0],)
 
 
-__all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment", "self_coupling_observables"]
+__all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment"]

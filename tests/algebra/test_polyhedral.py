@@ -8,6 +8,7 @@ from sympy import Rational, Symbol, lambdify, sqrt, symbols
 from symcavity import NotConverged, ValuesError, phi
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import CellAverage, mp_cell
+from symcavity.algebra.signs import sign_of
 from symcavity.numerics import cells
 from symcavity.numerics.cells import np_cell
 from symcavity.numerics.evaluate import Compiled
@@ -122,3 +123,15 @@ def test_a_rule_that_is_too_coarse_is_refused(monkeypatch):
     node = CellAverage(z1**2, PLANE, sqrt(3) * z1 - z2 + k, 2 * z1 - z2)
     with pytest.raises(NotConverged):
         Compiled(node, "numpy")({k: 0.3})
+
+
+def test_cells_of_independent_half_spaces_are_positive():
+    z, y, s = Symbol("z", real=True), Symbol("y", real=True), Symbol("s", positive=True)
+    wedge = CellAverage(1, (z, y), 1 - z - s * y, 1 - z + s * y)
+    assert sign_of(wedge) == 1
+    assert sign_of(wedge + s) == 1
+    strip = CellAverage(1, (z, y), 1 - z - y, z + y + s, z - 1)  # may be empty, for all that is known
+    assert sign_of(strip) is None
+    assert strip.is_extended_nonnegative
+    t = Symbol("t", real=True)  # parallel where t = 1
+    assert CellAverage(1, (z, y), 1 - z - y, 1 + z + t * y).is_extended_positive is None

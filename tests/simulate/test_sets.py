@@ -27,6 +27,7 @@ from symcavity import (
     response,
 )
 from symcavity.derivations import soft_manifold
+from symcavity.derivations.gardner import problem as points
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
 from symcavity.simulate import cavity_experiment, response_by_source, sweep_simulation
 from symcavity.simulate.instance import Instance
@@ -152,8 +153,6 @@ def test_two_points_by_components_are_the_same_instances():
 
 
 def test_a_point_is_the_perceptron():
-    from symcavity.derivations.gardner import problem as points
-
     one = points.simulate({alpha: 1.2}, N=40, seeds=2)
     two = problem.simulate({alpha: 1.2, g: Segment(0)}, N=40, seeds=2)
     assert two.residuals.worst < 1e-9
@@ -214,8 +213,6 @@ def test_bad_input_is_named():
     with pytest.raises(UnsupportedLaw, match="does not fit"):
         problem.simulate({alpha: 0.3, g: Ball(2, 1)}, N=20, seeds=1, method="conic")
     with pytest.raises(UnsupportedLaw, match="holds no convex set"):
-        from symcavity.derivations.gardner import problem as points
-
         points.simulate({alpha: 0.3}, N=20, seeds=1, method="cutting planes")
     beyond = problem.simulate({alpha: 2, g: Ball(2, 1)}, N=20, seeds=2)
     assert beyond.infeasible == 2

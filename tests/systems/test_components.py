@@ -69,6 +69,12 @@ TRIANGLE = [[1, 0, 1], [-1, 1, 1], [0, -1, 1]]
 
 
 @pytest.fixture(scope="module")
+def halves():
+    first, second = fields(2)
+    return problem(second + first / 2 >= 1, second - first / 2 >= 1).cavity()
+
+
+@pytest.fixture(scope="module")
 def pair():
     return two_points(HALF).cavity()
 
@@ -205,6 +211,31 @@ def test_one_combination_of_fields_is_one_field():
     first, second = fields(2)
     theory = problem(3 * first + 4 * second >= 5).cavity()
     assert theory.closed_form(alpha) == 1 / phi(2, kappa)
+
+
+class TestScales:
+    """Fields in different scales: the couplings of a component are those of the set, up to a factor."""
+
+    @pytest.mark.parametrize("margin", ["1/2", 1, 2])
+    def test_the_capacity_is_that_of_the_set(self, halves, margin):
+        solution = halves.solve({kappa: margin})
+        assert solution[alpha] == pytest.approx(manifold_capacity(Ball(1, HALF), kappa=margin).alpha, rel=1e-12)
+        assert solution.residual < 1e-14
+
+    def test_nothing_is_left_for_a_root_finder(self, halves):
+        """The two self-couplings are in proportion, which shows when the load is gone."""
+        assert halves.reduced_with_load.core == []
+        assert halves.closed_form(alpha).free_symbols == {kappa}
+
+    def test_the_results_can_be_read(self, halves):
+        claims = halves.derivation["result"].claims
+        assert claims[0].lhs == alpha
+        assert all(claim.rhs.count_ops() < 400 for claim in claims)
+        text = halves.derivation.to_latex()
+        assert "nan" not in text.lower()
+        # branches of one value stay apart, each under the conditions of its own
+        assert text.count("\\begin{cases}") >= 4
+        assert "\\text{ or }" not in text
 
 
 class TestThreeFields:
