@@ -14,6 +14,7 @@ from sympy import (
     Pow,
     Sum,
     Symbol,
+    cancel,
     factor,
     factor_list,
     fraction,
@@ -29,7 +30,7 @@ from symcavity.algebra.signs import sign_of
 from symcavity.declare.quantities import Average, SiteQuantity
 
 OPAQUE = (Average, Sum, GaussianAverage, ImplicitAverage, Function)
-LARGEST = 600
+LARGEST, SHORT = 600, 40
 
 
 @dataclass
@@ -185,6 +186,16 @@ def _joined(expr: Expr) -> Expr:
     if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
         joined = -top / (-bottom)
     return min((expr, joined), key=lambda e: (size(e), len(str(e))))
+
+
+def simplest(expr: Expr) -> Expr:
+    """The shortest of an expression, its quotient of two polynomials, and the factors of these."""
+    masks = Masks()
+    hidden = masks.hide(expr)
+    if not SHORT < size(hidden) < 2 * LARGEST:
+        return expr
+    found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
+    return min(found, key=lambda e: (size(e), len(str(e))))
 
 
 def eliminate(

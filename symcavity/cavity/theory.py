@@ -12,7 +12,7 @@ from sympy import Expr, S, Sum, Symbol, sqrt, sympify
 from symcavity.algebra.signs import sign_of
 from symcavity.cavity.averages import SiteEnsemble
 from symcavity.cavity.binding import bind, check_digits, is_sampled, sampled_solution
-from symcavity.cavity.close import Closed, eliminate, tidy_arguments
+from symcavity.cavity.close import Closed, eliminate, simplest, tidy_arguments
 from symcavity.cavity.nodes import OrderParameter
 from symcavity.cavity.sides import Side, build_side, sign_from_mean
 from symcavity.cavity.single_site import IllPosed
@@ -369,7 +369,7 @@ class Theory:
                 left,
                 "theory.solve({...}) solves them numerically to any number of digits",
             )
-        return expr
+        return simplest(expr)
 
     # -- numbers ---------------------------------------------------------------------------------
 

@@ -41,8 +41,6 @@ class SmoothShape(Shape):
     Subclasses give `anchor`, `hessian` and `dimension`.
     """
 
-    _differences = False
-
     def support(self, V: ArrayLike) -> Array:
         """Return V.s at the anchor point s(V), shape (...)."""
         V = vectors(V, self.dimension, "V")

@@ -225,7 +225,11 @@ class TestScales:
     def test_nothing_is_left_for_a_root_finder(self, halves):
         """The two self-couplings are in proportion, which shows when the load is gone."""
         assert halves.reduced_with_load.core == []
-        assert halves.closed_form(alpha).free_symbols == {kappa}
+        load = halves.closed_form(alpha)
+        assert load.free_symbols == {kappa}
+        # the squared distance of a Gaussian pair of fields from the cone in which both constraints hold
+        assert (1 / load).is_Add
+        assert len((1 / load).args) == 3
 
     def test_the_results_can_be_read(self, halves):
         claims = halves.derivation["result"].claims
