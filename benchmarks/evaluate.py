@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import mpmath
 import numpy as np
 from scipy.special import ndtr
+from timing import best
 
 from symcavity import alpha
 from symcavity.algebra.phi import mp_phi
 from symcavity.derivations.gardner import kappa, problem
 from symcavity.numerics.special import np_phi
-
-
-def best(call: Callable[[], object], repeats: int = 5) -> float:
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def by_hand(k: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import mpmath
 import numpy as np
 from sympy import Abs, Expr, Max, Min, Piecewise, exp, integrate, oo, pi, sign, sqrt, symbols
 from sympy.core.cache import clear_cache
+from timing import best
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.phi import mp_phi
@@ -90,15 +91,6 @@ def timed_rival(name: str, case: str, limit: float) -> tuple[float | None, str]:
     return result
 
 
-def fastest(call: Callable[[], object], repeats: int = 5) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def cold(expr: Expr) -> object:
     clear_cache()
     _sign_of.cache_clear()
@@ -110,7 +102,7 @@ def averages(limit: float) -> None:
     for case, expr in cases().items():
         closed = gaussian_average(expr, z)
         assert not closed.has(GaussianAverage)
-        ours = fastest(lambda expr=expr: cold(expr))
+        ours = best(lambda expr=expr: cold(expr))
         best, notes = None, []
         for name in RIVALS:
             seconds, note = timed_rival(name, case, limit)
@@ -130,7 +122,7 @@ def special() -> None:
         return (1 + x * x) * ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
 
     assert np.allclose(by_hand(), np_phi(2, x), rtol=1e-14)
-    ours, hand = fastest(lambda: np_phi(2, x)), fastest(by_hand)
+    ours, hand = best(lambda: np_phi(2, x)), best(by_hand)
     print(f"phi_2, 10^6 points in double: {ours / hand:.2f} of hand-written SciPy ({ours * 1e3:.1f} ms)")
     with mpmath.workdps(50):
         points = [mpmath.mpf(float(v)) for v in x[:1000]]
@@ -138,11 +130,11 @@ def special() -> None:
         def by_mpmath() -> Any:
             return [(1 + v * v) * mpmath.ncdf(v) + v * mpmath.npdf(v) for v in points]
 
-        ours, hand = fastest(lambda: [mp_phi(2, v) for v in points]), fastest(by_mpmath)
+        ours, hand = best(lambda: [mp_phi(2, v) for v in points]), best(by_mpmath)
         ratio = ours / hand
         print(f"phi_2, 1000 points to 50 digits: {ratio:.2f} of hand-written mpmath ({ours * 1e3:.1f} ms)")
         tail = [-v - 20 for v in points]
-        ours = fastest(lambda: [mp_phi(2, v) for v in tail])
+        ours = best(lambda: [mp_phi(2, v) for v in tail])
         print(f"the same in the tail, -23 < kappa < -20, with guard digits: {ours * 1e3:.1f} ms")
     points = np.linspace(-37, 200, 2001)
     with mpmath.workdps(40):

@@ -11,24 +11,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from timing import best
 
 from symcavity.numerics.manifold import manifold_capacity
 from symcavity.shapes import Ball, Ellipsoid, PointCloud
 
 KAPPA = 0.5
-
-
-def best(call: Callable[[], Any], repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def report(name: str, ours: float, theirs: float, target: float) -> None:

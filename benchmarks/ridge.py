@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from sympy import Rational, Sum
+from timing import best
 
 from symcavity import N, P, i
 from symcavity.derivations.kernel_ridge import Delta, a, gamma, problem, rho
 
 MODES = 100_000
-
-
-def best(call: Callable[[], object], repeats: int = 9) -> float:
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def newton(spectrum: np.ndarray, target: np.ndarray, size: int, penalty: float) -> float:

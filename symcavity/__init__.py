@@ -7,6 +7,7 @@ from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import check, prove
 from symcavity.cavity.theory import Theory
+from symcavity.declare.equations import Equation
 from symcavity.declare.problem import ConvexProblem
 from symcavity.declare.quantities import (
     Complementary,
@@ -25,7 +26,7 @@ from symcavity.declare.quantities import (
     response,
 )
 from symcavity.declare.support import SupportFunction
-from symcavity.declare.system import BipartiteSystem, Equation
+from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import (
     DeclarationError,
     Infeasible,

@@ -13,7 +13,7 @@ ALLOWED = {  # what a layer may import when it is loaded; what loads where it is
     "errors": set(),
     "algebra": {"errors"},
     "declare": {"algebra", "errors"},
-    "cavity": {"algebra", "declare", "errors", "record"},
+    "cavity": {"algebra", "declare", "shapes", "errors", "record"},
     "record": {"declare", "errors"},
     "derivation": {"algebra", "declare", "cavity", "record", "errors"},
     "shapes": {"algebra", "errors"},

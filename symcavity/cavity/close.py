@@ -120,6 +120,10 @@ def size(expr: Expr) -> int:
     return (expr.xreplace({node: Dummy() for node in cells}) if cells else expr).count_ops()
 
 
+def _length(expr: Expr) -> tuple[int, int]:
+    return size(expr), len(str(expr))
+
+
 class Masks:
     """Stand-ins for what is not rational: functions, averages, fractional powers."""
 
@@ -185,7 +189,7 @@ def _joined(expr: Expr) -> Expr:
     top, bottom = fraction(joined)
     if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
         joined = -top / (-bottom)
-    return min((expr, joined), key=lambda e: (size(e), len(str(e))))
+    return min((expr, joined), key=_length)
 
 
 def simplest(expr: Expr) -> Expr:
@@ -195,7 +199,7 @@ def simplest(expr: Expr) -> Expr:
     if not SHORT < size(hidden) < 2 * LARGEST:
         return expr
     found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
-    return min(found, key=lambda e: (size(e), len(str(e))))
+    return min(found, key=_length)
 
 
 def eliminate(

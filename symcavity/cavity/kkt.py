@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
 from symcavity.algebra.signs import sign_of
+from symcavity.declare.equations import Equation
 from symcavity.declare.fields import RandomField
 from symcavity.declare.problem import Constraint, ConvexProblem
 from symcavity.declare.quantities import (
@@ -30,7 +31,7 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.support import Support, VectorDatum, VectorField
-from symcavity.declare.system import BipartiteSystem, Equation
+from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 
 STATE = {FEATURE: Feature, DATUM: Datum}

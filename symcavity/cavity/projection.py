@@ -43,8 +43,6 @@ V2 = ProjectionSymbol("v2", "\\lVert \\bm{v} \\rVert^{2}", nonnegative=True)
 GV = ProjectionSymbol("gv", "g\\left(\\bm{v}\\right)")
 TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
-INTERIOR, TOUCHING, PARTIAL, WHOLE, SATURATED = range(5)
-"""Values of the regime, as projections number them: how the set touches, and whether slack takes over."""
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
 
 

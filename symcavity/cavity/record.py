@@ -17,6 +17,7 @@ from symcavity.cavity.statistics import (
 )
 from symcavity.cavity.symmetry import Symmetry, find_symmetry
 from symcavity.cavity.work import identity_steps
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
@@ -26,7 +27,6 @@ from symcavity.declare.quantities import (
     SiteQuantity,
     alpha,
 )
-from symcavity.declare.system import Equation
 from symcavity.derivation.record import Derivation, Step
 from symcavity.errors import NoClosedForm
 

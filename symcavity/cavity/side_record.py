@@ -31,6 +31,7 @@ from symcavity.cavity.statistics import (
 from symcavity.cavity.vector import VectorSide
 from symcavity.cavity.vector_record import vector_steps
 from symcavity.cavity.work import reference_of
+from symcavity.declare.equations import Equation
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
     DATUM,
@@ -41,7 +42,7 @@ from symcavity.declare.quantities import (
     SiteQuantity,
     SiteResponse,
 )
-from symcavity.declare.system import BipartiteSystem, Equation
+from symcavity.declare.system import BipartiteSystem
 from symcavity.derivation.record import Step
 
 if TYPE_CHECKING:

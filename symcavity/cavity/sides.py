@@ -21,9 +21,10 @@ from symcavity.cavity.statistics import (
     self_coupling_mean,
     source_of,
 )
+from symcavity.declare.equations import Equation
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import FEATURE, INDEX, OTHER, SiteQuantity
-from symcavity.declare.system import BipartiteSystem, Equation, Law
+from symcavity.declare.system import BipartiteSystem, Law
 from symcavity.errors import UnsupportedLaw
 
 

@@ -17,6 +17,7 @@ from symcavity.cavity.nodes import OrderParameter
 from symcavity.cavity.sides import Side, build_side, sign_from_mean
 from symcavity.cavity.single_site import IllPosed
 from symcavity.cavity.statistics import ParameterBook
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import (
     DATUM,
     FEATURE,
@@ -29,7 +30,7 @@ from symcavity.declare.quantities import (
     alpha,
     site_quantities,
 )
-from symcavity.declare.system import BipartiteSystem, Equation
+from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import DeclarationError, NoClosedForm
 
 if TYPE_CHECKING:

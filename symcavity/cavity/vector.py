@@ -17,13 +17,14 @@ from sympy.core.relational import Relational
 from symcavity.cavity.averages import quenched_average
 from symcavity.cavity.branches import tidy_fraction
 from symcavity.cavity.nodes import ComponentSymbol
-from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, SATURATED, V2, component, projection_average
+from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
 from symcavity.cavity.sides import Side
 from symcavity.cavity.single_site import solve_site
 from symcavity.declare.convex_law import ConvexLaw, read_law, regime_of
 from symcavity.declare.quantities import Field, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.declare.support import Anchor, Support
 from symcavity.errors import UnsupportedLaw
+from symcavity.shapes.base import SATURATED
 
 
 @dataclass(frozen=True)

@@ -9,26 +9,15 @@ from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
 
 from symcavity.algebra.matrices import BoldMatrix
 from symcavity.cavity.nodes import DisorderAverage
-from symcavity.cavity.projection import (
-    GAP2,
-    GV,
-    INTERIOR,
-    LAM,
-    PSI,
-    REGIME,
-    SATURATED,
-    TD,
-    TOUCHING,
-    WHOLE,
-    ProjectionAverage,
-)
+from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, ProjectionAverage
 from symcavity.cavity.vector import VectorSide
 from symcavity.cavity.vector_response import TouchingResponse, saturated_response, tip_response, touching_response
 from symcavity.cavity.work import reference_of
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import INDEX, SiteQuantity, SiteResponse
 from symcavity.declare.support import Anchor, Support
-from symcavity.declare.system import Equation
 from symcavity.derivation.record import Step
+from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
 
 if TYPE_CHECKING:
     from symcavity.cavity.side_record import SideWriter

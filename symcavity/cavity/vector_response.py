@@ -24,7 +24,7 @@ from symcavity.algebra.matrices import (
     trace,
     transpose,
 )
-from symcavity.declare.system import Equation
+from symcavity.declare.equations import Equation
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import prove
 from symcavity.cavity.close import linear_solution, numerator, tidy_arguments
 from symcavity.cavity.projection import ProjectionAverage
+from symcavity.declare.equations import Equation
 from symcavity.declare.fields import RandomField
 from symcavity.declare.quantities import (
     DATUM,
@@ -31,7 +32,7 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.support import Anchor, Support
-from symcavity.declare.system import Equation, Law
+from symcavity.declare.system import Law
 from symcavity.derivation.record import Step
 from symcavity.errors import NoClosedForm
 

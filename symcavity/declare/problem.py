@@ -10,6 +10,7 @@ from sympy import Add, And, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.declare.convexity import check_convex
+from symcavity.declare.equations import as_list, read_fixed
 from symcavity.declare.exact import exact
 from symcavity.declare.fields import FieldBook, FieldSymbol, extract_fields, free_side, site_sum
 from symcavity.declare.quantities import (
@@ -26,7 +27,7 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.support import Support, free_components, surrogate
-from symcavity.declare.system import BipartiteSystem, as_list, read_fixed
+from symcavity.declare.system import BipartiteSystem
 from symcavity.declare.verbs import Confrontable
 from symcavity.declare.words import check_names, check_words
 from symcavity.errors import DeclarationError, NotConvex

@@ -8,8 +8,8 @@ from typing import Any
 
 from sympy.core.relational import Relational
 
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import SiteQuantity
-from symcavity.declare.system import Equation
 from symcavity.derivation.assumptions import assumption
 from symcavity.derivation.fragments import Emphasis, Formula, Fragments, Given, Show, listed
 from symcavity.derivation.lines import lines, relation_at

@@ -11,6 +11,7 @@ from sympy import Add, Expr, Float, Rational, S, Sum, Symbol, sqrt
 from symcavity.algebra.indexed import explicit
 from symcavity.cavity.nodes import CavitySymbol, ResponseElement, Source
 from symcavity.cavity.projection import ProjectionSymbol
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import (
     INDEX,
     SIZE,
@@ -25,7 +26,6 @@ from symcavity.declare.quantities import (
     site_quantities,
 )
 from symcavity.declare.support import Anchor, Support
-from symcavity.declare.system import Equation
 from symcavity.derivation.components import at_components, component_size, component_sizes
 from symcavity.derivation.record import Step
 

@@ -10,6 +10,7 @@ from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import (
     Average,
     Complementary,
@@ -20,7 +21,6 @@ from symcavity.declare.quantities import (
     Quenched,
     SiteQuantity,
 )
-from symcavity.declare.system import Equation
 from symcavity.derivation.linear import to_text
 from symcavity.derivation.lines import width
 from symcavity.derivation.markup import Frac, MarkupError, Row, Script, parse

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import SIZE, Quenched, SiteQuantity, alpha
-from symcavity.declare.system import Equation
 from symcavity.derivation.fragments import (
     Emphasis,
     Fragments,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symcavity.declare.system import Equation
+from symcavity.declare.equations import Equation
 
 SYMBOLIC = "symbolic"
 NUMERIC = "50 digits at seeded points"

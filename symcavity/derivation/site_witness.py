@@ -12,8 +12,8 @@ from sympy import Expr, KroneckerDelta, Rational, S, Symbol
 
 from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.convexity import sample_parameter
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import INDEX, Average, Quenched, SiteQuantity, site_quantities
-from symcavity.declare.system import Equation
 from symcavity.derivation.judging import Check, numeric, registering, result
 from symcavity.derivation.leaves import Leaves, equal, labelled
 from symcavity.derivation.record import BRUTE_FORCE, SYMBOLIC, Step, Verdict

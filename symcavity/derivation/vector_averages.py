@@ -13,10 +13,11 @@ from sympy import Expr, Float, Rational, S, Sum, Symbol, Tuple, lambdify
 
 from symcavity.cavity.projection import ProjectionAverage
 from symcavity.declare.convexity import sample_parameter, sample_quenched
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import INDEX, Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.declare.support import Support
-from symcavity.declare.system import Equation
 from symcavity.derivation.record import Step, Verdict
+from symcavity.derivation.vector_shapes import projected, shapes
 
 COUNT = 200_000
 WORST = 4.5
@@ -72,7 +73,7 @@ def at_shape(expr: Expr, convex: Any, shape: Any, values: Values, laws: Mapping[
     rule: dict[Any, Any] = {convex.g: convex.g.given(shape), **values}
     rule |= sized(convex, shape)
     bound = expr.xreplace(rule)
-    given = {family: {value: weight for value, weight in law} for family, law in laws.items()}  # noqa: C416
+    given = {family: dict(law.args) for family, law in laws.items()}
     return float(Compiled(bound, "numpy")({LAWS: read_quenched(list(laws), given, 15, {})}))
 
 
@@ -99,8 +100,6 @@ class Site:
     """
 
     def __init__(self, side: Any, shape: Any, values: Values, seed: int | None = None) -> None:
-        from symcavity.derivation.vector_witness import projected
-
         solution = side.solution()
         self.solution, self.convex, self.values = solution, side.convex, values
         q, F, bound = (float(e.xreplace(dict(values))) for e in (solution.variance, solution.strength, solution.bound))
@@ -153,7 +152,7 @@ class Site:
 @lru_cache(maxsize=64)
 def grid(shape: Any, k: float, rho: float = 0.0) -> tuple[Any, Any]:
     """Nodes and weights of a two-dimensional Gaussian average, in sectors around the tip of the cone."""
-    from symcavity.derivation.vector_witness import with_slack
+    from symcavity.numerics.slack import with_slack
 
     nodes, weights = np.polynomial.legendre.leggauss(48)
     c = float(shape.center)
@@ -194,7 +193,6 @@ def vector_average(step: Step, _dps: int) -> list[Verdict]:
 
     Where there is no plane to integrate over, independent random fields decide, in standard errors.
     """
-    from symcavity.derivation.vector_witness import shapes
     from symcavity.shapes import Ball
 
     side = next(s for s in step.evidence["theory"].sides.values() if hasattr(s, "convex"))
@@ -248,7 +246,7 @@ def _meaning(step: Step, claim: Equation, side: Any) -> tuple[Expr, Expr]:
 
 def _own(expr: Expr) -> list[SiteQuantity]:
     """The quenched parameters of a formula for one site."""
-    return site_quantities(expr.xreplace({a: S.One for a in expr.atoms(Average)}), Quenched)  # noqa: C420
+    return site_quantities(expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)), Quenched)
 
 
 __all__ = ["Site", "at_shape", "grid", "quenched_laws", "quenched_points", "seeded", "sized", "vector_average"]

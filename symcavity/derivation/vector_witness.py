@@ -15,25 +15,17 @@ from sympy import Expr, Float, Piecewise, S, Symbol, diff, lambdify
 from symcavity.algebra.matrices import evaluate
 from symcavity.cavity.nodes import OrderParameter
 from symcavity.cavity.projection import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import INDEX, Average, Quenched, site_quantities
-from symcavity.declare.system import Equation
 from symcavity.derivation.record import NUMERIC, Step, Verdict
+from symcavity.derivation.vector_averages import at_shape, grid, quenched_laws, quenched_points, seeded
+from symcavity.derivation.vector_shapes import TRIANGLE, projected, shapes
 
 EXPLICIT = "explicit convex sets"
-TRIANGLE = np.array([[1, 0, 1], [-0.5, 0.8, 1.2], [-0.4, -0.9, 0.9]])
 
 
 def _numeric(dps: int) -> str:
     return NUMERIC.replace("50", str(dps))
-
-
-def shapes(size: Any = None) -> list[Any]:
-    """Explicit sets for checks: curved and flat, in two and three dimensions (or in ``size``)."""
-    from symcavity.shapes import Ball, Ellipsoid, PointCloud, TwoPoints
-
-    triangle = PointCloud(TRIANGLE)
-    every = [Ball(1, "0.7"), TwoPoints("0.2"), Ball(2, "0.5"), Ellipsoid(["1", "0.4"]), triangle]
-    return [s for s in every if size is None or not size.is_Integer or s.dimension == int(size)]
 
 
 # -- the projection --------------------------------------------------------------------------------
@@ -46,7 +38,6 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     rng = np.random.default_rng(5)
     worst, supporting = 0.0, 0
     anchored = {c.lhs: c.rhs for c in step.claims}
-    a = convex.components.index
     zero = {side.law.index: S.Zero}
     lam_s = anchored.get(convex.Lam.xreplace(zero))
     if lam_s is None:
@@ -76,7 +67,6 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
             one, two = (_pair_member(m, states, values) for m in (p, q))
             worst = max(worst, -one.min(), -two.min(), np.abs(one * two).max())
         supporting += int((lam > 0).sum())
-    _ = a
     ok = worst < 1e-8 and supporting > 50
     detail = "the law at projections of seeded fields on five sets" if ok else f"residual {worst:.2g}"
     return [Verdict(EXPLICIT, ok, detail)]
@@ -90,23 +80,6 @@ def _sign_of_claim(claim: Expr, convex: Any, zero: dict[Any, Any]) -> float:
     expected = lam * Anchor(convex.g, V, convex.components, convex.components.index)
     ratio = claim / expected
     return float(ratio) if ratio.is_Rational else float("nan")
-
-
-def projected(
-    shape: Any, T: Any, bound: float, cap: float, strength: float, softness: float = 0.0
-) -> tuple[Any, Any, Any]:
-    """The states V, lambda, s at the fields T."""
-    p = with_slack(shape, T, bound, cap * strength, softness / strength)
-    return p.v, p.lam / strength, p.anchor
-
-
-def with_slack(shape: Any, t: Any, bound: float, cap: float, rho: float = 0.0) -> Any:
-    """Projections with a bound on the multiplier, or with a soft bound on g."""
-    from symcavity.numerics.slack import saturate
-    from symcavity.numerics.soft import soften
-
-    p = soften(shape, t, bound, rho) if rho else shape.project(t, bound)
-    return saturate(shape, t, p, cap) if np.isfinite(cap) else p
 
 
 def _scalar(claim: Expr, convex: Any, zero: dict[Any, Any], env: dict[Any, Any], values: dict[Any, Any]) -> Any:
@@ -205,8 +178,6 @@ def with_strength(side: Any, value: Any) -> dict[Any, Any]:
 
 def site_values(side: Any, seed: int) -> dict[Any, Any]:
     """Seeded values of everything in bound, strength and cap, quenched parameters included."""
-    from symcavity.derivation.vector_averages import quenched_laws, quenched_points, seeded
-
     solution = side.solution()
     parts = [solution.bound, solution.strength, solution.variance, solution.softness]
     parts += [solution.cap] if solution.cap.is_finite is not False else []
@@ -289,6 +260,7 @@ def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) 
 @lru_cache(maxsize=4)
 def explicit_points(dps: int, softness: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Points where explicit sets touch, with the derivatives of the law's solution by central differences."""
+    from symcavity.numerics.slack import with_slack
     from symcavity.shapes import Ball, Ellipsoid
 
     out = []
@@ -364,6 +336,8 @@ def _quotients(
     shape: Any, which: int, bound: float = 1.0, cap: float = np.inf, many: int = 6, rho: float = 0.0
 ) -> Iterator[Any]:
     """Sources, projections (one at a time) and difference quotients dv/dt in one regime."""
+    from symcavity.numerics.slack import with_slack
+
     rng = np.random.default_rng(8)
     t = rng.normal(size=(4000, shape.dimension)) * 1.5
     p = with_slack(shape, t, bound, cap, rho)
@@ -380,6 +354,8 @@ def _quotients(
 
 def _quotient(shape: Any, t: Any, which: int, bound: float, cap: float, rho: float) -> Any:
     """The difference quotient dv/dt, or None next to another regime."""
+    from symcavity.numerics.slack import with_slack
+
     step, n = 1e-6, shape.dimension
     around = with_slack(shape, np.concatenate([t + step * np.eye(n), t - step * np.eye(n)]), bound, cap, rho)
     return None if (around.regime != which).any() else ((around.v[:n] - around.v[n:]) / (2 * step)).T
@@ -419,6 +395,8 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
 
 def regimes(step: Step, _dps: int) -> list[Verdict]:
     """The claimed psi against the divergence of explicit projections, in all regimes."""
+    from symcavity.numerics.slack import with_slack
+
     side, response = step.evidence["side"], step.evidence["response"]
     claim = step.claims[0].rhs
     if not isinstance(claim, Piecewise):
@@ -501,7 +479,6 @@ def identity_rows(shape: Any, t: Any, bound: float) -> dict[ProjectionSymbol, An
 
 def stein(step: Step, _dps: int) -> list[Verdict]:
     """Both sides of an identity of averages: direct quadrature for a segment; the numerics for other sets."""
-    from symcavity.derivation.vector_averages import at_shape, grid
     from symcavity.shapes import Ball, Ellipsoid, PointCloud
 
     convex, k = step.evidence["side"].convex, Symbol("k")
@@ -539,4 +516,4 @@ CHECKS: dict[str, Callable[[Step, int], list[Verdict]]] = {
     "stein": stein,
 }
 
-__all__ = ["CHECKS", "projected", "shapes", "with_slack"]
+__all__ = ["CHECKS"]

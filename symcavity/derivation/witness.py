@@ -18,6 +18,7 @@ from sympy import Add, Expr, Rational, S, Sum, Symbol
 
 from symcavity.algebra.indexed import explicit
 from symcavity.cavity.nodes import DisorderAverage, Perturbation, ResponseElement, Source
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import (
     INDEX,
     OTHER,
@@ -26,7 +27,6 @@ from symcavity.declare.quantities import (
     SiteQuantity,
     SiteResponse,
 )
-from symcavity.declare.system import Equation
 from symcavity.derivation.components import (
     at_components,
     component_choices,

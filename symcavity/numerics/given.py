@@ -13,8 +13,8 @@ from sympy import Expr, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.cavity.close import Closed
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import DATUM, FEATURE, N, P, Quenched, SiteQuantity, alpha
-from symcavity.declare.system import Equation
 from symcavity.errors import ValuesError
 from symcavity.numerics.evaluate import LAWS, Compiled, to_mpf
 from symcavity.numerics.sites import SiteLaw, exact_value, read_quenched

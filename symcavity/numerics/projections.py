@@ -15,14 +15,14 @@ from symcavity.cavity.projection import GAP2, GV, LAM, PSI, REGIME, TD, V2, Proj
 from symcavity.declare.quantities import Average, site_quantities
 from symcavity.errors import ValuesError
 from symcavity.numerics.manifold import ball_integrals, has_many_digits, integrated
-from symcavity.numerics.slack import ball_points, capped_integrals, saturate
-from symcavity.numerics.soft import soft_integrals, soften
+from symcavity.numerics.slack import ball_points, capped_integrals, with_slack
+from symcavity.numerics.soft import soft_integrals
 from symcavity.shapes import Ball, Ellipsoid
-from symcavity.shapes.base import INTERIOR, Projection, Shape
+from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
 
 _MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi"}
-_REGIMES = {1: "touching", 2: "partial", 3: "whole"}
+_REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole"}
 
 
 def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
@@ -38,7 +38,7 @@ def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
             value = next((int(x) for x in test.args if x.is_Integer), None)
             if value in _REGIMES:
                 return itemgetter(_REGIMES[value])
-            if value == 0:
+            if value == INTERIOR:
                 return lambda a: 1 - a["touching"] - a["partial"] - a["whole"]
     return None
 
@@ -164,9 +164,7 @@ def _sources(
 ) -> dict[str, Any]:
     """Project one scramble of sources."""
     t = _scrambles(shape.dimension, samples, seed)[number]
-    p = shape.project(t, k) if rho == 0 else soften(shape, t, k, rho)
-    if cap is not None:
-        p = saturate(shape, t, p, cap)
+    p = with_slack(shape, t, k, np.inf if cap is None else cap, rho)
     return {
         LAM.name: p.lam,
         GAP2.name: np.square(p.lam_s).sum(axis=1),

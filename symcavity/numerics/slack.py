@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symcavity.numerics.manifold import axial_panels
+from symcavity.numerics.soft import soften
 from symcavity.shapes.balls import Ball
 from symcavity.shapes.base import SATURATED, Projection, Shape
 
@@ -50,6 +51,21 @@ def saturate(shape: Shape, t: Array, p: Projection, cap: float) -> Projection:
     v = p.v.copy()
     v[over] = t[over] + lam_s[over]
     return Projection(v, lam_s, lam, anchor, regime, absorbed, psi)
+
+
+def with_slack(shape: Shape, t: Array, k: float, cap: float = np.inf, rho: float = 0.0) -> Projection:
+    """Project with a bound on the multiplier, or with a soft bound on g; with neither, on ``g(v) >= k``.
+
+    Parameters
+    ----------
+    shape : Shape
+    t : ndarray
+        Sources.
+    k, cap, rho : float
+        The bound on g, the bound on the multiplier, and the softness; one of the last two is trivial.
+    """
+    p = soften(shape, t, k, rho) if rho else shape.project(t, k)
+    return saturate(shape, t, p, cap) if np.isfinite(cap) else p
 
 
 def capped_integrals(shape: Ball, k: float, cap: float) -> dict[str, Any]:
@@ -139,4 +155,4 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     return rows, total / total.sum()
 
 
-__all__ = ["ball_points", "capped_integrals", "saturate"]
+__all__ = ["ball_points", "capped_integrals", "saturate", "with_slack"]

@@ -12,7 +12,7 @@ from symcavity.errors import MissingDependency
 from symcavity.simulate.instance import Instance, State
 from symcavity.simulate.quadratic import QuadraticProgram, SideForm
 
-_INFINITE, _ACTIVE, _EQUAL = 1e30, 1, 5
+INFINITE, ACTIVE, EQUAL = 1e30, 1, 5
 _GUESSES, _SETTLED, _POWER = 80, 4, 8
 
 
@@ -48,6 +48,46 @@ def solve_active_set(program: QuadraticProgram, instance: Instance) -> State | N
     ArithmeticError
         If the method does not apply or gave up.
     """
+    dense = _dense(program, instance)
+    n = len(dense.curvature)
+    low, high = dense.bounds or (np.zeros(0), np.zeros(0))
+    sense = np.where(dense.equal, EQUAL, 0)
+    if dense.bounds is None and not np.any(dense.equal):
+        sense[_guess(dense)] = ACTIVE
+    sense = np.concatenate([np.zeros(len(low)), sense])
+    floor = np.concatenate([low, np.where(dense.equal, dense.limit, -INFINITE)])
+    ceiling = np.concatenate([high, dense.limit])
+    found = dense_solve(dense.curvature, dense.slope, dense.matrix, ceiling, floor, sense)
+    if found is None:
+        return None
+    z, on = found
+    return _state(program, instance, z, on[: len(low)], on[len(low) :], n)
+
+
+def dense_solve(
+    curvature: np.ndarray, slope: np.ndarray, matrix: np.ndarray, high: np.ndarray, low: np.ndarray, sense: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Minimise ``z'diag(curvature)z/2 + slope'z`` with ``low <= (z, matrix @ z) <= high``; None if infeasible.
+
+    Parameters
+    ----------
+    curvature, slope, matrix, high, low : ndarray
+        The program; limits beyond those of the rows are bounds on the first variables.
+    sense : ndarray
+        For each limit 0, or `ACTIVE` (a guess), or `EQUAL`.
+
+    Returns
+    -------
+    tuple or None
+        The variables, and the multipliers of the limits.
+
+    Raises
+    ------
+    MissingDependency
+        If the solver is not installed.
+    ArithmeticError
+        If it gave up.
+    """
     try:
         import daqp
     except ImportError:
@@ -56,22 +96,12 @@ def solve_active_set(program: QuadraticProgram, instance: Instance) -> State | N
             "daqp 0.7 or later",
             "pip install 'symcavity[all]'",
         ) from None
-    dense = _dense(program, instance)
-    n = len(dense.curvature)
-    low, high = dense.bounds or (np.zeros(0), np.zeros(0))
-    sense = np.where(dense.equal, _EQUAL, 0)
-    if dense.bounds is None and not np.any(dense.equal):
-        sense[_guess(dense)] = _ACTIVE
-    sense = np.concatenate([np.zeros(len(low)), sense]).astype(np.intc)
-    floor = np.concatenate([low, np.where(dense.equal, dense.limit, -_INFINITE)])
-    z, _, flag, info = daqp.solve(
-        np.diag(dense.curvature), dense.slope, dense.matrix, np.concatenate([high, dense.limit]), floor, sense
-    )
+    z, _, flag, info = daqp.solve(np.diag(curvature), slope, matrix, high, low, sense.astype(np.intc))
     if flag == -1:
         return None
     if flag != 1:
         raise ArithmeticError(f"The active-set method stopped with the flag {flag}.")
-    return _state(program, instance, z, info["lam"][: len(low)], info["lam"][len(low) :], n)
+    return np.asarray(z), np.asarray(info["lam"])
 
 
 def _state(
@@ -133,7 +163,7 @@ def _dense(program: QuadraticProgram, instance: Instance) -> _Dense:
 def _bounds(feature: SideForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndarray] | None:
     if not feature.equality:
         return None
-    low, high = np.full(n, -_INFINITE), np.full(n, _INFINITE)
+    low, high = np.full(n, -INFINITE), np.full(n, INFINITE)
     rows, offset = feature.rows(args, n)[:, :, 0], feature.offset(args, n)
     for c, equal in enumerate(feature.equality):
         if np.any(rows[:, c] == 0):
@@ -176,4 +206,4 @@ def _guess(dense: _Dense) -> np.ndarray:
     return np.argsort(-lam, kind="stable")[:most]
 
 
-__all__ = ["solve_active_set"]
+__all__ = ["ACTIVE", "EQUAL", "INFINITE", "dense_solve", "solve_active_set"]

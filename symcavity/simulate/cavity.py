@@ -13,7 +13,7 @@ from symcavity.declare.quantities import DATUM, FEATURE, OTHER
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
 from symcavity.simulate.compare import point_of
 from symcavity.simulate.compiled import compile_system
-from symcavity.simulate.coupled import Parts, block, self_coupling_observables, variable_name
+from symcavity.simulate.coupled import Parts, block, self_coupling_observables
 from symcavity.simulate.draw import coupling_law, seed_list
 from symcavity.simulate.executors import each, resolved
 from symcavity.simulate.insertion import Insertion, insert, single_site
@@ -77,7 +77,7 @@ class Inserted:
                 f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
             )
         law = compile_system(setup.system).laws[side]
-        self.law, self.names = law, [variable_name(q) for q in law.unknowns]
+        self.law, self.names = law, law.names
         written = setup.system.laws
         # a vector is heard as one sum where the other side sends its components, and is sent as one where it
         # is the other side that hears it component by component

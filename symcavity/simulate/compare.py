@@ -234,7 +234,7 @@ def point_of(sim: Any) -> dict[Any, Any]:
         The simulation.
     """
     values = sim.setup.values
-    out: dict[Any, Any] = {**values.parameters, **sim.setup.written.values}
+    out: dict[Any, Any] = {**values.parameters, **sim.setup.written.sets}
     if len(sim.sizes) == 1:
         out |= {alpha: Rational(sim.P, sim.N), N: sim.N, P: sim.P}
     else:

@@ -83,6 +83,11 @@ def _slope(expr: Expr, variable: Symbol) -> Expr:
     return expr.diff(variable).replace(DiracDelta, lambda *_: S.Zero)
 
 
+def _name(q: SiteQuantity) -> str:
+    """The name of a variable, with the component where it is one of a vector."""
+    return f"{q.family.name}_{q.indices[-1]}" if q.family.components else str(q.family.name)
+
+
 class Chained:
     """A table of derivatives whose expressions also hold what a convex set gives, by the chain rule.
 
@@ -134,7 +139,7 @@ class CompiledLaw:
     def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
         self.side, self.law = law.side, law
         self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
-        self.names = [q.family.name for q in law.unknowns]
+        self.names = [_name(q) for q in law.unknowns]
         self.labels = [str(q) for q in law.unknowns]
         self.quenched: list[Quenched] = [q for q in system.quenched if q.slots == (law.side,)]
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(law.unknowns)}

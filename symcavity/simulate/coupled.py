@@ -56,11 +56,6 @@ def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
 
 
-def variable_name(q: SiteQuantity) -> str:
-    """The name of a variable, with the component where it is one of a vector."""
-    return f"{q.family.name}_{q.indices[-1]}" if q.family.components else str(q.family.name)
-
-
 def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[list[Expr]], list[Expr]]:
     """Return the mean self-coupling and the variance of the cavity field as observables.
 
@@ -115,4 +110,4 @@ def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
     return total.xreplace({P: alpha * N})
 
 
-__all__ = ["Parts", "block", "self_coupling_observables", "variable_name"]
+__all__ = ["Parts", "block", "self_coupling_observables"]

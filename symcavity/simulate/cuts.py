@@ -14,11 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from symcavity.declare.quantities import DATUM
+from symcavity.errors import MissingDependency
+from symcavity.simulate.activeset import ACTIVE, EQUAL, INFINITE, dense_solve
 from symcavity.simulate.instance import Instance, State
 from symcavity.simulate.quadratic import Answer, Assembled, Cuts, QuadraticProgram, solve_assembled
 
 _ROUNDS, _IDLE, _CLOSED = 300, 3, 1e-11
-_INFINITE, _ACTIVE, _EQUAL = 1e30, 1, 5
 
 
 def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tuple[State, float] | None]:
@@ -99,8 +100,7 @@ def _state(
     law, form = program.compiled.laws[DATUM], program.forms[DATUM]
     sets, z = law.sets, state.site[DATUM]
     assert sets is not None  # noqa: S101 - the caller has looked
-    fields = instance.fields(DATUM, state)
-    z[:, sets.V] = fields[:, [law.fields.index(f) for f in _vector(program)]]
+    z[:, sets.V] = instance.fields(DATUM, state)  # the components of the vector: nothing else is heard
     np.add.at(z[:, sets.lam], cuts.owners, weights)
     for a, column in enumerate(sets.Lam):
         np.add.at(z[:, column], cuts.owners, weights * cuts.points[:, a])
@@ -112,30 +112,17 @@ def _state(
     return state
 
 
-def _vector(program: QuadraticProgram) -> list[object]:
-    """The components of the vector field, as the fields of the datum law, in order."""
-    law = program.compiled.laws[DATUM]
-    (f,) = (f for f in program.forms[DATUM].moving if f.components)
-    couplings = [program.compiled.couplings[k] for k in program.components(f)]
-    return [next(g for g in law.fields if g.coupling == x) for x in couplings]
-
-
 def _solve(made: Assembled, active: np.ndarray) -> Answer | None:
     """Solve a program: by an active set where the objective bends in every variable, else by an interior point."""
     diagonal = made.hessian.diagonal()
     if np.all(diagonal > 0) and made.hessian.nnz == len(diagonal):
+        sense = np.where(made.equal, EQUAL, np.where(active, ACTIVE, 0))
+        floor = np.where(made.equal, made.offset, -INFINITE)
         try:
-            import daqp
-        except ImportError:
+            found = dense_solve(diagonal, made.slope, -made.matrix.toarray(), made.offset, floor, sense)
+        except (ArithmeticError, MissingDependency):
             return solve_assembled(made)
-        matrix = -made.matrix.toarray()
-        sense = np.where(made.equal, _EQUAL, np.where(active, _ACTIVE, 0)).astype(np.intc)
-        floor = np.where(made.equal, made.offset, -_INFINITE)
-        z, _, flag, info = daqp.solve(np.diag(diagonal), made.slope.copy(), matrix, made.offset.copy(), floor, sense)
-        if flag == -1:
-            return None
-        if flag == 1:
-            return Answer(np.asarray(z), made.matrix @ z + made.offset, np.asarray(info["lam"]))
+        return None if found is None else Answer(found[0], made.matrix @ found[0] + made.offset, found[1])
     return solve_assembled(made)
 
 

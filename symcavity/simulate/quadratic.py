@@ -263,19 +263,15 @@ class QuadraticProgram:
             return Map(total, x @ emission[:, h])
 
         for f in form.moving:
-            heard_by = self.components(f) if f.components else [self.compiled.couplings.index(f.coupling)]
+            # a site that hears a vector hears nothing else: its fields are the components, in order
+            one = [] if f.components else [self.compiled.couplings.index(f.coupling)]
+            heard_by = self.compiled.which[side] if f.components else one
             maps.append([heard(f, k) for k in heard_by])
         for k in range(len(self.globals)):
             place = np.full(n, count - len(self.globals) + k)
             ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
             maps.append([Map(ones, np.zeros(n))])
         return maps
-
-    def components(self, f: RandomField) -> list[int]:
-        """Return the couplings of the components of a vector field, in order."""
-        family = f.coupling.family.name
-        mine = [(int(x.indices[-1]), k) for k, x in enumerate(self.compiled.couplings) if x.family.name == family]
-        return [k for _, k in sorted(mine)]
 
     def _global_penalty(
         self, instance: Instance, hessian: Any, slope: np.ndarray, first: int

@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.declare.problem import ConvexProblem
-from symcavity.declare.quantities import DATUM, FEATURE, Family
+from symcavity.declare.quantities import DATUM, Family
 from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.simulate.compiled import compile_system
@@ -417,4 +417,4 @@ def simulate(
     return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
 
 
-__all__ = ["FEATURE", "Sample", "Setup", "Simulation", "Simulations", "prepare", "simulate"]
+__all__ = ["Sample", "Setup", "Simulation", "Simulations", "prepare", "simulate"]

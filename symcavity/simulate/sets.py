@@ -10,12 +10,11 @@ derivative is that of the nearest point.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sympy import Dummy, Expr, Symbol
 
-from symcavity.declare.quantities import SiteQuantity, site_quantities
+from symcavity.declare.quantities import site_quantities
 from symcavity.declare.support import Anchor, Support
 from symcavity.declare.system import Law
 from symcavity.shapes.base import INTERIOR, Shape
@@ -66,7 +65,7 @@ class SetPart:
         return cls(
             shape,
             np.array([where[first.body.xreplace({index: n.at})] for n in anchors]),
-            np.array([where[_state(e.lhs)] for e in rows]),
+            np.array([where[e.lhs] for e in rows]),
             where[lam],
             {**dict.fromkeys(nodes, level), **dict(zip(anchors, points, strict=True))},
             [level, *points],
@@ -123,11 +122,6 @@ class SetPart:
         for site in np.flatnonzero(lam > _TINY * (1 + np.max(np.abs(lam), initial=0.0))):
             out[site] = float(self.shape.project((V - Lam)[site], level[site]).regime[0])
         return out
-
-
-def _state(expr: Expr) -> Any:
-    assert isinstance(expr, SiteQuantity)  # noqa: S101 - the law was read
-    return expr
 
 
 __all__ = ["SetPart"]

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from sympy import Add, Expr, Integer, Symbol
 
 from symcavity.declare.convex_law import holds_set, read_law
+from symcavity.declare.equations import Equation
 from symcavity.declare.fields import FieldSymbol, RandomField, expand_components
 from symcavity.declare.quantities import (
     Complementary,
@@ -28,7 +29,7 @@ from symcavity.declare.quantities import (
 )
 from symcavity.declare.sets import take_sets, vector_sizes
 from symcavity.declare.support import Anchor, Support, SupportFunction, free_components, stays_whole
-from symcavity.declare.system import BipartiteSystem, Equation, Law
+from symcavity.declare.system import BipartiteSystem, Law
 from symcavity.errors import ValuesError
 
 
@@ -51,11 +52,6 @@ class WrittenOut:
     sets: dict[SupportFunction, SupportFunction] = field(default_factory=dict)
     rule: dict[Any, Any] = field(default_factory=dict)
     sources: dict[SiteQuantity, SiteQuantity] = field(default_factory=dict)
-
-    @property
-    def values(self) -> dict[Any, Any]:
-        """The sets, as values for a theory of the declared system."""
-        return dict(self.sets)
 
     def observable(self, expr: Expr) -> Expr:
         """Return an observable of the declared system in the quantities of the system of numbers.

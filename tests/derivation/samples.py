@@ -12,6 +12,7 @@ from symcavity.cavity.nodes import (
     ResponseElement,
     Source,
 )
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import (
     Complementary,
     Coupling,
@@ -28,7 +29,6 @@ from symcavity.declare.quantities import (
     mu,
     response,
 )
-from symcavity.declare.system import Equation
 from symcavity.derivation.record import Derivation, Step
 
 x, w, lam, h = Coupling("x"), Feature("w"), Datum("lam"), Field("h")

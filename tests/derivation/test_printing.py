@@ -26,8 +26,8 @@ from sympy import (
     sqrt,
 )
 
+from symcavity.declare.equations import Equation
 from symcavity.declare.quantities import Complementary, N, P, alpha, average, i, mu, response
-from symcavity.declare.system import Equation
 from symcavity.derivation.linear import to_text
 from symcavity.derivation.lines import lines, width
 from symcavity.derivation.markup import MarkupError, parse, to_tex

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from sympy import S
 
-from symcavity.declare.system import Equation
+from symcavity.declare.equations import Equation
 from symcavity.derivation.record import PREMISE
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, output_bias, soft_margin
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from symcavity.declare.system import Equation
+from symcavity.declare.equations import Equation
 from symcavity.derivation.assumptions import assumption
 from symcavity.derivation.html import page, verification_html
 from symcavity.derivation.latex import document, step_latex

@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 import sympy
+from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.numerics.slack import saturate
-from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment, TwoPoints
+from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment
 from symcavity.shapes.base import SATURATED
 
-RNG = np.random.default_rng(11)
-CLOUD = np.column_stack([RNG.normal(size=(40, 4)), np.ones(40)])
-TILTED = RNG.normal(size=(9, 3)) + np.array([0, 0, 5])
-FLAT = np.column_stack([RNG.normal(size=(5, 8)), np.ones(5)])
 GRID = np.stack(np.meshgrid([-1, 0, 1], [-1, 0, 1], [2, 3], indexing="ij"), axis=-1).reshape(-1, 3).astype(float)
 a, b, c, d = sympy.symbols("a b c d")
 
@@ -21,18 +18,6 @@ def chosen(V):
     return CLOUD[(np.atleast_2d(V) @ CLOUD.T).argmin(axis=1)].reshape(np.shape(V))
 
 
-CLOSED = [
-    Ball(1, 1),
-    Ball(3, "0.7"),
-    Ball(4, 2, center="1.5"),
-    Ball(2, 0),
-    Segment(2),
-    TwoPoints("0.5"),
-    TwoPoints(1),
-    Ellipsoid([1, "0.5", "0.25"]),
-    Ellipsoid([1, "0.001", 0, 3], center="0.5"),
-    Ellipsoid([0, 0]),
-]
 CLOUDS = [
     PointCloud(CLOUD),
     PointCloud(TILTED),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sympy
+from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
 from symcavity.shapes import (
     Ball,
@@ -12,28 +13,11 @@ from symcavity.shapes import (
     PointCloud,
     Polytope,
     Segment,
-    TwoPoints,
 )
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE
 
-RNG = np.random.default_rng(11)
-CLOUD = np.column_stack([RNG.normal(size=(40, 4)), np.ones(40)])
-TILTED = RNG.normal(size=(9, 3)) + np.array([0, 0, 5])
-FLAT = np.column_stack([RNG.normal(size=(5, 8)), np.ones(5)])
 a, b, c, d = sympy.symbols("a b c d")
 
-CLOSED = [
-    Ball(1, 1),
-    Ball(3, "0.7"),
-    Ball(4, 2, center="1.5"),
-    Ball(2, 0),
-    Segment(2),
-    TwoPoints("0.5"),
-    TwoPoints(1),
-    Ellipsoid([1, "0.5", "0.25"]),
-    Ellipsoid([1, "0.001", 0, 3], center="0.5"),
-    Ellipsoid([0, 0]),
-]
 CLOUDS = [
     PointCloud(CLOUD),
     PointCloud(TILTED),
@@ -266,7 +250,7 @@ def test_symbolic_support_is_the_support_function(shape):
 
 
 def test_everything_is_vectorised_over_leading_axes():
-    V = RNG.normal(size=(2, 3, 4))
+    V = np.random.default_rng(12).normal(size=(2, 3, 4))
     for shape in (Ball(3, 1), Ellipsoid([1, 2, 3]), PointCloud(CLOUD[:, 1:]), USERS[0]):
         assert shape.support(V).shape == (2, 3)
         assert shape.anchor(V).shape == (2, 3, 4)
