@@ -10,7 +10,7 @@ from timing import best
 from symcavity import alpha
 from symcavity.algebra.phi import mp_phi
 from symcavity.derivations.gardner import kappa, problem
-from symcavity.numerics.special import np_phi
+from symcavity.evaluate.special import np_phi
 
 
 def by_hand(k: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from timing import best
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.phi import mp_phi
 from symcavity.algebra.signs import _sign_of
-from symcavity.numerics.special import np_phi
+from symcavity.evaluate.special import np_phi
 
 z, a, kappa = symbols("z a kappa", real=True)
 b, c = symbols("b c", positive=True)
@@ -103,13 +103,13 @@ def averages(limit: float) -> None:
         closed = gaussian_average(expr, z)
         assert not closed.has(GaussianAverage)
         ours = best(lambda expr=expr: cold(expr))
-        best, notes = None, []
+        quickest, notes = None, []
         for name in RIVALS:
             seconds, note = timed_rival(name, case, limit)
             notes.append(f"{name}: {seconds:.2f} s" if seconds is not None else f"{name}: {note}")
-            if seconds is not None and (best is None or seconds < best):
-                best = seconds
-        ratio = f"{best / ours:6.0f} times as fast" if best is not None else "where the others give up"
+            if seconds is not None and (quickest is None or seconds < quickest):
+                quickest = seconds
+        ratio = f"{quickest / ours:6.0f} times as fast" if quickest is not None else "where the others give up"
         print(f"{case:42s} {ours * 1e3:7.2f} ms, {ratio}   ({'; '.join(notes)})")
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from sympy import Eq, Sum, Symbol
 
 from symcavity import Ball
-from symcavity.declare.problem import ConvexProblem
-from symcavity.declare.quantities import Coupling, Feature, N, alpha, average, i, mu
 from symcavity.derivations.manifold import g
 from symcavity.derivations.manifold import problem as manifolds
-from symcavity.simulate import processes, simulate
+from symcavity.finite import processes, simulate
+from symcavity.model.problem import ConvexProblem
+from symcavity.model.quantities import Coupling, Feature, N, alpha, average, i, mu
 
 LIMITS = {"hand": 1.5, "cvxpy": 3.0, "cones": 0.25, "processes": 0.65}
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -6,10 +6,21 @@ from typing import TYPE_CHECKING, Any
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import check, prove
-from symcavity.cavity.theory import Theory
-from symcavity.declare.equations import Equation
-from symcavity.declare.problem import ConvexProblem
-from symcavity.declare.quantities import (
+from symcavity.errors import (
+    DeclarationError,
+    Infeasible,
+    MissingDependency,
+    NoClosedForm,
+    NotConverged,
+    NotConvex,
+    SymcavityError,
+    UnsupportedLaw,
+    ValuesError,
+)
+from symcavity.method.theory import Theory
+from symcavity.model.equations import Equation
+from symcavity.model.problem import ConvexProblem
+from symcavity.model.quantities import (
     Complementary,
     Coupling,
     Datum,
@@ -25,22 +36,11 @@ from symcavity.declare.quantities import (
     mu,
     response,
 )
-from symcavity.declare.support import SupportFunction
-from symcavity.declare.system import BipartiteSystem
-from symcavity.errors import (
-    DeclarationError,
-    Infeasible,
-    MissingDependency,
-    NoClosedForm,
-    NotConverged,
-    NotConvex,
-    SymcavityError,
-    UnsupportedLaw,
-    ValuesError,
-)
+from symcavity.model.support import SupportFunction
+from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:
-    from symcavity.numerics.manifold import ManifoldCapacity, manifold_capacity
+    from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
     from symcavity.shapes import (
         Ball,
         CallableShape,
@@ -128,7 +128,7 @@ _LATER = {
         ),
         "symcavity.shapes",
     ),
-    **dict.fromkeys(("ManifoldCapacity", "manifold_capacity"), "symcavity.numerics.manifold"),
+    **dict.fromkeys(("ManifoldCapacity", "manifold_capacity"), "symcavity.evaluate.capacity"),
 }
 
 

@@ -32,7 +32,7 @@ from sympy import (
 from sympy.solvers.solveset import NonlinearError
 
 from symcavity import Coupling, Feature, Global, N, P, average, i, mu
-from symcavity.declare.fields import FieldSymbol
+from symcavity.model.fields import FieldSymbol
 
 a, b, z = symbols("a b z", real=True)
 w, x = Feature("w"), Coupling("x")

@@ -12,15 +12,15 @@ from symcavity.commands.files import check_figure, check_writable, save_figure, 
 from symcavity.errors import ValuesError
 
 if TYPE_CHECKING:
-    from symcavity.cavity.theory import Theory
-    from symcavity.declare.system import BipartiteSystem
+    from symcavity.method.theory import Theory
+    from symcavity.model.system import BipartiteSystem
 
 FAILED = 1
 
 
 def _system(args: argparse.Namespace) -> BipartiteSystem:
-    from symcavity.declare.problem import ConvexProblem
     from symcavity.loading import load
+    from symcavity.model.problem import ConvexProblem
 
     problem = load(args.target, args.object)
     return problem.kkt() if isinstance(problem, ConvexProblem) else problem
@@ -36,8 +36,8 @@ def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theo
     At finite size such a condition is not imposed but comes out: ``kappa=1`` means the load at which the
     theory has ``kappa = 1``.
     """
-    from symcavity.declare.quantities import P, alpha
-    from symcavity.simulate.values import law_symbols
+    from symcavity.finite.given_values import law_symbols
+    from symcavity.model.quantities import P, alpha
 
     outer = [s for s in system.parameters if s in values and s not in law_symbols(system)]
     if not outer or alpha in values or P in values:
@@ -141,7 +141,7 @@ def _solved(
 def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:
     """Read what simulations and experiments have in common."""
     from symcavity.commands.arguments import read_pairs, whole_numbers
-    from symcavity.declare.quantities import N
+    from symcavity.model.quantities import N
 
     system = _system(args)
     values = read_pairs(args.values, system)
@@ -157,8 +157,8 @@ def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[
 def simulate(args: argparse.Namespace) -> int:
     """Simulate a declaration and compare with its theory."""
     from symcavity.commands.arguments import read_observable
-    from symcavity.simulate import compare
-    from symcavity.simulate import simulate as run
+    from symcavity.finite import compare
+    from symcavity.finite import simulate as run
 
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
@@ -175,7 +175,7 @@ def simulate(args: argparse.Namespace) -> int:
 
 def experiment(args: argparse.Namespace) -> int:
     """Insert sites into solved instances."""
-    from symcavity.simulate import cavity_experiment
+    from symcavity.finite import cavity_experiment
 
     check_figure(args.plot)
     system, theory, values, options = _instances(args)

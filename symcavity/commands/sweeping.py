@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from sympy import Expr, Symbol, lambdify, solve
 
 from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
-from symcavity.declare.quantities import N, P, alpha
-from symcavity.declare.sets import vector_sizes
-from symcavity.declare.system import BipartiteSystem
 from symcavity.errors import ValuesError
-from symcavity.simulate import Sweep, sweep_simulation, sweep_theory
-from symcavity.simulate.compare import default_observables
-from symcavity.simulate.labels import label, label_tex
-from symcavity.simulate.values import law_symbols
+from symcavity.finite import Sweep, sweep_simulation, sweep_theory
+from symcavity.finite.compare import default_observables
+from symcavity.finite.given_values import law_symbols
+from symcavity.finite.labels import label, label_tex
+from symcavity.model.bound_sets import vector_sizes
+from symcavity.model.quantities import N, P, alpha
+from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:
-    from symcavity.cavity.theory import Theory
+    from symcavity.method.theory import Theory
 
 Row = dict[str, Any]
 

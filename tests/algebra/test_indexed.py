@@ -16,9 +16,9 @@ from symcavity.algebra.indexed import (
     fresh_index,
     substituted,
 )
-from symcavity.cavity.nodes import ResponseElement
-from symcavity.cavity.statistics import coupling_covariance, is_coupling
-from symcavity.declare.quantities import SiteQuantity
+from symcavity.method.average import coupling_covariance, is_coupling
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.symbols import ResponseElement
 
 j, k, nu, rho = (Symbol(name, integer=True, positive=True) for name in ("j", "k", "nu", "rho"))
 a = Symbol("a", integer=True, positive=True)

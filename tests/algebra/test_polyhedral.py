@@ -9,9 +9,9 @@ from symcavity import NotConverged, ValuesError, phi
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import CellAverage, mp_cell
 from symcavity.algebra.signs import sign_of
-from symcavity.numerics import cells
-from symcavity.numerics.cells import np_cell
-from symcavity.numerics.evaluate import Compiled
+from symcavity.evaluate import cells
+from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.polyhedra import np_cell
 
 k, s = Symbol("kappa", positive=True), Symbol("s", positive=True)
 z1, z2, z3, z4 = symbols("z_1:5", real=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symcavity.numerics.manifold import manifold_capacity
+from symcavity.evaluate.capacity import manifold_capacity
 from symcavity.shapes import Ball, PointCloud, cloud_geometry
 
 

@@ -6,7 +6,7 @@ import sympy
 from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.numerics.slack import saturate
+from symcavity.evaluate.slack import saturate
 from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment
 from symcavity.shapes.base import SATURATED
 

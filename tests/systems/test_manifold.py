@@ -29,9 +29,9 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.cavity.projection import GAP2, LAM, PSI, ProjectionAverage
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
 from symcavity.shapes import ExpressionShape
+from symcavity.sites.set_averages import GAP2, LAM, PSI, ProjectionAverage
 
 HALF = Rational(1, 2)
 x, y, z = symbols("x y z")
@@ -343,7 +343,7 @@ class TestSlack:
 
 def test_the_response_with_slack_is_the_average_of_psi():
     """Sampled responses are found by parts; the divergences of the projections say the same."""
-    from symcavity.numerics.slack import saturate
+    from symcavity.evaluate.slack import saturate
     from symcavity.shapes.sampling import gaussian_scrambles
 
     cloud = PointCloud([[1, 0, 1], [0, 1, 1.5], [-1, -1, 1.0], [0.5, 0.5, 2]])

@@ -8,7 +8,7 @@ import pytest
 import sympy
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.numerics.manifold import ManifoldCapacity, manifold_capacity
+from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
 from symcavity.shapes import (
     Ball,
     CallableShape,

@@ -16,9 +16,9 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.declare.convex_law import regime_of
 from symcavity.derivations import soft_manifold
 from symcavity.derivations.manifold import D, a, g, problem, w
+from symcavity.model.convex_law import regime_of
 
 SIZE = {"N": 120, "seeds": 24}
 CASES = {

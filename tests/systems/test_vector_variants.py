@@ -33,8 +33,8 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.numerics.manifold import integrated
-from symcavity.numerics.soft import soft_integrals, soften
+from symcavity.evaluate.capacity import integrated
+from symcavity.evaluate.soft_bound import soft_integrals, soften
 
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)

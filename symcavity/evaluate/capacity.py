@@ -1,0 +1,418 @@
+"""Capacity of manifolds: averages over Gaussian sources of projections onto cones of feasible fields.
+
+In units t = kappa T ~ N(0, 1) the projection is v(t) = argmin |v - t|^2 / 2 subject to g_S(v) >= kappa, and
+
+    1/alpha = <|v - t|^2>,      S^w = 1 + alpha <psi> = alpha kappa <lam>,      psi = div (v - t),
+
+where v - t = lam s.  The two forms of S^w are equal by Stein's lemma (A.14); the second is exactly 0 at kappa
+= 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from numbers import Integral
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from symcavity.errors import DeclarationError, ValuesError
+from symcavity.evaluate.ellipsoids import ellipsoid_averages
+from symcavity.shapes import Ellipsoid, Shape
+from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, number
+from symcavity.shapes.sampling import SCRAMBLES, gaussian_scrambles, sample_size
+
+Averages = dict[str, Any]
+"""norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole (probabilities), psi <psi>."""
+
+
+@dataclass(frozen=True)
+class ManifoldCapacity:
+    """Capacity of a manifold and what comes with it.
+
+    Attributes
+    ----------
+    alpha : float or mpmath.mpf
+        Largest number of manifolds per dimension that can be separated with margin kappa at norm 1/kappa
+        (equation 84).
+    S_w : float or mpmath.mpf
+        Response of a weight, 1 + alpha <psi> (A.11 with all regimes).
+    touching : float or mpmath.mpf
+        Fraction of manifolds that support at exactly one anchor point.
+    partially_supporting : float or mpmath.mpf
+        Fraction that supports on a proper face (flat or curved sets with edges; zero for balls and
+        ellipsoids).
+    fully_supporting : float or mpmath.mpf
+        Fraction with the whole manifold on the margin plane (the field at the tip of the cone).
+    mean_lambda, mean_lambda_sq : float or mpmath.mpf
+        Moments of the multiplier lambda of the paper over all manifolds; infinite at kappa = 0.
+    mean_psi : float or mpmath.mpf
+        Average divergence <psi>.
+    stderr : float
+        Standard error of alpha; 0.0 where the value is an integral.
+    stderrs : mapping
+        Standard errors of the other values by name; empty where they are integrals.
+    samples : int
+        Number of sampled sources; 0 for integrals.
+    shape : Shape
+        The manifold.
+    kappa : number
+        The margin, as it was given.
+    """
+
+    alpha: Any
+    S_w: Any
+    touching: Any
+    partially_supporting: Any
+    fully_supporting: Any
+    mean_lambda: Any
+    mean_lambda_sq: Any
+    mean_psi: Any
+    stderr: float
+    shape: Shape
+    kappa: Any
+    samples: int = 0
+    stderrs: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def supporting(self) -> Any:
+        """Fraction with lambda > 0: touching, partially and fully supporting together."""
+        return self.touching + self.partially_supporting + self.fully_supporting
+
+    @property
+    def theory(self) -> Any:
+        """The derived theory, with this set in it: ``capacity.theory.derivation``."""
+        from symcavity.evaluate.binding import bind
+
+        declared = import_module("symcavity.derivations.manifold")
+        return bind(declared.problem.cavity(), {declared.g: self.shape})[0]
+
+    @property
+    def interior(self) -> Any:
+        """Fraction with lambda = 0."""
+        return 1 - self.supporting
+
+
+def manifold_capacity(
+    shape: Shape, *, kappa: Any = 0, dps: int = 15, samples: int | None = None, seed: int = 0
+) -> ManifoldCapacity:
+    """Return the capacity of randomly embedded copies of a manifold at margin kappa.
+
+    Parameters
+    ----------
+    shape : Shape
+        The manifold, in R^(D+1).
+    kappa : number, optional
+        Margin >= 0, in units of the weight norm (|w|^2 = N/kappa^2 for unit margin).  Integers, fractions,
+        SymPy numbers and decimal strings are exact; a float is taken up to 15 digits.
+    dps : int, optional
+        Decimal digits.  Above 15 for balls, segments and pairs of points only; the values are then
+        ``mpmath.mpf``.
+    samples : int, optional
+        Number of sampled sources.  None takes the integral where there is one (balls; ellipsoids with up to
+        five different radii) and 2^14 samples elsewhere; a number asks for sampling.
+    seed : int, optional
+        Seed of the scrambled Sobol sequences.
+
+    Returns
+    -------
+    ManifoldCapacity
+        The values; the error bars come from independent scrambles.
+
+    Raises
+    ------
+    ValuesError
+        For a negative kappa, dps < 1, a float above 15 digits, or more digits than the shape's method has.
+    DeclarationError
+        If `shape` is no shape.
+
+    Notes
+    -----
+    Chung, Lee and Sompolinsky, Phys. Rev. E 93, 060301 (2016) (balls), Phys. Rev. X 8, 031003 (2018).
+
+    Examples
+    --------
+    >>> from symcavity.shapes import Ball
+    >>> round(manifold_capacity(Ball(5, 1)).alpha, 12)
+    0.333333333333
+    """
+    if not isinstance(shape, Shape):
+        raise DeclarationError(
+            f"shape is {shape!r}, of type {type(shape).__name__}.",
+            "a shape, for instance Ball(D, R)",
+            "PointCloud(array) takes points x dimensions.",
+        )
+    if isinstance(dps, bool) or not isinstance(dps, Integral) or dps < 1:
+        raise ValuesError(f"dps is {dps!r}.", "an integer >= 1")
+    size = None if samples is None else sample_size(samples)
+    exact_kappa = _margin(kappa, int(dps))
+    if isinstance(shape, Ellipsoid):
+        shape.numbers()
+    if dps > 15:
+        return _many_digits(shape, kappa, exact_kappa, int(dps), size)
+    k = float(exact_kappa)
+    averages = integrated(shape, k) if size is None else None
+    if averages is not None:
+        return _result(averages, k, shape, kappa, 0.0)
+    return _sampled(shape, kappa, k, sample_size(None) if size is None else size, seed)
+
+
+def integrated(shape: Shape, k: float) -> Averages | None:
+    """Return the averages by quadrature in double, where the shape has integrals of few dimensions."""
+    if not isinstance(shape, Ellipsoid):
+        return None
+    R, c = shape.numbers()
+    radii = np.sort(R[R > 0])[::-1]
+    if radii.size == 0 or radii[0] == radii[-1]:
+        return _ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k)
+    return ellipsoid_averages(radii, c, k)
+
+
+def has_many_digits(shape: Shape) -> bool:
+    """Whether the averages are known to any number of digits: for exact balls, segments and points."""
+    return isinstance(shape, Ellipsoid) and shape.exact and len({R for R in shape.radii if not R.is_zero}) < 2
+
+
+def _margin(kappa: Any, dps: int) -> sympy.Expr | float:
+    if type(kappa) is float and dps <= 15 and 0 <= kappa < math.inf:
+        return kappa
+    try:
+        value, exact = number(kappa, "kappa")
+    except DeclarationError as error:
+        raise ValuesError(error.found, error.supported, error.hint) from None
+    if not value.is_Number and (value.free_symbols or not value.is_real):
+        raise ValuesError(f"kappa is {kappa}.", "a real number >= 0")
+    if float(value) < 0:
+        raise ValuesError(f"kappa is {kappa}.", "kappa >= 0")
+    if dps > 15 and not exact:
+        raise ValuesError(
+            f"kappa is the float {kappa!r}, which has no {dps} digits.",
+            "floats up to dps=15",
+            f"kappa='{kappa}' or a Rational.",
+        )
+    return value
+
+
+def _result(a: Averages, k: Any, shape: Shape, kappa: Any, stderr: float, **more: Any) -> ManifoldCapacity:
+    alpha = 1 / a["norm"]
+    S_w = alpha * k * a["lam"]
+    if k > 0:
+        mean, square = a["lam"] / (k * S_w), a["lam2"] / (k * S_w) ** 2
+    else:
+        mean = square = alpha * 0 + (mpmath.inf if isinstance(alpha, mpmath.mpf) else np.inf)
+    values = [alpha, S_w, a["touching"], a["partial"], a["whole"], mean, square, a["psi"]]
+    if not isinstance(alpha, mpmath.mpf):
+        values = [float(x) for x in values]
+    alpha, S_w, touching, partial, whole, mean, square, psi = values
+    return ManifoldCapacity(
+        alpha, S_w, touching, partial, whole, mean, square, psi, stderr, shape, kappa, **more
+    )
+
+
+# Balls: the radial component |t_perp| is chi-distributed and the integral over the axial one is elementary.
+
+
+def _below(a: Any, cdf: Any, pdf: Any) -> tuple[Any, Any, Any]:
+    """Return int_{-inf}^a (a - z)^n Dz for n = 0, 1, 2."""
+    return cdf, a * cdf + pdf, (a * a + 1) * cdf + a * pdf
+
+
+def _ball_rows(
+    x: Any, D: int, R: Any, c: Any, k: Any, normal: Callable[[Any], tuple[Any, Any]]
+) -> tuple[Any, ...]:
+    """Return the axial averages at radial distance x: |v-t|^2, lam, lam^2, P(touching), P(tip), psi."""
+    q2 = R * R + c * c
+    top = (k + R * x) / c
+    j0, j1, j2 = _below(top, *normal(top))
+    if R == 0:
+        return j2 * c * c / q2, c * j1 / q2, c * c * j2 / q2**2, j0, 0 * j0, -j0
+    low, gap, rise = k / c - c * x / R, x * (R / c + c / R), c * x / R
+    i0, i1, i2 = _below(low, *normal(low))
+    j0, j1, j2 = j0 - i0, j1 - i1 - gap * i0, j2 - i2 - gap * (2 * i1 + gap * i0)
+    tip1, tip2 = i1 + rise * i0, i2 + rise * (2 * i1 + rise * i0)
+    touch = c * j1 / q2
+    psi = -j0 - (D + 1) * i0 - ((D - 1) * R * touch / x if D > 1 else 0)
+    return (
+        c * c * j2 / q2 + x * x * i0 + tip2,
+        touch + tip1 / c,
+        c * c * j2 / q2**2 + tip2 / c**2,
+        j0,
+        i0,
+        psi,
+    )
+
+
+def _panels(D: int, R: float, c: float, k: float, reach: float) -> list[float]:
+    """Break the radial line where the two boundaries of the touching regime turn on and off."""
+    centre = math.sqrt(D - 1.0)
+    low, high = max(0.0, centre - reach), centre + reach
+    inner = [low + (high - low) * j / 4 for j in (1, 2, 3)]
+    if R > 0:
+        inner += [j * c / R for j in (1, 4, 10)]
+        inner += [k * R / c**2 + j * R / c for j in (-9, -3, 0, 3, 9)]
+    kept = sorted({x for x in inner if low < x < high} | {low, high})
+    return [x for i, x in enumerate(kept) if i == 0 or x - kept[i - 1] > 1e-12 * high]
+
+
+_NAMES = ("norm", "lam", "lam2", "touching", "whole", "psi")
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    nodes, weights = np.polynomial.legendre.leggauss(32)
+    return nodes, weights
+
+
+def axial_panels(
+    D: int, R: float, c: float, k: float, *more: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components.
+
+    Further breaks of the panels may be given.
+    """
+    first = _panels(D, R, c, k, 9.5)
+    edges = np.array(sorted({*first, *(x for x in more if first[0] < x < first[-1])}))
+    nodes, weights = _legendre()
+    half = (edges[1:] - edges[:-1])[:, None] / 2
+    x = (edges[:-1, None] + half * (1 + nodes)).ravel()
+    log = (D - 1) * np.log(x) - x * x / 2
+    weight = np.exp(log - log.max()) * (half * weights).ravel()
+    return x, weight / weight.sum()
+
+
+def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
+    from scipy.special import ndtr
+
+    x, weight = axial_panels(D, R, c, k)
+
+    def normal(a: NDArray[np.float64]) -> tuple[Any, Any]:
+        return ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
+
+    rows = _ball_rows(x, D, R, c, k, normal)
+    return {name: float(weight @ row) for name, row in zip(_NAMES, rows, strict=True)} | {"partial": 0.0}
+
+
+def _many_digits(shape: Shape, kappa: Any, k: Any, dps: int, size: int | None) -> ManifoldCapacity:
+    radii = [R for R in shape.radii if not R.is_zero] if isinstance(shape, Ellipsoid) else []
+    if not isinstance(shape, Ellipsoid) or len(set(radii)) > 1 or size is not None:
+        raise ValuesError(
+            f"{dps} digits were asked for, but {shape!r} is averaged by sampling or by a rule in "
+            "double precision.",
+            "dps <= 15; balls, segments and pairs of points at any dps",
+        )
+    if not shape.exact:
+        raise ValuesError(
+            f"{shape!r} was declared with a float, which has no {dps} digits.",
+            "floats up to dps=15",
+            "give decimal strings or Rationals.",
+        )
+    with mpmath.workdps(dps + 12):
+        averages = ball_integrals(shape, mpmath.mpf(sympy.N(k, dps + 15)), dps)
+        result = _result(averages, mpmath.mpf(sympy.N(k, dps + 15)), shape, kappa, 0.0)
+    with mpmath.workdps(dps):
+        rounded = {
+            name: +getattr(result, name)
+            for name in (
+                "alpha",
+                "S_w",
+                "touching",
+                "partially_supporting",
+                "fully_supporting",
+                "mean_lambda",
+                "mean_lambda_sq",
+                "mean_psi",
+            )
+        }
+    return ManifoldCapacity(stderr=0.0, shape=shape, kappa=kappa, **rounded)
+
+
+def ball_integrals(shape: Ellipsoid, K: mpmath.mpf, dps: int) -> Averages:
+    """Return the averages of a ball to ``dps`` digits, as mpf of 12 more.
+
+    Raises
+    ------
+    ValuesError
+        If a quadrature does not reach that many digits.
+    """
+    radii = [R for R in shape.radii if not R.is_zero]
+    D = max(len(radii), 1)
+    with mpmath.workdps(dps + 12):
+        R = mpmath.mpf(sympy.N(radii[0], dps + 15)) if radii else mpmath.mpf(0)
+        c = mpmath.mpf(sympy.N(shape.center, dps + 15))
+        reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
+        norm = mpmath.exp((D - mpmath.mpf(2)) / 2 * mpmath.log(2)) * mpmath.gamma(mpmath.mpf(D) / 2)
+        rows: dict[mpmath.mpf, tuple[Any, ...]] = {}
+
+        def row(x: mpmath.mpf, which: int) -> mpmath.mpf:
+            if x not in rows:
+                density = x ** (D - 1) * mpmath.exp(-x * x / 2) / norm
+                rows[x] = tuple(density * y for y in _ball_rows(x, D, R, c, K, _normal))
+            return rows[x][which]
+
+        edges = [mpmath.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach))]
+        averages: Averages = {"partial": mpmath.mpf(0)}
+        for which, name in enumerate(_NAMES):
+            averages[name], error = mpmath.quad(
+                lambda x, which=which: row(x, which), edges, error=True, method="gauss-legendre", maxdegree=9
+            )
+            if error > mpmath.mpf(10) ** (-dps) * max(1, abs(averages[name])):
+                raise ValuesError(
+                    f"The integral for {name} did not reach {dps} digits (error {mpmath.nstr(error, 2)}).",
+                    "fewer digits",
+                )
+        return averages
+
+
+def _normal(a: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+    return mpmath.ncdf(a), mpmath.npdf(a)
+
+
+# Every other shape: projections of quasi-random sources.
+
+
+def _sampled(shape: Shape, kappa: Any, k: float, samples: int, seed: int) -> ManifoldCapacity:
+    rows = []
+    for t in gaussian_scrambles(shape.dimension, samples, seed):
+        p = shape.project(t, k)
+        share = [(p.regime == which).mean() for which in (TOUCHING, PARTIAL, WHOLE)]
+        rows.append(
+            [
+                np.square(p.lam_s).sum(axis=1).mean(),
+                p.lam.mean(),
+                np.square(p.lam).mean(),
+                *share,
+                p.psi.mean(),
+                (p.regime == INTERIOR).mean(),
+            ]
+        )
+    table = np.array(rows)
+    names = ("norm", "lam", "lam2", "touching", "partial", "whole", "psi", "interior")
+    mean = dict(zip(names, table.mean(axis=0), strict=True))
+    if not mean["norm"] > 0:
+        raise ValuesError(
+            "No sampled source supports the manifold, so that the capacity was not resolved.",
+            "more samples, or a larger kappa",
+        )
+    alpha = 1 / mean["norm"]
+
+    def error(column: NDArray[np.float64]) -> float:
+        return float(column.std(ddof=1) / np.sqrt(SCRAMBLES))
+
+    column = dict(zip(names, table.T, strict=True))
+    stderrs = {
+        "alpha": error(alpha**2 * column["norm"]),
+        "S_w": error(alpha * k * (column["lam"] - alpha * mean["lam"] * column["norm"])),
+        "touching": error(column["touching"]),
+        "partially_supporting": error(column["partial"]),
+        "fully_supporting": error(column["whole"]),
+        "mean_psi": error(column["psi"]),
+        "mean_lambda": error(column["norm"]) / k**2 if k > 0 else 0.0,
+    }
+    return _result(mean, k, shape, kappa, stderrs["alpha"], samples=samples, stderrs=stderrs)

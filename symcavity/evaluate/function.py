@@ -1,0 +1,484 @@
+"""Vectorised functions of parameters: an explicit expression compiled once, else solved point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+from sympy import Add, Expr, Symbol
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.errors import Infeasible, NotConverged, SymcavityError, ValuesError
+from symcavity.evaluate.binding import bind
+from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
+from symcavity.evaluate.solver import solve
+from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
+from symcavity.method.eliminate import Closed, tidy_arguments
+from symcavity.model.quantities import N, P, SiteQuantity, alpha
+
+if TYPE_CHECKING:
+    from symcavity.method.theory import Theory
+
+BLOCK = 1 << 21
+SAMPLES = 257
+
+
+def make_function(
+    theory: Theory,
+    target: Any,
+    arguments: Sequence[Symbol],
+    values: Mapping[Any, Any],
+    backend: str = "numpy",
+    errors: str = "raise",
+) -> Callable[..., Any]:
+    """Return a function of parameters that broadcasts over its arguments.
+
+    Parameters
+    ----------
+    theory : Theory
+    target : Symbol or observable
+        What to compute.
+    arguments : sequence of Symbol
+        The parameters that the function takes, in order.
+    values : mapping
+        Values of everything else: parameters, sizes, quenched parameters.
+    backend : str
+        ``'numpy'``: double precision, arrays of floats.  ``'mpmath'``: mpmath's precision at the time of the
+        call, arrays of objects.
+    errors : str
+        ``'raise'`` lets a point without a solution raise :class:`Infeasible`; ``'nan'`` returns nan there.
+
+    Returns
+    -------
+    callable
+        A scalar for scalar arguments, otherwise an array of the broadcast shape.  Where the target has a
+        closed form that is compiled once; elsewhere each point is solved, starting from the one before it.
+
+    Raises
+    ------
+    ValuesError
+        If a parameter is neither an argument nor given, if an argument is unknown or given as well, or if
+        the backend is unknown.
+    """
+    if backend not in ("numpy", "mpmath"):
+        raise ValuesError(f"The backend is {backend!r}.", "'numpy' and 'mpmath'")
+    if errors not in ("raise", "nan"):
+        raise ValuesError(f"errors is {errors!r}.", "'raise' and 'nan'")
+    theory, values = bind(theory, values)
+    task = theory._task  # noqa: SLF001 - the numerical half of the theory
+    _check_arguments(task, arguments, values)
+    dps = 15 if backend == "numpy" else max(mpmath.mp.dps, 16)
+    probe = {**values, **dict.fromkeys(arguments, 1)}
+    given = read_values(task, probe, dps if backend == "mpmath" else 15)
+    _check_target(theory, task, target)
+    expr = _explicit(theory, task, target, given)
+    if expr is None:
+        return _PointByPoint(theory, target, arguments, values, backend, errors)
+    return _Explicit(task, expr, arguments, values, given, backend, errors)
+
+
+def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, Any]) -> None:
+    known = {*task.parameters, alpha, N, P}
+    for argument in arguments:
+        if not isinstance(argument, Symbol) or argument not in known:
+            raise ValuesError(
+                f"The argument {argument} is no parameter of this theory.", f"the parameters {names(task)}"
+            )
+        if isinstance(values, Mapping) and argument in values:
+            raise ValuesError(
+                f"{argument} is an argument of the function and was given a value too.", "one or the other"
+            )
+    if len(set(arguments)) != len(arguments):
+        raise ValuesError(
+            f"An argument stands twice: {', '.join(map(str, arguments))}.", "different parameters"
+        )
+    if not arguments:
+        raise ValuesError(
+            "The function has no arguments.",
+            f"at least one of {names(task)}",
+            "solve(...) for a single point",
+        )
+
+
+def _check_target(theory: Theory, task: Task, target: Any) -> None:
+    expr = theory.observable(target)
+    known = {*task.unknowns, *task.units, *task.parameters, alpha, N, P}
+    masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
+    strange = sorted((s for s in masked.free_symbols - known if s.name != "_"), key=str)
+    if strange:
+        raise ValuesError(
+            f"{strange[0]} in {target} is neither an unknown nor a parameter of this theory.",
+            ", ".join(str(s) for s in (*task.unknowns, *task.units, *task.parameters, alpha)),
+        )
+
+
+# -- closed forms --------------------------------------------------------------------------------
+
+
+def _closed(task: Task, given: Given) -> Closed:
+    return task.with_load if alpha in given.solve_for else task.eliminated
+
+
+def _explicit(theory: Theory, task: Task, target: Any, given: Given) -> Expr | None:
+    """Return the target in terms of what is given, or None if equations are left to be solved."""
+    closed = _closed(task, given)
+    if closed.core or any(s in given.exact for s in closed.definitions):
+        return None
+    expr = _put_in(closed, theory.observable(target).xreplace(task.units))
+    masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
+    if {s for s in masked.free_symbols if s.name != "_"} - set(given.exact):
+        return None
+    return expr
+
+
+def _put_in(closed: Closed, expr: Expr) -> Expr:
+    for symbol in closed.definitions:
+        if expr.has(symbol):
+            expr = tidy_arguments(expr.xreplace({symbol: closed.explicit(symbol)}))
+    return expr
+
+
+class _Explicit:
+    """A closed form, compiled once."""
+
+    def __init__(
+        self,
+        task: Task,
+        expr: Expr,
+        arguments: Sequence[Symbol],
+        values: Mapping[Any, Any],
+        given: Given,
+        backend: str,
+        errors: str,
+    ) -> None:
+        self.task, self.expr, self.arguments, self.errors, self.backend = (
+            task,
+            expr,
+            tuple(arguments),
+            errors,
+            backend,
+        )
+        self.given, self.values = given, values
+        self.call = task.compiled(expr, backend)
+        self.fixed = {s: v for s, v in given.exact.items() if s not in self.arguments}
+        if {N, P, alpha} & set(arguments):  # sizes that were completed with the probe's value
+            self.fixed = {s: v for s, v in self.fixed.items() if s not in (N, P, alpha) or s in values}
+        numerical = expr.has(GaussianAverage, ImplicitAverage)
+        self.block = (
+            max(64, BLOCK // (given.sites * (2048 if numerical else 1)))
+            if given.sites > 1 or numerical
+            else 0
+        )
+        # without a sum nothing can cancel
+        self.once = numerical or not any(
+            node.has(*arguments) for node in expr.atoms(Add) if not _inside_phi(expr, node)
+        )
+        self.bounds = self._bounds()
+
+    def __call__(self, *points: Any) -> Any:
+        _check_count(self.arguments, points)
+        return self._numpy(points) if self.backend == "numpy" else self._mpmath(points)
+
+    # double precision
+
+    def _numpy(self, points: Sequence[Any]) -> Any:
+        arrays, valid = _double_arrays(self.arguments, points, self.errors)
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        if not self.block or not shape:
+            value, lost = self._evaluate(arrays)
+        else:
+            flat = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
+            count = flat[0].size
+            value, lost = np.empty(count), np.zeros(count, dtype=bool)
+            for start in range(0, count, self.block):
+                part = slice(start, start + self.block)
+                value[part], lost[part] = self._evaluate([a[part] for a in flat])
+            value, lost = value.reshape(shape), lost.reshape(shape)
+        if np.any(lost) and self.errors == "raise":
+            index = np.unravel_index(int(np.argmax(lost)), shape) if shape else ()
+            raise _no_solution(self.arguments, [np.broadcast_to(a, shape)[index] for a in arrays])
+        if valid is not None or np.any(lost):
+            bad = lost if valid is None else lost | ~valid
+            value = np.where(bad, np.nan, value)
+        value = np.broadcast_to(np.asarray(value, dtype=float), shape) if np.shape(value) != shape else value
+        return value if shape else float(value)
+
+    def _environment(self, arrays: Sequence[Any]) -> dict[Any, Any]:
+        env: dict[Any, Any] = {LAWS: self.given.laws, **{k: float(v) for k, v in self.fixed.items()}}
+        env.update(zip(self.arguments, arrays, strict=True))
+        return _with_sizes(env)
+
+    def _evaluate(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
+        env = self._environment(arrays)
+        lost: Any = False
+        with np.errstate(all="ignore"):
+            value = self.call(env)
+            for sign, bound in self.bounds:
+                lost |= np.asarray(bound(env)) * sign < -1e-9
+        return value, lost
+
+    def _bounds(self) -> list[tuple[int, Compiled]]:
+        """Unknowns whose sign decides whether there is a solution: those that go wrong somewhere."""
+        closed = _closed(self.task, self.given)
+        rng = np.random.default_rng(5)
+        arrays = [_sample(s, rng) for s in self.arguments]
+        env = self._environment(arrays)
+        out = []
+        for symbol in closed.definitions:
+            sign = 1 if symbol.is_nonnegative else -1 if symbol.is_nonpositive else 0
+            if not sign:
+                continue
+            call = self.task.compiled(closed.explicit(symbol), "numpy")
+            with np.errstate(all="ignore"):
+                value = np.asarray(call(env)) * sign
+            if np.any(value < -1e-9 * np.maximum(1.0, np.abs(value))):
+                out.append((sign, call))
+        return out
+
+    # any precision
+
+    def _mpmath(self, points: Sequence[Any]) -> Any:
+        dps = mpmath.mp.dps
+        if dps > 15:
+            read_values(self.task, {**self.values, **dict.fromkeys(self.arguments, 1)}, dps)
+        env: dict[Any, Any] = {LAWS: self.given.laws}
+        with mpmath.workdps(dps + GUARD):
+            env.update({k: to_mpf(v) for k, v in self.fixed.items()})
+        return _each(self.arguments, points, self.errors, lambda point: self._one(point, env, dps))
+
+    def _one(self, point: Sequence[Any], fixed: dict[Any, Any], dps: int) -> Any:
+        mp = mpmath.mp
+        if self.once and not self.bounds:
+            with mp.workdps(dps + GUARD):
+                value = self.call(
+                    _with_sizes({**fixed, **{s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}})
+                )
+            return +value
+
+        def evaluate() -> list[Any]:
+            env: dict[Any, Any] = {LAWS: self.given.laws, **{k: to_mpf(v) for k, v in self.fixed.items()}}
+            env.update({s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)})
+            return [self.call(_with_sizes(env))]
+
+        if self.bounds:
+            env = self._environment([np.asarray(float(v)) for v in point])
+            with np.errstate(all="ignore"):
+                if any(float(bound(env)) * sign < -1e-9 for sign, bound in self.bounds):
+                    raise _no_solution(self.arguments, point)
+        for guard in GUARDS:
+            (value,) = evaluate_twice(evaluate, dps, guard, self.once)
+            if value.sound:
+                break
+        return +value.value
+
+
+def _inside_phi(expr: Expr, node: Expr) -> bool:
+    """Whether a sum stands only in the arguments of functions, where it is no cancellation of results."""
+    return not expr.xreplace({f: Symbol("_") for f in expr.atoms(_function())}).has(node)
+
+
+def _function() -> Any:
+    from sympy import Function
+
+    return Function
+
+
+def _sample(symbol: Symbol, rng: np.random.Generator) -> np.ndarray:
+    t = rng.uniform(-9, 9, SAMPLES)
+    if symbol.is_nonnegative:
+        return np.exp(t)
+    return -np.exp(t) if symbol.is_nonpositive else np.sinh(t)
+
+
+def _with_sizes(env: dict[Any, Any]) -> dict[Any, Any]:
+    """Complete N, P and alpha from each other."""
+    if N in env and P in env:
+        env.setdefault(alpha, env[P] / env[N])
+    elif alpha in env and N in env:
+        env[P] = env[alpha] * env[N]
+    elif alpha in env and P in env:
+        env[N] = env[P] / env[alpha]
+    return env
+
+
+# -- point by point ------------------------------------------------------------------------------
+
+
+class _PointByPoint:
+    """Solve each point, starting from the solution of the one before it."""
+
+    def __init__(
+        self,
+        theory: Theory,
+        target: Any,
+        arguments: Sequence[Symbol],
+        values: Mapping[Any, Any],
+        backend: str,
+        errors: str,
+    ) -> None:
+        self.theory, self.target, self.arguments = theory, target, tuple(arguments)
+        self.values, self.backend, self.errors = dict(values), backend, errors
+
+    def __call__(self, *points: Any) -> Any:
+        _check_count(self.arguments, points)
+        last: list[Solution] = []
+        if self.backend == "mpmath":
+            return _each(
+                self.arguments, points, self.errors, lambda point: self._one(point, mpmath.mp.dps, last)
+            )
+        arrays, valid = _double_arrays(self.arguments, points, self.errors)
+        grid = np.broadcast_arrays(*arrays)
+        out = np.full(grid[0].shape, np.nan)
+        for index in np.ndindex(out.shape):
+            if valid is not None and not np.broadcast_to(valid, out.shape)[index]:
+                continue
+            try:
+                out[index] = float(self._one([float(a[index]) for a in grid], 15, last))
+            except Infeasible:
+                if self.errors == "raise":
+                    raise
+        return out if out.shape else float(out)
+
+    def _one(self, point: Sequence[Any], dps: int, last: list[Solution]) -> Any:
+        values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
+        task = self.theory._task  # noqa: SLF001 - the numerical half of the theory
+        guess = last[0].values if last else None
+        try:
+            found = solve(task, values, dps, self.theory.observable, guess)
+        except (Infeasible, NotConverged):
+            if guess is None:
+                raise
+            found = solve(task, values, dps, self.theory.observable)
+        last[:] = [found]
+        return found[self.target]
+
+
+# -- points --------------------------------------------------------------------------------------
+
+
+def _check_count(arguments: Sequence[Symbol], points: Sequence[Any]) -> None:
+    if len(points) != len(arguments):
+        raise ValuesError(
+            f"The function of {', '.join(map(str, arguments))} got {len(points)} arguments.",
+            "as many numbers or arrays as arguments",
+        )
+
+
+def _double_arrays(
+    arguments: Sequence[Symbol], points: Sequence[Any], errors: str
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return the points as arrays of doubles, and where they are admissible (None: everywhere)."""
+    arrays = []
+    valid: np.ndarray | None = None
+    for symbol, value in zip(arguments, points, strict=True):
+        array = _as_double(symbol, value)
+        good = None
+        if array.size:
+            low, high = array.min(), array.max()  # nan if there is one
+            if not (np.isfinite(low) and np.isfinite(high)):
+                good = np.isfinite(array)
+                if errors == "raise":
+                    raise ValuesError(
+                        f"A value of {symbol} is {array[~good].flat[0]}.", "finite numbers", "errors='nan'"
+                    )
+                array = np.where(good, array, 0.0)
+                low, high = array.min(), array.max()
+            if (symbol.is_nonnegative and low < 0) or (symbol.is_nonpositive and high > 0):
+                if errors == "raise":
+                    check_sign(symbol, float(low if symbol.is_nonnegative else high))
+                inside = array >= 0 if symbol.is_nonnegative else array <= 0
+                good = inside if good is None else good & inside
+        if good is not None:
+            array = np.where(good, array, 1.0 if not symbol.is_nonpositive else -1.0)
+            valid = good if valid is None else valid & good
+        arrays.append(array)
+    try:
+        np.broadcast_shapes(*(a.shape for a in arrays))
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise ValuesError(
+            f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
+        ) from None
+    return arrays, valid
+
+
+def _as_double(symbol: Symbol, value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind in "fiu":
+        return array.astype(float, copy=False)
+    if array.dtype.kind in "OU":
+        return np.reshape([_float(v, str(symbol)) for v in array.reshape(-1)], array.shape)
+    raise ValuesError(f"The values of {symbol} are of type {array.dtype}.", "real numbers")
+
+
+def _float(value: Any, name: str) -> float:
+    return float("nan") if value is None else float(exact_value(value, name, 15))
+
+
+def _each(
+    arguments: Sequence[Symbol], points: Sequence[Any], errors: str, one: Callable[[Sequence[Any]], Any]
+) -> Any:
+    """Apply to each of the broadcast points at mpmath's precision."""
+    dps = mpmath.mp.dps
+    columns = []
+    for symbol, value in zip(arguments, points, strict=True):
+        array = np.asarray(value, dtype=object)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps > 15:
+            exact_value(float(value.flat[0]) if value.size else 0.5, str(symbol), dps)  # refuses
+        read = [_read(v, symbol, dps, errors) for v in array.reshape(-1)]
+        flat = np.empty(len(read), dtype=object)
+        flat[:] = read
+        columns.append(flat.reshape(array.shape))
+    try:
+        grid = np.broadcast_arrays(*columns)
+    except ValueError:
+        shapes = ", ".join(str(c.shape) for c in columns)
+        raise ValuesError(
+            f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
+        ) from None
+    out = np.empty(grid[0].shape, dtype=object)
+    for index in np.ndindex(out.shape):
+        point = [column[index] for column in grid]
+        try:
+            out[index] = mpmath.nan if any(v is None for v in point) else one(point)
+        except Infeasible:
+            if errors == "raise":
+                raise
+            out[index] = mpmath.nan
+    return out if out.shape else out[()]
+
+
+def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
+    """One exact value; None where it is not admissible and errors become nan."""
+    try:
+        if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
+            exact = value
+        else:
+            exact = exact_value(value, str(symbol), dps)
+        check_sign(symbol, exact)
+    except SymcavityError:
+        if errors == "raise" or (isinstance(value, float) and np.isfinite(value) and dps > 15):
+            raise
+        return None
+    return exact
+
+
+def _mpf(value: Any) -> Any:
+    return value if isinstance(value, mpmath.mpf) else to_mpf(value)
+
+
+def _no_solution(arguments: Sequence[Symbol], point: Sequence[Any]) -> Infeasible:
+    where = ", ".join(f"{s} = {v}" for s, v in zip(arguments, point, strict=True))
+    return Infeasible(
+        f"There is no solution at {where}.",
+        "values at which the problem is feasible",
+        "errors='nan', for nan at such points",
+    )
+
+
+__all__ = ["make_function"]

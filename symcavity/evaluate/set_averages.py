@@ -1,0 +1,192 @@
+"""Averages over projections: integrals for balls and ellipsoids, quasi-random sources for other sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Dummy, Eq, Expr, Piecewise, Sum, Symbol, lambdify, oo
+
+from symcavity.errors import ValuesError
+from symcavity.evaluate.capacity import ball_integrals, has_many_digits, integrated
+from symcavity.evaluate.slack import ball_points, capped_integrals, with_slack
+from symcavity.evaluate.soft_bound import soft_integrals
+from symcavity.model.quantities import Average, site_quantities
+from symcavity.shapes import Ball, Ellipsoid
+from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
+from symcavity.shapes.sampling import gaussian_scrambles, sample_size
+from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
+
+_MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi"}
+_REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole"}
+
+
+def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
+    """How an average follows from the integrals of a shape, if it does."""
+    if body in _MOMENTS:
+        return itemgetter(_MOMENTS[body])
+    if isinstance(body, Piecewise) and len(body.args) == 2 and body.args[0][0] == 1 and body.args[1] == (0, True):
+        test = body.args[0][1]
+        supporting = test.atoms(Symbol) == {LAM} and getattr(test, "gts", None) is not None and test.lts == 0
+        if supporting and "=" not in test.rel_op:
+            return lambda a: a["touching"] + a["partial"] + a["whole"]
+        if isinstance(test, Eq) and REGIME in test.args:
+            value = next((int(x) for x in test.args if x.is_Integer), None)
+            if value in _REGIMES:
+                return itemgetter(_REGIMES[value])
+            if value == INTERIOR:
+                return lambda a: 1 - a["touching"] - a["partial"] - a["whole"]
+    return None
+
+
+def is_sampled(node: ProjectionAverage) -> bool:
+    """Whether the node's value carries a statistical error."""
+    shape, (samples, _, _) = node.g.shape, node.g.sampling
+    if shape is None or samples is not None:
+        return True
+    if node.cap != oo:
+        return not isinstance(shape, Ball)
+    if node.softness != 0:
+        return not (isinstance(shape, Ball) and known_moment(node.body))
+    return not (isinstance(shape, Ellipsoid) and integrated(shape, 1.0) is not None and known_moment(node.body))
+
+
+class Projected:
+    """A compiled average over projections: call it with the values of its symbols."""
+
+    def __init__(self, node: ProjectionAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
+        self.node, self.backend = node, backend
+        self.k, self.soft = compiled(node.k, backend), compiled(node.softness, backend)
+        self.cap = compiled(node.cap, backend) if node.cap != oo else None
+        constants = sorted((a for a in node.body.atoms(Average, Sum) if not a.has(ProjectionSymbol)), key=str)
+        marks: dict[Expr, Symbol] = {a: Dummy("average") for a in constants}  # of other sites: numbers here
+        body = node.body.xreplace(marks)
+        marks |= {q: Dummy(q.family.name) for q in site_quantities(body)}
+        body = body.xreplace(marks)
+        own = body.free_symbols - set(marks.values())
+        self.symbols = sorted((s for s in own if isinstance(s, ProjectionSymbol)), key=str)
+        plain = sorted((s for s in own if not isinstance(s, ProjectionSymbol)), key=str)
+        self.parameters = [compiled(s, backend) for s in (*plain, *marks)]
+        self.body = lambdify([*self.symbols, *plain, *marks.values()], body, "numpy")
+        self.moment = known_moment(node.body)
+        # With slack the response is found from itself. A sample of psi jumps where a source changes its regime,
+        # and no root may be left; the form that Stein's lemma gives it, t.(v - t), does not.
+        by_parts = node.is_slack and PSI in own and not (node.body / PSI).has(ProjectionSymbol)
+        self.columns = [TD if by_parts and s == PSI else s for s in self.symbols]
+
+    def __call__(self, env: Mapping[Any, Any]) -> Any:
+        """Return the average at the values of the symbols."""
+        shape = self.node.g.shape
+        if shape is None:
+            raise ValuesError(f"The set of {self.node.g} is not given.", "a shape among the values", "Ball(5, 1)")
+        k = self.k(env)
+        cap = np.inf if self.cap is None else self.cap(env)
+        parameters = [value(env) for value in self.parameters]
+        if self.backend == "mpmath" and has_many_digits(shape) and self.moment and not self.node.is_slack:
+            return self.moment(_many_digits(shape, k, mpmath.mp.dps))
+        if self.backend == "mpmath" and mpmath.mp.dps > 60:
+            raise ValuesError(
+                f"{self.node} has no {mpmath.mp.dps} digits: {shape!r} is averaged in double precision.",
+                "dps <= 15; balls, segments and pairs of points at any dps",
+            )
+        arrays = [np.asarray(x, dtype=float) for x in (k, cap, self.soft(env), *parameters)]
+        if all(x.ndim == 0 for x in arrays):
+            return self._one(shape, *(float(x) for x in arrays))
+        spread = np.broadcast_arrays(*arrays)
+        rows = zip(*map(np.ravel, spread), strict=True)
+        values = [self._one(shape, *(float(x) for x in row)) for row in rows]
+        return np.array(values).reshape(spread[0].shape)
+
+    def _one(self, shape: Shape, k: float, bound: float, rho: float, *rest: float) -> float:
+        cap = None if self.cap is None else bound
+        if not np.isfinite(k) or not 0 <= rho < np.inf:
+            return float("nan")
+        samples, seed, scramble = self.node.g.sampling
+        if samples is None and rho > 0 and isinstance(shape, Ball) and self.moment:
+            return float(self.moment(_softened(shape, k, rho)))
+        if samples is None and cap is None and rho == 0 and self.moment:
+            averages = _integrals(shape, k)
+            if averages is not None:
+                return float(self.moment(averages))
+        if samples is None and cap is not None and isinstance(shape, Ball):
+            averages = _capped(shape, k, cap)
+            if self.moment and self.node.body in _MOMENTS:
+                return float(self.moment(averages))
+            rows, weights = _points(shape, k, cap)
+            if all(s.name in rows for s in self.symbols):
+                value = self.body(*(rows[s.name] for s in self.symbols), *rest)
+                return float(np.broadcast_to(value, weights.shape) @ weights)
+        total = []
+        for n in range(16) if scramble is None else [scramble]:
+            rows = _sources(shape, k, cap, rho, sample_size(samples), seed, n)
+            columns = [_column(rows, s) for s in self.columns]
+            total.append(float(np.mean(np.broadcast_to(self.body(*columns, *rest), rows["lam"].shape))))
+        return float(np.mean(total))
+
+
+def _column(rows: dict[str, Any], symbol: ProjectionSymbol) -> Any:
+    head, _, number = symbol.name.partition("_")
+    return rows[head][:, int(number) - 1] if number else rows[head]
+
+
+@lru_cache(maxsize=4096)
+def _integrals(shape: Shape, k: float) -> Mapping[str, Any] | None:
+    return integrated(shape, k)
+
+
+@lru_cache(maxsize=4096)
+def _capped(shape: Ball, k: float, cap: float) -> Mapping[str, Any]:
+    return capped_integrals(shape, k, cap)
+
+
+@lru_cache(maxsize=4096)
+def _softened(shape: Ball, k: float, rho: float) -> Mapping[str, Any]:
+    return soft_integrals(shape, k, rho)
+
+
+@lru_cache(maxsize=4)
+def _points(shape: Ball, k: float, cap: float) -> tuple[dict[str, Any], Any]:
+    return ball_points(shape, k, cap)
+
+
+@lru_cache(maxsize=512)
+def _many_digits(shape: Any, k: Any, dps: int) -> Mapping[str, Any]:
+    return ball_integrals(shape, k, dps)
+
+
+@lru_cache(maxsize=64)
+def _sources(
+    shape: Shape, k: float, cap: float | None, rho: float, samples: int, seed: int, number: int
+) -> dict[str, Any]:
+    """Project one scramble of sources."""
+    t = _scrambles(shape.dimension, samples, seed)[number]
+    p = with_slack(shape, t, k, np.inf if cap is None else cap, rho)
+    return {
+        LAM.name: p.lam,
+        GAP2.name: np.square(p.lam_s).sum(axis=1),
+        V2.name: np.square(p.v).sum(axis=1),
+        GV.name: _level(shape, p, k - rho * p.lam, cap),
+        TD.name: (t * p.lam_s).sum(axis=1),
+        PSI.name: p.psi,
+        REGIME.name: p.regime,
+        "v": p.v,
+        "d": p.lam_s,
+    }
+
+
+def _level(shape: Shape, p: Projection, k: Any, cap: float | None) -> Any:
+    level = np.asarray(shape.support(p.v))
+    held = (p.regime != INTERIOR) if cap is None else (p.regime != INTERIOR) & (p.lam < cap)
+    return np.where(held, k, level)
+
+
+@lru_cache(maxsize=8)
+def _scrambles(dimension: int, samples: int, seed: int) -> list[Any]:
+    return list(gaussian_scrambles(dimension, samples, seed))
+
+
+__all__ = ["Projected", "is_sampled", "known_moment"]

@@ -1,0 +1,309 @@
+"""A solved theory: its unknowns, any observable in digits that hold, and how well the equations are met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Basic, Expr, Float, Symbol, latex
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.errors import DeclarationError, NotConverged, ValuesError
+from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.values import Given, Task
+from symcavity.method.eliminate import tidy_arguments
+from symcavity.model.quantities import N, P, SiteQuantity, alpha
+
+GUARD = 12
+CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
+GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)
+
+Values = dict[Symbol, Any]
+
+
+class Solution:
+    """The solved theory at given values.
+
+    ``solution[alpha]`` and ``solution[average(w[i]**2)]`` evaluate any unknown, parameter or observable.
+
+    Attributes
+    ----------
+    values : dict
+        Every unknown, by symbol.
+    dps : int
+        The digits asked for.
+    residual : mpf
+        The largest relative residual of the closed equations, measured at higher precision than they were
+        solved in.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        given: Given,
+        values: Values,
+        observable: Callable[[Any], Expr],
+        refine: Callable[[int], Values] | None = None,
+        guard: int = GUARD,
+    ) -> None:
+        self._task, self._given, self._observable = task, given, observable
+        self.values, self.dps = values, given.dps
+        self._refine, self._guard = refine, guard
+        self._residual: Any = None
+
+    @property
+    def quick(self) -> bool:
+        """Whether the numbers were computed in double."""
+        return self._refine is None
+
+    def environment(self, backend: str) -> dict[Any, Any]:
+        """Everything known, for compiled expressions (of mpmath: rounded to the current precision)."""
+        env = self._given.environment(backend)
+        env.update({k: (float(v) if backend == "numpy" else +v) for k, v in self.values.items()})
+        if alpha in env:  # the sizes that a load found implies
+            if N in env and P not in env:
+                env[P] = env[alpha] * env[N]
+            elif P in env and N not in env:
+                env[N] = env[P] / env[alpha]
+        return env
+
+    def __getitem__(self, key: Any) -> Any:
+        expr = self._expression(key)
+        if expr in self.values:
+            with mpmath.workdps(self.dps):
+                return +self.values[expr]
+        expr = expr.xreplace(self._task.units)
+        self._check_known(expr, key)
+        value = self._evaluate(expr)
+        if not mpmath.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
+            return self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
+        return value
+
+    def _expression(self, key: Any) -> Expr:
+        if isinstance(key, str):
+            symbols = {str(s): s for s in (*self._task.units, *self.values, *self._given.exact)}
+            if key not in symbols:
+                raise ValuesError(f"Nothing is named {key!r} here.", ", ".join(symbols))
+            return symbols[key]
+        if isinstance(key, Basic) and key.has(Float) and self.dps > 15:
+            raise ValuesError(
+                f"The observable {key!s:.80} holds a float, and {self.dps} digits were asked for.",
+                "exact numbers: integers, Rational",
+            )
+        known = self._task.observables
+        try:
+            if isinstance(key, Basic):
+                if key not in known:
+                    known[key] = self._observable(key)
+                return known[key]
+            return self._observable(key)
+        except AttributeError:
+            raise DeclarationError(
+                f"{key!r:.80} is not an observable.",
+                "alpha, average(w[i]**2), response(w), and expressions of these",
+            ) from None
+
+    def _check_known(self, expr: Expr, key: Any) -> None:
+        known = set(self.environment("numpy"))
+        masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
+        missing = sorted(_free(masked) - known, key=str)
+        if not missing:
+            return
+        if missing[0] in (N, P):
+            raise ValuesError(
+                f"{key} grows with the size of the system, and {missing[0]} is not given.",
+                "averages, or a size among the values",
+                f"{{{missing[0]}: 400, ...}} in solve(...)",
+            )
+        raise ValuesError(
+            f"{missing[0]} in {key} is neither an unknown nor a parameter of this theory.",
+            ", ".join(str(s) for s in (*self._task.units, *self.values, *self._given.exact)),
+        )
+
+    def _in_core_unknowns(self, expr: Expr) -> Expr:
+        """Return the expression with the eliminated unknowns written out."""
+        closed = self._task.with_load if alpha in self._given.solve_for else self._task.eliminated
+        for symbol in closed.definitions:
+            if expr.has(symbol) and symbol not in self._given.exact:
+                expr = tidy_arguments(expr.xreplace({symbol: closed.explicit(symbol)}))
+        return expr
+
+    def _evaluate(self, expr: Expr) -> Any:
+        mp = mpmath.mp
+        if self.quick:
+            with np.errstate(all="ignore"):
+                value = self._task.compiled(expr, "numpy")(self.environment("numpy"))
+            return mp.mpf(float(value))
+        call = self._task.compiled(expr, "mpmath")
+        once = expr.has(GaussianAverage, ImplicitAverage)
+        previous = None
+        for guard in [self._guard, *(g for g in GUARDS if g > self._guard)]:
+            if guard > self._guard:
+                self.values, self._guard = self._refine(guard), guard  # type: ignore[misc]
+            (value,) = evaluate_twice(lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once)
+            if value.sound:
+                break
+            if previous is not None and (limit := previous.limit(value)) is not None:
+                return limit
+            previous = value
+        with mp.workdps(self.dps):
+            return +value.value
+
+    @property
+    def residual(self) -> Any:
+        """The largest relative residual of the closed equations, at higher precision than the solution."""
+        if self._residual is None:
+            self._residual = self._measure()
+        return self._residual
+
+    def _measure(self) -> Any:
+        mp = mpmath.mp
+        rule = self._task.units
+        exprs = [side.xreplace(rule) for e in self._task.equations for side in (e.lhs, e.rhs)]
+        if self.quick:
+            env = _extended(self.environment("numpy"))
+            with np.errstate(all="ignore"):
+                values = [mp.mpf(float(v)) for v in self._gaps(exprs, env)]
+        else:
+            with mp.workdps(self.dps + self._guard + GUARD):
+                env = self.environment("mpmath")
+                sides = [limited(self._task.compiled(e, "mpmath"), env) for e in exprs]
+                values = [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
+        finite = [v for v in values if mp.isfinite(v)]
+        return max(finite, default=mp.zero)
+
+    def _gaps(self, exprs: list[Expr], env: Mapping[Any, Any]) -> list[Any]:
+        sides = [self._task.compiled(e, "numpy")(env) for e in exprs]
+        return [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.values or key in self._task.units
+
+    def rows(self) -> list[tuple[Any, Any]]:
+        """Every unknown with its value."""
+        hats = {h for e in self._task.units.values() for h in e.atoms(Symbol)} - set(self._task.units)
+        out = [(s, v) for s, v in self.values.items() if s not in hats or s in self._given.solve_for]
+        return out + [(g, self[g]) for g in self._task.units if g not in self.values]
+
+    def __str__(self) -> str:
+        digits = max(self.dps, 6)
+        given = ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
+        lines = [f"Solution at {given}" if given else "Solution"]
+        lines += [f"  {s!s:<18} = {mpmath.nstr(v, digits)}" for s, v in self.rows()]
+        lines.append(f"  residual           = {mpmath.nstr(self.residual, 3)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        digits = max(self.dps, 6)
+        rows = "".join(
+            f"<tr><td>${latex(s)}$</td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
+            for s, v in self.rows()
+        )
+        return f"<table>{rows}<tr><td>residual</td><td>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
+
+
+def _free(expr: Expr) -> set[Any]:
+    """Free symbols, those of the placeholder left out."""
+    return {s for s in expr.free_symbols if s.name != "_"}
+
+
+def _relative(a: Any, b: Any) -> Any:
+    return abs(a - b) / max(abs(a), abs(b), 1 if a == 0 or b == 0 else 0)
+
+
+class _Extended:
+    """The law of a side in extended precision."""
+
+    def __init__(self, law: Any) -> None:
+        self.uniform, self.continuous = law.uniform, law.continuous
+        columns, weights = law.columns()
+        self._columns = (
+            {q: v.astype(np.longdouble) for q, v in columns.items()},
+            weights.astype(np.longdouble),
+        )
+
+    def columns(self) -> Any:
+        """Values and weights."""
+        return self._columns
+
+
+def _extended(env: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the same values in extended precision (where the platform has it)."""
+    out: dict[Any, Any] = {k: np.longdouble(v) for k, v in env.items() if k != LAWS}
+    out[LAWS] = {side: _Extended(law) for side, law in env[LAWS].items()}
+    return out
+
+
+class Twice:
+    """A value computed at two precisions."""
+
+    def __init__(self, value: Any, other: Any, dps: int, guard: int) -> None:
+        self.value, self.dps, self.guard = value, dps, guard
+        if not (mpmath.isfinite(value) and mpmath.isfinite(other)):
+            self.sound = bool(value == other or mpmath.isnan(value))
+        else:
+            self.sound = abs(value - other) <= mpmath.mpf(10) ** (-dps) / 4 * abs(value)
+
+    def limit(self, finer: Twice) -> Any | None:
+        """Zero or infinity, if that is where the value goes as the precision grows."""
+        mp = mpmath.mp
+        if not (mp.isfinite(self.value) and mp.isfinite(finer.value)):
+            return finer.value
+        if self.value == 0 or finer.value == 0:
+            return mp.zero if abs(self.value) + abs(finer.value) < mp.mpf(10) ** -finer.dps else None
+        step = mp.mpf(10) ** ((finer.guard - self.guard) // 2)
+        if abs(finer.value) * step < abs(self.value):
+            return mp.zero
+        if abs(finer.value) > step * abs(self.value):
+            return mp.sign(finer.value) * mp.inf
+        return None
+
+
+def evaluate_twice(call: Callable[[], list[Any]], dps: int, guard: int, once: bool = False) -> list[Twice]:
+    """Evaluate at full working precision, and with everything rounded to some digits less.
+
+    What the rounding changes shows how many digits cancellation costs.
+
+    Parameters
+    ----------
+    call : callable
+        Computes the values at mpmath's current precision.
+    dps, guard : int
+        The digits asked for, and how many more to work with.
+    once : bool
+        Whether to trust the first evaluation (averages by quadrature mind their own precision).
+    """
+    mp = mpmath.mp
+    with mp.workdps(dps + guard):
+        first = call()
+    if once:
+        return [Twice(a, a, dps, guard) for a in first]
+    with mp.workdps(dps + guard - CHECK):
+        second = call()
+    return [Twice(a, b, dps, guard) for a, b in zip(first, second, strict=True)]
+
+
+def limited(call: Compiled, env: dict[Any, Any]) -> Any:
+    """Evaluate; at a pole, return the infinity that nearby values show (or nan)."""
+    mp = mpmath.mp
+    try:
+        return mp.mpf(call(env))
+    except ZeroDivisionError:
+        pass
+    shift = mp.mpf(10) ** (-mp.dps // 2)
+    near = {k: (v + shift if isinstance(v, mpmath.mpf) and v == 0 else v) for k, v in env.items()}
+    try:
+        value = mp.mpf(call(near))
+    except (ZeroDivisionError, TypeError, ValueError, NotConverged):
+        return mp.nan
+    if abs(value) * shift ** mp.mpf("0.3") > 1:
+        return mp.sign(value) * mp.inf
+    return mp.nan
+
+
+__all__ = ["GUARD", "GUARDS", "Solution", "evaluate_twice", "limited"]

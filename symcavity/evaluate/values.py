@@ -1,0 +1,299 @@
+"""What the numerics know of a theory, and the values of a call: read, checked, made exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.errors import ValuesError
+from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
+from symcavity.method.eliminate import Closed
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import DATUM, FEATURE, N, P, Quenched, SiteQuantity, alpha
+
+MANY_SITES = 4000
+
+
+@dataclass
+class Task:
+    """A closed system to be solved: what the numerics need to know of a theory.
+
+    Attributes
+    ----------
+    equations : sequence of Equation
+        The closed equations, for the residual.
+    unknowns : tuple of Symbol
+        Order parameters and scaled globals.
+    parameters : tuple of Symbol
+        Plain parameters, in order.
+    quenched : tuple of Quenched
+    eliminated : Closed
+        With the order parameters eliminated.
+    with_load : Closed
+        With the load alpha eliminated as well.
+    units : dict
+        Globals by their scaled unknowns.
+    conditions : tuple
+        Inequalities that the symbolic derivation assumed.
+    title : str
+    variances : tuple of Expr
+        Variances of the couplings, which must not be negative at any site.
+    """
+
+    equations: Sequence[Equation]
+    unknowns: tuple[Symbol, ...]
+    parameters: tuple[Symbol, ...]
+    quenched: tuple[Quenched, ...]
+    eliminated: Closed
+    with_load: Closed
+    units: dict[Symbol, Expr]
+    conditions: tuple[Any, ...] = ()
+    title: str = ""
+    variances: tuple[Expr, ...] = ()
+    cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
+    observables: dict[Any, Expr] = field(default_factory=dict)
+
+    def compiled(self, expr: Expr, backend: str) -> Compiled:
+        """Compile an expression, once."""
+        key = (expr, backend)
+        if key not in self.cache:
+            self.cache[key] = Compiled(expr, backend)
+        return self.cache[key]
+
+    @cached_property
+    def uses_sizes(self) -> bool:
+        """Whether the sizes themselves, and not only their ratio, stand in the equations."""
+        return any(e.difference.has(N, P) for e in self.equations)
+
+    @cached_property
+    def is_numerical(self) -> bool:
+        """Whether the equations hold averages without a closed form."""
+        return any(e.difference.has(GaussianAverage, ImplicitAverage) for e in self.equations)
+
+    @property
+    def excess(self) -> int:
+        """How many of alpha and the parameters follow from the others."""
+        return len(self.equations) - len(self.unknowns)
+
+
+@dataclass
+class Given:
+    """Values, read and checked.
+
+    Attributes
+    ----------
+    exact : dict
+        Values of parameters, load and sizes.
+    laws : dict
+        The joint law of the quenched parameters of each side.
+    solve_for : tuple of Symbol
+        Which of alpha and the parameters are unknown.
+    dps : int
+    double : bool
+        Whether double precision was asked for, whatever the problem.
+    """
+
+    exact: dict[Symbol, Any]
+    laws: dict[str, SiteLaw]
+    solve_for: tuple[Symbol, ...]
+    dps: int
+    double: bool = False
+
+    def environment(self, backend: str) -> dict[Any, Any]:
+        """Return the values for compiled expressions of a backend."""
+        convert = float if backend == "numpy" else to_mpf
+        return {LAWS: self.laws, **{k: convert(v) for k, v in self.exact.items()}}
+
+    @property
+    def sites(self) -> int:
+        """The largest number of quenched points on a side."""
+        return max((law.count for law in self.laws.values()), default=1)
+
+    def is_quick(self, task: Task) -> bool:
+        """Whether double precision serves: few digits, and many sites or numerical averages."""
+        if self.double:
+            return True
+        if self.dps > 15:
+            return False
+        return task.is_numerical or self.sites > MANY_SITES or any(law.continuous for law in self.laws.values())
+
+
+def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
+    """Read the values of a call: parameters, load, sizes, quenched parameters.
+
+    Raises
+    ------
+    ValuesError
+        If a value is missing, superfluous, contradictory, of a wrong kind, or a float above 15 digits.
+    """
+    if not isinstance(dps, int) or isinstance(dps, bool) or dps < 1:
+        raise ValuesError(f"The number of digits is {dps!r}.", "a positive integer", "dps=50")
+    if not isinstance(values, Mapping):
+        raise ValuesError(f"The values are {values!r:.80}.", "a mapping from parameters to values", "{kappa: '1/2'}")
+    plain: dict[Symbol, Any] = {}
+    quenched: dict[Any, Any] = {}
+    known = {(q.name, q.slots): q for q in task.quenched}  # the theory may have taken one as positive
+    for key, value in values.items():
+        target = key.family if isinstance(key, SiteQuantity) else key
+        if isinstance(target, Quenched) and (target.name, target.slots) in known:
+            quenched[known[target.name, target.slots]] = value
+        elif isinstance(target, Symbol) and target in {*task.parameters, alpha, N, P}:
+            plain[target] = exact_value(value, str(target), dps)
+        else:
+            raise _foreign(task, target, value)
+    for symbol, value in plain.items():
+        check_sign(symbol, value)
+    sizes = _sizes(task, plain, quenched)
+    laws = read_quenched(task.quenched, quenched, dps, sizes)
+    _check_positive(laws)
+    _check_variances(task, laws)
+    exact = {**plain, **sizes}
+    candidates = [s for s in (*task.parameters, alpha) if s not in exact]
+    _count(task, exact, candidates)
+    return Given(exact, laws, tuple(candidates), dps)
+
+
+def _foreign(task: Task, target: Any, value: Any) -> ValuesError:
+    """Return the complaint about a value for something that takes none."""
+    if target in task.unknowns or target in task.units:
+        return ValuesError(
+            f"{target} is an unknown of this theory, and was given the value {value!s:.60}.",
+            f"values for {names(task)}",
+            "the value of an unknown comes out: solution[...]",
+        )
+    word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
+    known = {str(s): s for s in (*task.parameters, alpha, N, P, *task.quenched)}
+    twin = str(target) in known
+    return ValuesError(
+        f"{target} is no {word} of this theory, and was given the value {value!s:.60}.",
+        f"values for {names(task)}",
+        f"use the {target} of the declaration: a symbol is known by its assumptions too" if twin else "",
+    )
+
+
+def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]) -> None:
+    """Refuse too few values, and too many."""
+    extra = task.excess
+    if len(candidates) > extra:
+        needed = len(candidates) - extra
+        raise ValuesError(
+            f"Values are missing: {', '.join(map(str, candidates))} "
+            f"{'are' if len(candidates) > 1 else 'is'} not given"
+            + (f", and only {extra} of them can be solved for." if extra else "."),
+            f"values for all but {extra} of {names(task)}" if extra else f"values for {names(task)}",
+            f"give {needed} more, such as {{{candidates[0]}: ...}}",
+        )
+    if len(candidates) < extra:
+        fixed = [s for s in (*task.parameters, alpha) if s in exact]
+        raise ValuesError(
+            f"Too many values: {', '.join(map(str, fixed))} are all given, but {extra} of them "
+            f"follow{'s' if extra == 1 else ''} from the others through the fixed condition.",
+            f"all but {extra} of them",
+            f"leave out {fixed[-1]}",
+        )
+
+
+def names(task: Task) -> str:
+    """Say in words what takes values."""
+    found = [str(s) for s in (*task.parameters, alpha)] + [q.name for q in task.quenched]
+    return ", ".join([*found, *(["P", "N"] if task.uses_sizes else [])])
+
+
+def check_sign(symbol: Symbol, value: Any) -> None:
+    """Refuse a value of the wrong sign (0 counts as the edge of both), or a fraction for an integer."""
+    wrong = ""
+    if symbol.is_integer and value != int(value):
+        wrong = "an integer"
+    elif (symbol.is_positive and value < 0) or (symbol in (N, P) and value == 0):
+        wrong = "positive"
+    elif symbol.is_nonnegative and value < 0:
+        wrong = "nonnegative"
+    elif symbol.is_nonpositive and value > 0:
+        wrong = "negative" if symbol.is_negative else "nonpositive"
+    if wrong:
+        raise ValuesError(f"{symbol} = {value}, but it was declared {wrong}.", f"a value that is {wrong}")
+
+
+def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
+    """Refuse quenched values at which the variance of a coupling would be negative."""
+    for variance in task.variances:
+        families = {q.family for q in variance.atoms(SiteQuantity)}
+        if len(families) != 1 or variance.free_symbols - {N, P} - {
+            s for q in variance.atoms(SiteQuantity) for s in q.free_symbols
+        }:
+            continue
+        (family,) = families
+        columns, _ = laws[family.slots[0]].columns()
+        values = task.compiled(variance, "numpy")({family: columns[family], N: 1.0, P: 1.0})
+        if np.min(values) < 0:
+            worst = float(columns[family][int(np.argmin(values))])
+            raise ValuesError(
+                f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
+                f"values of {family.name} at which the variance is not negative",
+            )
+
+
+def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
+    """Refuse values that are not positive where the theory needs them to be."""
+    for law in laws.values():
+        columns, _ = law.columns()
+        for q, values in columns.items():
+            if q.positive and np.any(values <= 0):
+                raise ValuesError(
+                    f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
+                    "positive values: for others the problem is not convex, or its law does not fix the states",
+                )
+
+
+def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:
+    """Complete N, P and alpha from each other and from the lengths of arrays."""
+    sizes = {s: plain[s] for s in (alpha, N, P) if s in plain}
+    for q, value in quenched.items():
+        if isinstance(value, list | tuple | np.ndarray):
+            size = {FEATURE: N, DATUM: P}[q.slots[0]]
+            if np.ndim(value) != 1 if isinstance(value, np.ndarray) else any(np.ndim(v) for v in value):
+                raise ValuesError(
+                    f"The array of {q.name} has shape {np.shape(value)}.",
+                    f"one number for each of the {size} sites",
+                )
+            length = exact_value(len(value), str(size), 15)
+            if sizes.setdefault(size, length) != length and (task.uses_sizes or size in plain):
+                raise ValuesError(
+                    f"The array of {q.name} has {len(value)} entries, but {size} = {sizes[size]}.",
+                    f"arrays with one entry for each of the {size} sites",
+                )
+    if (N in plain and P in plain) or (task.uses_sizes and N in sizes and P in sizes):
+        if not sizes[N]:
+            return sizes
+        ratio = sizes[P] / sizes[N]
+        if sizes.setdefault(alpha, ratio) != ratio:
+            raise ValuesError(f"alpha = {sizes[alpha]}, but P/N = {ratio}.", "values that agree")
+        return sizes
+    if alpha in sizes and N in sizes:
+        sizes.setdefault(P, sizes[alpha] * sizes[N])
+    elif alpha in sizes and P in sizes:
+        sizes.setdefault(N, sizes[P] / sizes[alpha])
+    elif N in sizes and P in sizes:  # arrays on both sides are samples of laws: their lengths give no load
+        for size in {N, P} - set(plain):
+            del sizes[size]
+    if task.uses_sizes:
+        missing = [s for s in (N, P) if s not in sizes]
+        if missing:
+            raise ValuesError(
+                f"The equations contain the sizes N and P, and {' and '.join(map(str, missing))} "
+                f"{'are' if len(missing) > 1 else 'is'} not given.",
+                "two of N, P and alpha (N follows from arrays over the features)",
+                "{P: 100, N: 200}",
+            )
+    return sizes
+
+
+__all__ = ["MANY_SITES", "Given", "Task", "check_sign", "names", "read_values"]

@@ -1,0 +1,306 @@
+"""Theory against simulation: one row for each observable, with its distance in standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Eq, Expr, Rational, Sum, sympify
+
+from symcavity.errors import SymcavityError, ValuesError
+from symcavity.finite.estimates import Estimate, Extrapolation
+from symcavity.finite.labels import label, label_tex
+from symcavity.model.convex_law import holds_set, regime_of
+from symcavity.model.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
+from symcavity.model.support import stays_whole
+from symcavity.model.system import BipartiteSystem
+from symcavity.shapes.base import WHOLE
+
+LIMIT = 3.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One observable of a comparison.
+
+    Attributes
+    ----------
+    observable : Expr
+        What is compared.
+    theory : float
+        What the theory says; nan if it cannot.
+    simulation : Estimate or Extrapolation
+        What the instances say.
+    note : str
+        Why there is no theoretical value, if there is none.
+    """
+
+    observable: Expr
+    theory: float
+    simulation: Estimate | Extrapolation
+    note: str = ""
+
+    @property
+    def z(self) -> float:
+        """The distance of the simulation from the theory, in standard errors."""
+        return self.simulation.z(self.theory)
+
+    @property
+    def raw(self) -> dict[int, float]:
+        """The distance at each size that was simulated, where there are several."""
+        if isinstance(self.simulation, Extrapolation):
+            return {n: e.z(self.theory) for n, e in self.simulation.raw.items()}
+        return {}
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The numbers of the row: theory, simulation, standard error, z."""
+        return (
+            f"{self.theory:.6g}",
+            f"{self.simulation.mean:.6g}",
+            f"{self.simulation.stderr:.1e}",
+            f"{self.z:+.2f}",
+        )
+
+
+_HEAD = ("theory", "simulation", "std. error", "z")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of theory against simulation.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        One for each observable.
+    sizes : tuple of int
+        The numbers of features that were simulated.
+    infeasible : int
+        The number of instances without a solution, which have no observables.
+    remark : str
+        What else a reader of the table must know.
+    """
+
+    rows: tuple[Row, ...]
+    sizes: tuple[int, ...]
+    infeasible: int = 0
+    remark: str = ""
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, observable: Any) -> Row:
+        key = sympify(observable)
+        for row in self.rows:
+            if row.observable == key:
+                return row
+        raise KeyError(
+            f"No row {label(key)}; the rows are {', '.join(label(r.observable) for r in self.rows)}."
+        )
+
+    @property
+    def worst(self) -> float:
+        """The largest absolute z-score."""
+        return max((abs(row.z) for row in self.rows if row.z == row.z), default=0.0)
+
+    def agrees(self, limit: float = LIMIT) -> bool:
+        """Whether every observable with a theoretical value is within ``limit`` standard errors."""
+        return self.worst <= limit
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the table must know: corrections of order 1/N, infeasible instances, gaps."""
+        out = []
+        if len(self.sizes) > 1:
+            out.append(f"Limits 1/N -> 0 of straight lines through N = {', '.join(map(str, self.sizes))}.")
+        else:
+            out.append(f"N = {self.sizes[0]}; the theory is the limit of large N.")
+        if not self.agrees() and len(self.sizes) == 1:
+            out.append(
+                "A deviation that shrinks like 1/N is a finite-size effect, one that stays a wrong theory: "
+                "simulate at several sizes, N=[100, 200, 400]."
+            )
+        if self.infeasible:
+            out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
+        out += [self.remark] if self.remark else []
+        out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
+        return out
+
+    def __str__(self) -> str:
+        table = [("observable", *_HEAD)] + [(label(r.observable), *r.cells) for r in self.rows]
+        width = [max(len(line[k]) for line in table) for k in range(5)]
+        lines = [
+            "  ".join(
+                cell.ljust(w) if k == 0 else cell.rjust(w)
+                for k, (cell, w) in enumerate(zip(r, width, strict=True))
+            )
+            for r in table
+        ]
+        if len(self.sizes) > 1:
+            lines += ["z at each size:"]
+            lines += [
+                f"  {label(r.observable)}: " + ", ".join(f"N = {n}: {z:+.2f}" for n, z in r.raw.items())
+                for r in self.rows
+            ]
+        return "\n".join([*lines, *self.notes])
+
+    __repr__ = __str__
+
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX tabular."""
+        head = " & ".join(("observable", *_HEAD[:3], "$z$"))
+        body = [
+            f"${label_tex(r.observable)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
+            for r in self.rows
+        ]
+        return "\n".join(
+            [
+                r"\begin{tabular}{lrrrr}",
+                r"\hline",
+                head + r" \\",
+                r"\hline",
+                *body,
+                r"\hline",
+                r"\end{tabular}",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = "".join(f"<th>{h}</th>" for h in ("observable", *_HEAD))
+        body = "".join(
+            f"<tr><td>${label_tex(r.observable)}$</td>" + "".join(f"<td>{c}</td>" for c in r.cells) + "</tr>"
+            for r in self.rows
+        )
+        notes = "".join(f"<p>{escape(n)}</p>" for n in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the z-score of every observable; see :func:`symcavity.finite.plots.plot_comparison`."""
+        from symcavity.finite.plots import plot_comparison
+
+        return plot_comparison(self, ax)
+
+
+def _tex_number(text: str) -> str:
+    mantissa, mark, power = text.partition("e")
+    return f"{mantissa} \\times 10^{{{int(power)}}}" if mark else text.replace("nan", r"\mathrm{nan}")
+
+
+def default_observables(system: BipartiteSystem) -> list[Expr]:
+    """Return what is worth comparing in any system: second moments, signs, responses.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The system.
+    """
+    out: list[Expr] = []
+    auxiliary = {bound for bound, _ in getattr(system.record, "auxiliary", ())}
+    for law in system.laws.values():
+        signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
+        moving = [f for f in law.fields if f.states()]
+        heard = {s for f in system.laws[_other(law.side)].fields for s in f.states()}
+        for q in law.unknowns:
+            if not isinstance(q.family, Feature | Datum) or q in auxiliary:
+                continue
+            over = [(q.indices[-1], *q.family.components[1:])] if stays_whole(q) else []
+            out += [average(q), average(q > 0)] if q in signed else []
+            out.append(average(Sum(q**2, *over) if over else q**2))
+            if len(moving) == 1 and q in heard:
+                out.append(average(Sum(response(q), *over) if over else response(q)))
+        if holds_set(law):
+            out.append(average(Eq(regime_of(law.side), WHOLE)))
+    return out
+
+
+def _other(side: str) -> str:
+    return "datum" if side == "feature" else "feature"
+
+
+def point_of(sim: Any) -> dict[Any, Any]:
+    """Return the values at which a theory is to be held against a simulation, with the load really simulated.
+
+    Parameters
+    ----------
+    sim : Simulation or Simulations
+        The simulation.
+    """
+    values = sim.setup.values
+    out: dict[Any, Any] = {**values.parameters, **sim.setup.written.sets}
+    if len(sim.sizes) == 1:
+        out |= {alpha: Rational(sim.P, sim.N), N: sim.N, P: sim.P}
+    else:
+        out[alpha] = values.load if values.load is not None else sim.largest.load
+    for q, law in values.quenched.items():
+        if isinstance(law, np.ndarray):
+            out[q] = law if law.ndim else {sympify(float(law)): 1}
+        elif law != q.law:
+            out[q] = law
+    return out
+
+
+def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> Comparison:
+    """Hold a theory against a simulation of the same declaration.
+
+    Parameters
+    ----------
+    theory : Theory or Solution
+        A theory is solved at the values of the simulation, with the load that was really simulated; a
+        solution is taken as it is.
+    sim : Simulation or Simulations
+        The simulation; several sizes are extrapolated in 1/N.
+    observables : iterable of Expr, optional
+        Averages, sums, responses and their combinations; by default second moments, means and signs of
+        the variables, and responses.
+
+    Returns
+    -------
+    Comparison
+        The table.
+    """
+    remark = ""
+    solution = theory
+    if hasattr(theory, "solve"):
+        try:
+            solution = theory.solve(point_of(sim))
+        except ValuesError:
+            if len(sim.sizes) == 1:
+                raise
+            sim = sim.largest
+            solution = theory.solve(point_of(sim))
+            remark = "The theory itself depends on N: only the largest size is compared."
+    if not hasattr(solution, "__getitem__"):
+        raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
+    chosen = default_observables(sim.system) if observables is None else [_observable(o) for o in observables]
+    rows = []
+    for observable in chosen:
+        try:
+            measured = sim[observable]
+        except SymcavityError as error:
+            if observables is not None:
+                raise
+            remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
+            continue
+        try:
+            value, note = float(solution[observable]), ""
+        except SymcavityError as error:
+            value, note = float("nan"), error.found
+        rows.append(Row(observable, value, measured, note))
+    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark)
+
+
+def _observable(value: Any) -> Expr:
+    if isinstance(value, Family):
+        return average(value)
+    return sympify(value)
+
+
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_of"]

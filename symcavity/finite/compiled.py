@@ -1,0 +1,278 @@
+"""The law of each side as vectorised functions: residuals, slopes, emissions; nothing here is drawn yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, lambdify, loggamma, sympify
+from sympy.core.function import AppliedUndef
+from sympy.tensor.indexed import Indexed
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.finite.given_values import law_symbols
+from symcavity.finite.set_law import SetPart
+from symcavity.model.quantities import DATUM, FEATURE, OTHER, N, P, Quenched, SiteQuantity, alpha
+from symcavity.model.system import BipartiteSystem, Law
+
+Args = list[Any]
+
+
+class Table:
+    """An array of expressions in the variables of a site, evaluated at all sites at once.
+
+    Parameters
+    ----------
+    rows : nested sequence of Expr
+        The entries; the shape of the table is the shape of the nesting (one or two levels).
+    shape : tuple
+        That shape, which an empty nesting would not show.
+    arguments : sequence of Symbol
+        What the entries may depend on.
+    local : set of Symbol
+        The arguments that differ from site to site.
+    """
+
+    def __init__(
+        self, rows: Any, shape: tuple[int, ...], arguments: Sequence[Symbol], local: set[Symbol]
+    ) -> None:
+        flat: list[Expr] = [sympify(e) for row in rows for e in (row if len(shape) == 2 else [row])]
+        self.shape = shape
+        self.where = [k for k, e in enumerate(flat) if e != 0]
+        self.exprs = [flat[k] for k in self.where]
+        self._entries = math.prod(shape)
+        self.constant = not any(e.free_symbols & local for e in self.exprs)
+        self._call = _function(arguments, self.exprs)
+
+    def __call__(self, args: Args, size: int) -> np.ndarray:
+        """Return the array of shape ``(size, *shape)``."""
+        out = np.zeros((size, self._entries))
+        if self.where:
+            with np.errstate(all="ignore"):
+                for k, value in zip(self.where, self._call(*args), strict=True):
+                    out[:, k] = value
+        return out.reshape((size, *self.shape))
+
+
+def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., list[Any]]:
+    stray = {a for e in exprs for a in e.atoms(Indexed, AppliedUndef)}
+    if stray:
+        raise UnsupportedLaw(f"{min(map(str, stray))} has no numerical meaning.", "elementary functions")
+    call = lambdify(arguments, exprs, modules=["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
+    try:
+        if exprs:
+            with np.errstate(all="ignore"):
+                call(*([0.5] * len(arguments)))
+    except (NameError, TypeError) as error:
+        raise UnsupportedLaw(
+            f"The law has no numerical form: {error}.",
+            "elementary functions, Max, Min, Abs, sign, Piecewise, erf",
+        ) from error
+    return call
+
+
+def _special(exprs: list[Expr]) -> bool:
+    return any(e.has(erf, erfc, erfinv, gamma, loggamma) for e in exprs)
+
+
+def _slope(expr: Expr, variable: Symbol) -> Expr:
+    """Return the derivative almost everywhere: a jump contributes nothing."""
+    return expr.diff(variable).replace(DiracDelta, lambda *_: S.Zero)
+
+
+def _name(q: SiteQuantity) -> str:
+    """The name of a variable, with the component where it is one of a vector."""
+    return f"{q.family.name}_{q.indices[-1]}" if q.family.components else str(q.family.name)
+
+
+class Chained:
+    """A table of derivatives whose expressions also hold what a convex set gives, by the chain rule.
+
+    Parameters
+    ----------
+    table : Table
+        The derivatives with g(V) and the anchor point held fixed.
+    by_set : Table
+        The derivatives in g(V) and the components of the anchor point.
+    sets : SetPart
+        Gives the derivatives of these in the variables.
+    """
+
+    constant = False
+
+    def __init__(self, table: Table, by_set: Table, sets: SetPart) -> None:
+        self.table, self.by_set, self.sets = table, by_set, sets
+
+    def __call__(self, args: Args, size: int) -> np.ndarray:
+        """Return the array of shape ``(size, *shape)``."""
+        out = self.table(args, size)
+        if self.by_set.where:
+            z = np.stack(args[: self.table.shape[1]], axis=1)
+            out = out + self.by_set(args, size) @ self.sets.slopes(z)
+        return out
+
+
+class CompiledLaw:
+    """The law of one side as functions of arrays.
+
+    Attributes
+    ----------
+    unknowns, fields : tuple
+        As in :class:`symcavity.model.system.Law`.
+    residual, slopes, hears, shared : Table
+        The equations, and their derivatives in the unknowns, the fields heard and the globals.
+    p, q : Table
+        The two members of every complementary pair; ``p_slopes`` and so on are their derivatives.
+    emission, emits : Table
+        What the other side hears, and its derivative in the unknowns.
+    carrier : list of int
+        For each field heard, the equation that carries it, and so carries the source.
+    affine : bool
+        Whether everything is affine in the unknowns, the fields and the globals.
+    sets : SetPart or None
+        The convex set in the law.
+    """
+
+    def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
+        self.side, self.law = law.side, law
+        self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
+        self.names = [_name(q) for q in law.unknowns]
+        self.labels = [str(q) for q in law.unknowns]
+        self.quenched: list[Quenched] = [q for q in system.quenched if q.slots == (law.side,)]
+        marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(law.unknowns)}
+        marks |= {q.at_site(): Dummy(q.name, real=True) for q in self.quenched}
+        fields = [f.symbol for f in law.fields]
+        self.constants = parameters
+        self.sets = SetPart.read(law)
+        given = [] if self.sets is None else self.sets.symbols
+        marks_of_set: dict[Any, Symbol] = {} if self.sets is None else self.sets.marks
+        self._quenched = [marks[q.at_site()] for q in self.quenched]
+        self._marks = {**marks, **marks_of_set}
+        z = [marks[q] for q in law.unknowns]
+        self.arguments: list[Symbol] = [
+            *z,
+            *fields,
+            *system.globals,
+            *self._quenched,
+            *parameters,
+            *given,
+        ]
+        moving = [*z, *fields, *system.globals]
+        self.local = {*z, *fields, *self._quenched, *given}
+        equations = [e.difference.xreplace(self._marks) for e in law.equations]
+        pairs = [tuple(e.xreplace(self._marks) for e in p.pair) for p in law.pairs]
+        heard = system.laws[OTHER[law.side]].fields
+        emissions = [f.emission.xreplace(self._marks) for f in heard]
+        self.k, self.m, self.ke, self.kp, self.out = (
+            len(z),
+            len(fields),
+            len(equations),
+            len(pairs),
+            len(heard),
+        )
+        self.residual = self._vector(equations)
+        self.slopes, self.hears = self._chained(equations, z), self._matrix(equations, fields)
+        self.shared = self._matrix(equations, list(system.globals))
+        ps, qs = [p for p, _ in pairs], [q for _, q in pairs]
+        self.p, self.p_slopes = self._vector(ps), self._chained(ps, z)
+        self.q, self.q_slopes = self._vector(qs), self._chained(qs, z)
+        self.p_shared, self.q_shared = (self._matrix(e, list(system.globals)) for e in (ps, qs))
+        self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
+        every = [*equations, *ps, *qs, *emissions]
+        self.affine = self.sets is None and all(
+            not _slope(e, s).has(*moving) for e in every for s in moving if e.has(s)
+        )
+        self.carrier = [
+            next(k for k, e in enumerate(law.equations) if e.difference.has(f.symbol)) for f in law.fields
+        ]
+        bare = {q: j for j, q in enumerate(law.unknowns)}
+        self.bare = [tuple(bare.get(e) for e in p.pair) for p in law.pairs]
+
+    def _vector(self, exprs: list[Expr]) -> Table:
+        return Table(exprs, (len(exprs),), self.arguments, self.local)
+
+    def _matrix(self, exprs: list[Expr], variables: list[Symbol]) -> Table:
+        rows = [[_slope(e, s) for s in variables] for e in exprs]
+        return Table(rows, (len(exprs), len(variables)), self.arguments, self.local)
+
+    def _chained(self, exprs: list[Expr], z: list[Symbol]) -> Table | Chained:
+        table = self._matrix(exprs, z)
+        if self.sets is None:
+            return table
+        return Chained(table, self._matrix(exprs, self.sets.symbols), self.sets)
+
+    def expression(self, exprs: list[Expr]) -> Table:
+        """Return further expressions in the same variables, for instance a global condition."""
+        return self._vector([e.xreplace(self._marks) for e in exprs])
+
+    def expression_slopes(self, exprs: list[Expr]) -> tuple[Table, Table]:
+        """Return their derivatives in the unknowns and in the globals."""
+        marked = [e.xreplace(self._marks) for e in exprs]
+        z = [self._marks[q] for q in self.unknowns]
+        return self._matrix(marked, z), self._matrix(marked, list(self.globals))
+
+
+class CompiledSystem:
+    """Both laws, the global conditions and the couplings of a system, ready for arrays.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The declared or derived system.
+    """
+
+    def __init__(self, system: BipartiteSystem) -> None:
+        self.globals = system.globals
+        self.parameters: list[Symbol] = sorted(law_symbols(system), key=str)
+        constants = [*self.parameters, N, P, alpha]
+        self.laws = {side: CompiledLaw(system.laws[side], system, constants) for side in (FEATURE, DATUM)}
+        heard = [f.coupling for side in (FEATURE, DATUM) for f in system.laws[side].fields]
+        self.couplings: list[SiteQuantity] = sorted(dict.fromkeys(heard), key=str)
+        self.which = {
+            side: [self.couplings.index(f.coupling) for f in system.laws[side].fields]
+            for side in (FEATURE, DATUM)
+        }
+        self.variances = [self._variance(x) for x in self.couplings]
+        self.conditions: dict[str, tuple[list[int], Table, Table, Table]] = {}
+        for side in (FEATURE, DATUM):
+            rows = [k for k, (s, _) in enumerate(system.global_conditions) if s == side]
+            bodies = [system.global_conditions[k][1] for k in rows]
+            law = self.laws[side]
+            self.conditions[side] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
+        self.count = len(system.global_conditions)
+        self.affine = all(law.affine for law in self.laws.values()) and self._affine_conditions()
+        self.pairs = sum(law.kp for law in self.laws.values())
+
+    def _affine_conditions(self) -> bool:
+        moving: set[Symbol] = set(self.globals)
+        for law in self.laws.values():
+            moving |= set(law.arguments[: law.k + law.m])
+        return not any(
+            e.free_symbols & moving
+            for side in self.laws
+            for table in self.conditions[side][2:]
+            for e in table.exprs
+        )
+
+    def _variance(self, x: SiteQuantity) -> tuple[Expr, Callable[..., Any], list[Quenched]]:
+        expr = x.family.variance
+        quenched = sorted({q.family for q in expr.atoms(SiteQuantity)}, key=lambda q: q.name)
+        marks = {q.at_site(): Dummy(q.name) for q in quenched}
+        arguments = [*marks.values(), *self.parameters, N, P, alpha]
+        return expr, lambdify(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
+
+
+_COMPILED: WeakKeyDictionary[BipartiteSystem, CompiledSystem] = WeakKeyDictionary()
+
+
+def compile_system(system: BipartiteSystem) -> CompiledSystem:
+    """Return the compiled form of a system; it is made once for each system."""
+    if system not in _COMPILED:
+        _COMPILED[system] = CompiledSystem(system)
+    return _COMPILED[system]
+
+
+__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

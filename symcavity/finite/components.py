@@ -1,0 +1,204 @@
+"""Systems with vectors, written out by components once the convex sets in their laws are known.
+
+A finite instance needs numbers: each component of a vector field, of a vector multiplier and of a coupling
+becomes a quantity of its own, and the observables of the declaration are translated likewise.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sympy import Add, Expr, Integer, Symbol
+
+from symcavity.errors import ValuesError
+from symcavity.model.bound_sets import take_sets, vector_sizes
+from symcavity.model.convex_law import holds_set, read_law
+from symcavity.model.equations import Equation
+from symcavity.model.fields import FieldSymbol, RandomField, expand_components
+from symcavity.model.quantities import (
+    Complementary,
+    Coupling,
+    Datum,
+    Feature,
+    Field,
+    SiteQuantity,
+    SiteResponse,
+    site_quantities,
+)
+from symcavity.model.support import Anchor, Support, SupportFunction, free_components, stays_whole
+from symcavity.model.system import BipartiteSystem, Law
+
+
+@dataclass(frozen=True)
+class WrittenOut:
+    """A declared system, and the system of numbers that its instances are made of.
+
+    Attributes
+    ----------
+    declared : BipartiteSystem
+        As it was declared.
+    system : BipartiteSystem
+        With every vector written out by its components; the declared one where there is no vector.
+    sets : dict
+        Each support function with its set in it.
+    """
+
+    declared: BipartiteSystem
+    system: BipartiteSystem
+    sets: dict[SupportFunction, SupportFunction] = field(default_factory=dict)
+    rule: dict[Any, Any] = field(default_factory=dict)
+    sources: dict[SiteQuantity, SiteQuantity] = field(default_factory=dict)
+
+    def observable(self, expr: Expr) -> Expr:
+        """Return an observable of the declared system in the quantities of the system of numbers.
+
+        Raises
+        ------
+        ValuesError
+            If a component of a vector stands alone, under a free index.
+        """
+        if not self.sets:
+            return expr
+        out = expand_components(_translated(expr, self.rule), f"the observable {expr}")
+        loose = sorted(map(str, free_components(out)))
+        if loose:
+            raise ValuesError(
+                f"The observable {expr} leaves the component {loose[0]} open.",
+                "sums over the components, or a component by its number",
+                f"Sum(..., ({loose[0]}, 1, ...))",
+            )
+        bare = {r for r in out.atoms(SiteResponse) if r.field is None and r.state in self.sources}
+        return out.xreplace({r: SiteResponse(r.state, self.sources[r.state]) for r in bare})
+
+
+def write_out(system: BipartiteSystem, values: Mapping[Any, Any]) -> tuple[WrittenOut, Mapping[Any, Any]]:
+    """Take the sets out of the values, and write the system out by components.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The declared system.
+    values : mapping
+        What the user gave: the sets stand under their support functions.
+
+    Returns
+    -------
+    tuple
+        The system, and the other values.
+
+    Raises
+    ------
+    ValuesError
+        If a set is missing, or has another dimension than its vectors.
+    UnsupportedLaw
+        If the law of a side is not one vector field, a multiple of its anchor point, and a scalar law.
+    """
+    if not system.support_functions or not isinstance(values, Mapping):
+        return WrittenOut(system, system), values
+    needed = vector_sizes(system)
+    rule, rest = take_sets(needed, values)
+    rule = {**{g: g for g in needed}, **rule}
+    known = _WRITTEN.setdefault(system, {})
+    mark = tuple(sorted(rule.items(), key=str))
+    if mark not in known:
+        known[mark] = _write(system, rule)
+    return known[mark], rest
+
+
+_WRITTEN: WeakKeyDictionary[BipartiteSystem, dict[Any, WrittenOut]] = WeakKeyDictionary()
+
+
+def _write(system: BipartiteSystem, rule: dict[Any, Any]) -> WrittenOut:
+    out = copy.copy(system)
+    out.feature, out.datum = (_law(law, rule) for law in (system.feature, system.datum))
+    out.fixed = tuple(
+        Equation(expand_components(_translated(e.lhs, rule), "a condition"), _translated(e.rhs, rule))
+        for e in system.fixed
+    )
+    out.global_conditions = tuple((side, _translated(body, rule)) for side, body in system.global_conditions)
+    sources: dict[SiteQuantity, SiteQuantity] = {}
+    for law in system.laws.values():
+        if not holds_set(law):
+            continue
+        convex = read_law(law)
+        V, Lam = (_components(q, rule) for q in (convex.V, convex.Lam))
+        sources |= dict(zip(Lam, V, strict=True)) | dict(zip(V, V, strict=True))
+    sets = {g: v for g, v in rule.items() if isinstance(g, SupportFunction)}
+    return WrittenOut(system, out, sets, rule, sources)
+
+
+def _law(law: Law, rule: dict[Any, Any]) -> Law:
+    """Write a law out: one field, one equation and one unknown for each component."""
+    fields: list[RandomField] = []
+    parts: dict[Symbol, list[Symbol]] = {}
+    for f in law.fields:
+        index = f.inner[0] if f.inner else f.components[0] if f.components else None
+        if index is None:
+            fields.append(replace(f, coupling=_translated(f.coupling, rule), emission=_translated(f.emission, rule)))
+            continue
+        parts[f.symbol] = []
+        for k in _range(f.coupling, rule):
+            symbol = FieldSymbol(f"{f.symbol.name}_{k}", real=True)
+            coupling, emission = (_translated(e, rule).xreplace({index: k}) for e in (f.coupling, f.emission))
+            fields.append(RandomField(f.side, coupling, emission, symbol))
+            parts[f.symbol].append(symbol)
+    summed = {f.symbol: Add(*parts[f.symbol]) for f in law.fields if f.inner}
+    equations: list[Equation] = []
+    for e in law.equations:
+        e = e.xreplace(summed)
+        whole = _open_components(e)
+        if not whole:
+            equations.append(Equation(_translated(e.lhs, rule), _translated(e.rhs, rule)))
+            continue
+        index = whole[0].indices[-1]
+        for n, k in enumerate(_range(whole[0], rule)):
+            put = {symbol: rows[n] for symbol, rows in parts.items()}
+            lhs, rhs = (_translated(side.xreplace(put), rule).xreplace({index: k}) for side in (e.lhs, e.rhs))
+            equations.append(Equation(lhs, rhs))
+    pairs = tuple(Complementary(*(_translated(q, rule) for q in p.pair)) for p in law.pairs)
+    unknowns = [part for q in law.unknowns for part in _components(q, rule)]
+    return Law(law.side, tuple(unknowns), tuple(equations), pairs, tuple(fields))
+
+
+def _open_components(equation: Equation) -> list[SiteQuantity]:
+    """The vectors of an equation whose component is free: the equation stands for one of each component."""
+    masked = equation.difference.xreplace({n: Symbol("g") for n in equation.difference.atoms(Support, Anchor)})
+    return [q for q in site_quantities(masked) if stays_whole(q) and q.indices[-1].is_Symbol]
+
+
+def _range(q: SiteQuantity, rule: dict[Any, Any]) -> list[Integer]:
+    _, low, high = (x.xreplace(rule) for x in q.family.components)
+    return [Integer(k) for k in range(int(low), int(high) + 1)]
+
+
+def _components(q: SiteQuantity, rule: dict[Any, Any]) -> list[SiteQuantity]:
+    if not stays_whole(q):
+        return [_translated(q, rule)]
+    return [_translated(q, rule).xreplace({q.indices[-1]: k}) for k in _range(q, rule)]
+
+
+def _translated(expr: Any, rule: dict[Any, Any]) -> Any:
+    """Put the sets and their dimensions into an expression; its vectors become families with explicit components."""
+    families = {q: _explicit(q, rule) for q in site_quantities(expr) if stays_whole(q)}
+    families |= {q: _explicit(q, rule) for q in site_quantities(expr, Coupling) if q.family.components}
+    return expr.xreplace({**rule, **families})
+
+
+def _explicit(q: SiteQuantity, rule: dict[Any, Any]) -> SiteQuantity:
+    family = q.family
+    components = family.components.xreplace(rule)
+    made: Any
+    if isinstance(family, Coupling):
+        made = Coupling(family.name, components, family.variance.xreplace(rule))
+    elif isinstance(family, Field):
+        made = Field(family.name, components, q.indices[0])
+    else:
+        made = (Datum if isinstance(family, Datum) else Feature)(family.name, components)
+    return made[q.indices]
+
+
+__all__ = ["WrittenOut", "write_out"]

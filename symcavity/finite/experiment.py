@@ -1,0 +1,439 @@
+"""The cavity method as an experiment: insertions of a site over many instances, and what the theory says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Expr, sympify
+
+from symcavity.errors import Infeasible, NotConverged, SymcavityError
+from symcavity.finite.compare import point_of
+from symcavity.finite.compiled import compile_system
+from symcavity.finite.coupled import Parts, block, self_coupling_observables
+from symcavity.finite.draw import coupling_law, seed_list
+from symcavity.finite.executors import each, resolved
+from symcavity.finite.insertion import Insertion, insert, single_site
+from symcavity.finite.run import Setup, as_system, check_sizes, prepare
+from symcavity.model.quantities import DATUM, FEATURE, OTHER
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the experiment: a measured number, what it should be, and the distance.
+
+    Attributes
+    ----------
+    name : str
+        What was measured.
+    measured, stderr : float
+        Its mean over the insertions, and the standard error.
+    expected : float
+        What the cavity method says; nan where it makes no statement.
+    note : str
+        What the number means.
+    """
+
+    name: str
+    measured: float
+    stderr: float
+    expected: float = float("nan")
+    note: str = ""
+
+    @property
+    def z(self) -> float:
+        """The distance in standard errors."""
+        return (self.measured - self.expected) / self.stderr if self.stderr > 0 else float("nan")
+
+
+class Inserted:
+    """The insertions of a site on one side, over many instances.
+
+    Attributes
+    ----------
+    side : str
+        The side of the new site.
+    insertions : list of Insertion
+        One for each instance where both solutions exist.
+    missing : int
+        The number of instances where one of them does not.
+    predicted, predicted_by_mean : ndarray
+        The variables of the site (insertions, variables) by its own law, at the measured cavity field,
+        with the self-coupling of each instance and with the mean self-coupling.
+    theory_self_coupling, theory_variance : ndarray or None
+        Mean self-coupling (insertions, m, k) and field variance (insertions, m) of a solution.
+    theory_note : str
+        Why a solution that was given has no such values.
+    """
+
+    def __init__(self, setup: Setup, side: str, n: int, found: list[Insertion | None], solution: Any) -> None:
+        self.side, self.N, self.setup = side, n, setup
+        self.insertions = [f for f in found if f is not None]
+        self.missing = len(found) - len(self.insertions)
+        if not self.insertions:
+            raise Infeasible(
+                f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
+            )
+        law = compile_system(setup.system).laws[side]
+        self.law, self.names = law, law.names
+        written = setup.system.laws
+        # a vector is heard as one sum where the other side sends its components, and is sent as one where it
+        # is the other side that hears it component by component
+        self.heard = [Parts(f, law.fields, summed=bool(f.inner)) for f in setup.declared.laws[side].fields]
+        self.sent = [
+            Parts(f, written[OTHER[side]].fields, summed=bool(f.components))
+            for f in setup.declared.laws[OTHER[side]].fields
+        ]
+        size = setup.values.sizes(n)
+        self.constants = [*(setup.values.parameters[s] for s in compile_system(setup.system).parameters)]
+        self.constants += [size[0], size[1], size[1] / size[0]]
+        self.other_size = size[1] if side == FEATURE else size[0]
+        self.predicted = self._site(self.stack("self_coupling"))
+        self.theory_note = ""
+        self.theory_self_coupling, self.theory_variance = self._theory(solution)
+        known = self.theory_self_coupling
+        self.predicted_by_mean = self._site(
+            self.stack("mean_self_coupling") if known is None else self._by_components(known)
+        )
+
+    def _by_components(self, mean: np.ndarray) -> np.ndarray:
+        """Write a self-coupling between declared fields for the components of vectors: a multiple of the identity."""
+        out = np.zeros((len(mean), self.law.m, self.law.out))
+        for m, f in enumerate(self.heard):
+            for k, g in enumerate(self.sent):
+                if f.parts == g.parts:
+                    for row, column in zip(f.groups, g.groups, strict=True):
+                        out[:, row[0], column[0]] = mean[:, m, k]
+        return out
+
+    def stack(self, name: str) -> np.ndarray:
+        """Return one attribute of all insertions as an array."""
+        return np.stack([getattr(k, name) for k in self.insertions])
+
+    def _site(self, self_coupling: np.ndarray) -> np.ndarray:
+        quenched = {q: np.array([k.quenched[q] for k in self.insertions]) for q in self.law.quenched}
+        try:
+            return single_site(
+                self.law,
+                self.stack("cavity_field"),
+                self_coupling,
+                quenched,
+                self.stack("shared"),
+                self.constants,
+                None if self.law.sets is None else self.actual,
+            )
+        except NotConverged as error:
+            return np.asarray(error.best)
+
+    def _theory(self, solution: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return (mean self-coupling, field variance) of a solution, insertion by insertion."""
+        if solution is None:
+            return None, None
+        coupling, variance = self_coupling_observables(self.setup.declared, self.side)
+        cache: dict[Expr, float] = {}
+
+        def value(expr: Expr, insertion: Insertion) -> float:
+            expr = expr.xreplace({q.at_site(): sympify(v) for q, v in insertion.quenched.items()})
+            if expr not in cache:
+                cache[expr] = float(solution[expr])
+            return cache[expr]
+
+        try:
+            f = np.array([[[value(e, k) for e in row] for row in coupling] for k in self.insertions])
+            v = np.array([[value(e, k) for e in variance] for k in self.insertions])
+        except SymcavityError as error:
+            self.theory_note = error.found
+            return None, None
+        return f, v
+
+    @property
+    def actual(self) -> np.ndarray:
+        """The variables of the new site in the instances that were solved with it."""
+        return self.stack("state")
+
+    def linear_error(self) -> np.ndarray:
+        """Return, for each insertion, the relative error of the linear response of all other sites."""
+        shift, linear = self.stack("shift"), self.stack("linear_shift")
+        size = np.linalg.norm(shift, axis=(1, 2))
+        kept = size > 1e-12
+        return np.linalg.norm(shift - linear, axis=(1, 2))[kept] / size[kept]
+
+    def findings(self) -> list[Finding]:
+        """Return what was measured, line by line."""
+        out = []
+        for m, f in enumerate(self.heard):
+            out += self._field_findings(m, f, "" if len(self.heard) == 1 else f" {m + 1}")
+            for k, g in enumerate(self.sent):
+                label = "" if len(self.heard) == 1 else f" {m + 1}{k + 1}"
+                out += self._self_coupling_findings(m, k, f, g, label)
+        for j, name in enumerate(self.names):
+            actual = self.actual[:, j]
+            for what, predicted in (("own F", self.predicted), ("mean F", self.predicted_by_mean)):
+                good = np.isfinite(predicted[:, j])
+                gap = actual[good] - predicted[good, j]
+                scale = float(np.sqrt(np.mean(actual**2))) or 1.0
+                rms = float(np.sqrt(np.mean(gap**2))) / scale if len(gap) else float("nan")
+                out.append(Finding(f"{name}: single-site law, {what}, relative error", rms, float("nan")))
+        error = self.linear_error()
+        if len(error):
+            out.append(
+                Finding(
+                    "others: linear response, median relative error", float(np.median(error)), float("nan")
+                )
+            )
+        return out
+
+    def _field_findings(self, m: int, f: Parts, tag: str) -> list[Finding]:
+        """The cavity field: Gaussian of the variance that independence gives; of a vector, per component."""
+        eta, spread = f.total(self.stack("cavity_field")), f.total(self.stack("variance"))
+        if not np.any(spread):
+            return []
+        out = [
+            Finding(f"cavity field{tag}, mean", eta.mean(), _stderr(eta.mean(axis=1)), 0.0),
+            Finding(f"cavity field{tag}, variance", *_mean((eta**2).mean(axis=1)), float(spread.mean())),
+        ]
+        if self.theory_variance is not None:
+            expected = float(self.theory_variance[:, m].mean())
+            out.append(Finding(f"cavity field{tag}, variance (theory)", *_mean(spread.mean(axis=1)), expected))
+        for within, what, note in (
+            (False, "without the site", "independent: 1"),
+            (True, "with the site", "what the naive analysis takes for 1"),
+        ):
+            ratio = (self.ratio(m, within=within) ** 2).mean(axis=1)
+            out.append(Finding(f"field{tag} squared over its variance, {what}", *_mean(ratio), 1.0, note))
+        return out
+
+    def _self_coupling_findings(self, m: int, k: int, f: Parts, g: Parts, tag: str) -> list[Finding]:
+        """The self-coupling: the trace of the response; between components of a vector, a multiple of one."""
+        own, mean = (block(self.stack(s), f, g) for s in ("self_coupling", "mean_self_coupling"))
+        if not np.any(own):
+            return []
+        n, size = len(own), own.shape[1]
+        diagonal = np.arange(size)
+        square = size > 1 and own.shape[2] == size
+        one = own[:, diagonal, diagonal].mean(axis=1) if square else own.mean(axis=(1, 2))
+        trace = mean[:, diagonal, diagonal].mean(axis=1) if square else mean.mean(axis=(1, 2))
+        out = [Finding(f"self-coupling{tag}", *_mean(one), float(trace.mean()), "trace of the response")]
+        if self.theory_self_coupling is not None:
+            expected = float(self.theory_self_coupling[:, m, k].mean())
+            out.append(Finding(f"self-coupling{tag} (theory)", *_mean(one), expected))
+        if square:
+            others = own.sum(axis=(1, 2)) - own[:, diagonal, diagonal].sum(axis=1)
+            out.append(
+                Finding(
+                    f"self-coupling{tag}, between different components",
+                    *_mean(others / (size * (size - 1))),
+                    0.0,
+                )
+            )
+        scaled = np.std(one - trace, ddof=1) * np.sqrt(self.N) if n > 1 else float("nan")
+        error = scaled / np.sqrt(2 * max(n - 1, 1))
+        out.append(Finding(f"self-coupling{tag}, fluctuation * sqrt(N)", scaled, error, note="of order one"))
+        return out
+
+    def ratio(self, m: int = 0, *, within: bool) -> np.ndarray:
+        """Return a field over the standard deviation that it has if couplings and states are independent.
+
+        Parameters
+        ----------
+        m : int
+            Which declared field.
+        within : bool
+            In the system with the site, where they are not independent; or without it, where they are.
+
+        Returns
+        -------
+        ndarray
+            Of shape (insertions, components).
+        """
+        f = self.heard[m]
+        names = ("field", "variance_within") if within else ("cavity_field", "variance")
+        value, spread = (f.total(self.stack(s)) for s in names)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return value / np.sqrt(spread)
+
+    def plot(self, variable: str = "", ax: Any = None) -> Any:
+        """Plot a variable of the new site against the prediction at its measured cavity field."""
+        from symcavity.finite.plots import plot_scatter
+
+        j = self.names.index(variable) if variable else self._shown()
+        name = self.law.unknowns[j]
+        tex = name._latex(_printer())  # noqa: SLF001 - SymPy's protocol for printing
+        return plot_scatter(
+            self.predicted[:, j],
+            self.actual[:, j],
+            xlabel=f"${tex}$ by its own law at the cavity field",
+            ylabel=f"${tex}$ in the instance",
+            ax=ax,
+        )
+
+    def _shown(self) -> int:
+        """Return the variable that the other side hears."""
+        for f in self.setup.system.laws[OTHER[self.side]].fields:
+            for q in f.states():
+                return self.law.unknowns.index(q)
+        return 0
+
+
+def _printer() -> Any:
+    from sympy.printing.latex import LatexPrinter
+
+    return LatexPrinter()
+
+
+def _stderr(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), _stderr(values)
+
+
+@dataclass(frozen=True)
+class CavityExperiment:
+    """The outcome of a cavity experiment.
+
+    Attributes
+    ----------
+    feature, datum : Inserted
+        The insertions of a feature, and of a datum.
+    """
+
+    feature: Inserted
+    datum: Inserted
+
+    def __iter__(self) -> Iterator[Inserted]:
+        return iter((self.feature, self.datum))
+
+    def findings(self) -> dict[str, list[Finding]]:
+        """Return the findings by side."""
+        return {inserted.side: inserted.findings() for inserted in self}
+
+    def __str__(self) -> str:
+        lines = []
+        for inserted in self:
+            count = len(inserted.insertions)
+            lines.append(f"one {inserted.side} added to {count} instances with N = {inserted.N}")
+            if inserted.missing:
+                lines.append(f"  {inserted.missing} further instances have no solution, before or after")
+            if inserted.theory_note:
+                lines.append(f"  the theory has no value here: {inserted.theory_note}")
+            rows = inserted.findings()
+            width = max(len(r.name) for r in rows)
+            for r in rows:
+                line = f"  {r.name.ljust(width)}  {r.measured:>10.4g}"
+                line += f" ± {r.stderr:<8.2g}" if r.stderr == r.stderr else " " * 11
+                line += f"  expected {r.expected:.4g}, z = {r.z:+.2f}" if r.expected == r.expected else ""
+                lines.append(line + (f"  ({r.note})" if r.note else ""))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        out = []
+        for inserted in self:
+            rows = "".join(
+                "<tr>"
+                + "".join(
+                    f"<td>{escape(c)}</td>"
+                    for c in (
+                        r.name,
+                        f"{r.measured:.4g}",
+                        f"{r.stderr:.2g}",
+                        f"{r.expected:.4g}",
+                        f"{r.z:+.2f}",
+                        r.note,
+                    )
+                )
+                + "</tr>"
+                for r in inserted.findings()
+            )
+            head = "".join(f"<th>{h}</th>" for h in ("", "measured", "std. error", "expected", "z", ""))
+            out.append(
+                f"<h4>One {inserted.side} added, N = {inserted.N}</h4><table><tr>{head}</tr>{rows}</table>"
+            )
+        return "".join(out)
+
+    def plot(self) -> Any:
+        """Plot, for both sides, the new variable against its prediction, and the fields with and without it.
+
+        Returns
+        -------
+        Figure
+            A matplotlib figure of two rows.
+        """
+        from symcavity.finite.plots import plot_fields, two_by_two
+
+        figure, axes = two_by_two()
+        for row, inserted in zip(axes, self, strict=True):
+            inserted.plot(ax=row[0])
+            without, within = (inserted.ratio(within=w).ravel() for w in (False, True))
+            plot_fields(without, within, inserted.side, ax=row[1])
+        return figure
+
+
+def cavity_experiment(
+    declared: Any,
+    theory: Any,
+    values: Mapping[Any, Any],
+    *,
+    N: int,
+    seeds: int | Iterable[int] = 20,
+    couplings: Any = "gaussian",
+    executor: Any = None,
+    method: str = "",
+) -> CavityExperiment:
+    """Add one feature, and separately one datum, to many instances, and compare sample by sample.
+
+    Parameters
+    ----------
+    declared : ConvexProblem or BipartiteSystem
+        The declaration.
+    theory : Theory, Solution or None
+        What the measured self-coupling and field variance are compared with; without it, the exact
+        responses of each instance are.
+    values : mapping
+        As in :func:`symcavity.finite.simulate`.
+    N : int
+        The number of features before the insertion.
+    seeds : int or iterable of int
+        How many instances, or their seeds.
+    couplings, executor, method
+        As in :func:`symcavity.finite.simulate`.
+
+    Returns
+    -------
+    CavityExperiment
+        Tables and plots for both sides.
+    """
+    system = as_system(declared)
+    setup = prepare(system, values, couplings, method)
+    (n,) = check_sizes(N, setup.values)
+    coupling_law(couplings)
+    wanted = seed_list(seeds)
+    solution = theory
+    if theory is not None and hasattr(theory, "solve"):
+        sizes = setup.values.sizes(n)
+        solution = theory.solve(point_of(_At(setup, sizes)))
+    tasks = [(side, n, seed) for side in (FEATURE, DATUM) for seed in wanted]
+    with resolved(executor) as pool:
+        found = dict(each(pool, insert, setup, tasks))
+    by_side = [
+        Inserted(setup, side, n, [found[side, n, seed] for seed in wanted], solution)
+        for side in (FEATURE, DATUM)
+    ]
+    return CavityExperiment(*by_side)
+
+
+class _At:
+    """The point of a simulation that is not kept."""
+
+    def __init__(self, setup: Setup, sizes: tuple[int, int]) -> None:
+        self.setup, (self.N, self.P), self.sizes = setup, sizes, (sizes[0],)
+
+
+__all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment"]

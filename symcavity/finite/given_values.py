@@ -1,0 +1,285 @@
+"""Reading what a user gives at evaluation: numbers for parameters, laws or arrays for quenched families."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sympy import Basic, Expr, Symbol, Tuple, sympify
+from sympy.stats.rv import RandomSymbol
+
+from symcavity.errors import DeclarationError, ValuesError
+from symcavity.model.fields import parameters_of
+from symcavity.model.quantities import (
+    FEATURE,
+    INDEX,
+    SIZE,
+    N,
+    P,
+    Quenched,
+    SiteQuantity,
+    alpha,
+    finite_law,
+)
+from symcavity.model.system import BipartiteSystem
+
+_ALPHA_HINT = (
+    "give alpha; where it is the condition on an average that is known, ask the theory for it: "
+    "solution = problem.cavity().solve({kappa: 1}); problem.simulate({alpha: solution[alpha]}, N=400)"
+)
+
+
+@dataclass(frozen=True)
+class Values:
+    """Checked values: numbers by parameter, laws or arrays by quenched family, and the load.
+
+    Attributes
+    ----------
+    parameters : dict
+        Plain parameters of the law, as floats.
+    quenched : dict
+        A law (Tuple of (value, weight), random variable) or an array, by quenched family.
+    load : float or None
+        The load ``alpha = P/N``.
+    data : int or None
+        The number of data, where it is given instead of the load.
+    features : int or None
+        The number of features, where it stands among the values.
+    """
+
+    parameters: dict[Symbol, float]
+    quenched: dict[Quenched, Any] = field(default_factory=dict)
+    load: float | None = None
+    data: int | None = None
+    features: int | None = None
+
+    def sizes(self, features: int) -> tuple[int, int]:
+        """Return (N, P) for a number of features, with P rounded to the nearest integer."""
+        data = self.data if self.data is not None else round((self.load or 0.0) * features)
+        if data < 1:
+            raise ValuesError(
+                f"N = {features} with alpha = {self.load} gives no datum at all.",
+                "sizes with at least one datum",
+                f"N = {math.ceil(1 / self.load)} or more" if self.load else "a positive alpha",
+            )
+        return features, data
+
+
+def law_symbols(system: BipartiteSystem) -> set[Symbol]:
+    """Return the plain parameters that the law itself needs, conditions on averages left aside."""
+    return set(_words(system)[0])
+
+
+def _words(system: BipartiteSystem) -> tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]:
+    """Return what the law needs, the quenched families, and all plain parameters; found once a system."""
+    if system not in _WORDS:
+        _WORDS[system] = (
+            frozenset(_law_symbols(system)),
+            frozenset(system.quenched),
+            frozenset(system.parameters),
+        )
+    return _WORDS[system]
+
+
+_WORDS: WeakKeyDictionary[
+    BipartiteSystem, tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]
+] = WeakKeyDictionary()
+
+
+def _law_symbols(system: BipartiteSystem) -> set[Symbol]:
+    exprs: list[Expr] = [body for _, body in system.global_conditions]
+    for law in system.laws.values():
+        exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
+        exprs += [f.emission for f in law.fields] + [f.coupling.family.variance for f in law.fields]
+    marks = {f.symbol for law in system.laws.values() for f in law.fields}
+    found: set[Symbol] = set().union(*(parameters_of(e) for e in exprs)) - marks
+    for family in system.quenched:
+        if isinstance(family.law, Tuple):
+            found |= family.law.free_symbols
+        elif isinstance(family.law, RandomSymbol):
+            found |= family.law.pspace.distribution.free_symbols
+    return found
+
+
+def number(value: Any, name: Any) -> float:
+    """Return a finite real number, or say what is wrong with it."""
+    try:
+        result = float(sympify(value))
+    except (TypeError, ValueError, AttributeError):
+        result = math.nan
+    if not math.isfinite(result):
+        raise ValuesError(f"The value of {name} is {value!r}.", "finite real numbers")
+    return result
+
+
+def _count(value: Any, name: str) -> int:
+    size = number(value, name)
+    if size != round(size) or size < 1:
+        raise ValuesError(
+            f"{name} = {value}.", f"a positive whole number of {'features' if name == 'N' else 'data'}"
+        )
+    return round(size)
+
+
+def _key(key: Any, system: BipartiteSystem) -> Any:
+    if isinstance(key, SiteQuantity):
+        return key.family
+    if isinstance(key, str):
+        known = {s.name: s for s in (*law_symbols(system), alpha, N, P)}
+        known |= {q.name: q for q in system.quenched}
+        if key not in known:
+            raise ValuesError(f"No parameter is named {key!r}.", ", ".join(sorted(known)))
+        return known[key]
+    return key
+
+
+def read_values(system: BipartiteSystem, values: Mapping[Any, Any]) -> Values:
+    """Check the values of a simulation against the declaration.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The system that is simulated.
+    values : mapping
+        Numbers by symbol (parameters, ``alpha``, ``P``, ``N``); laws or arrays by quenched family.
+
+    Raises
+    ------
+    ValuesError
+        If a value is missing, superfluous, of a wrong kind or out of range.
+    """
+    if not isinstance(values, Mapping):
+        raise ValuesError(f"The values are {values!r}.", "a dictionary {symbol: number}", "{alpha: 1.2}")
+    needed, wanted, every = _words(system)
+    fixed_only = every - needed
+    given = {_key(k, system): v for k, v in values.items()}
+    plain: dict[Symbol, float] = {}
+    quenched: dict[Quenched, Any] = {}
+    sizes: dict[Symbol, Any] = {}
+    for key, value in given.items():
+        if key in (alpha, N, P):
+            sizes[key] = value
+        elif isinstance(key, Quenched):
+            if key not in wanted:
+                raise ValuesError(f"The system has no quenched parameter {key}.", _listed(wanted))
+            quenched[key] = _quenched(key, value)
+        elif key in needed:
+            plain[key] = _in_domain(key, number(value, key))
+        elif key in fixed_only:
+            raise ValuesError(
+                f"A value is given for {key}, which stands only in a condition on an average; at finite size "
+                f"it comes out of the instance.",
+                "values of alpha (or P) and of the parameters of the law",
+                _ALPHA_HINT,
+            )
+        else:
+            raise ValuesError(f"The system has no parameter {key}.", _listed({*needed, *wanted, alpha}))
+    if alpha not in sizes and P not in sizes:
+        raise ValuesError("The load alpha = P/N has no value.", "alpha, or P", _ALPHA_HINT)
+    missing = sorted(needed - set(plain), key=str)
+    lawless = sorted((q for q in wanted if q not in quenched and q.law is None), key=lambda q: q.name)
+    if missing or lawless:
+        raise ValuesError(
+            f"No value is given for {', '.join(str(m) for m in (*missing, *lawless))}.",
+            "a number for each parameter; a law {value: weight} or an array for a quenched family",
+        )
+    for q in wanted:
+        quenched.setdefault(q, q.law)
+    load = number(sizes[alpha], "alpha") if alpha in sizes else None
+    if load is not None and load <= 0:
+        raise ValuesError(f"alpha = {sizes[alpha]}.", "a positive load P/N")
+    return Values(
+        plain,
+        {q: _substituted(law, plain) for q, law in quenched.items()},
+        load,
+        _count(sizes[P], "P") if P in sizes else None,
+        _count(sizes[N], "N") if N in sizes else None,
+    )
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(sorted(map(str, names))) or "none"
+
+
+def _in_domain(symbol: Symbol, value: float) -> float:
+    wrong = (symbol.is_positive and value <= 0) or (symbol.is_nonnegative and value < 0)
+    if wrong or (symbol.is_negative and value >= 0):
+        kind = "positive" if symbol.is_positive else "non-negative" if symbol.is_nonnegative else "negative"
+        raise ValuesError(f"{symbol} = {value:g}, but {symbol} is declared {kind}.", f"a {kind} value")
+    return value
+
+
+def _quenched(family: Quenched, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        try:
+            return finite_law(value, family.name, exact_values=False)
+        except DeclarationError as error:
+            raise ValuesError(error.found, error.supported, error.hint) from None
+    if isinstance(value, RandomSymbol):
+        return value
+    if isinstance(value, Basic) and not value.is_number:
+        raise ValuesError(
+            f"The law of {family} is {value}.", "{value: weight}, a sympy.stats variable, or an array"
+        )
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.ndim > 1 or not np.all(np.isfinite(array)):
+        raise ValuesError(
+            f"The values of {family} are {value!r}.",
+            f"a finite law, a distribution, or an array with one number for each {INDEX[family.slots[0]]}",
+        )
+    return array
+
+
+def _substituted(law: Any, parameters: dict[Symbol, float]) -> Any:
+    return law.xreplace({k: sympify(v) for k, v in parameters.items()}) if isinstance(law, Basic) else law
+
+
+def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return one value of a quenched parameter for every site.
+
+    Parameters
+    ----------
+    family : Quenched
+        The family, for its name and side.
+    law : Tuple, RandomSymbol or ndarray
+        A finite law, a distribution, or given values.
+    size : int
+        The number of sites.
+    rng : Generator
+        The random numbers.
+    """
+    if isinstance(law, np.ndarray):
+        if law.ndim == 0:
+            return np.full(size, float(law))
+        if law.shape != (size,):
+            letter = SIZE[FEATURE if family.slots == (FEATURE,) else "datum"]
+            raise ValuesError(
+                f"{law.shape[0]} values are given for {family}, and {letter} = {size}.",
+                f"one value for each site ({letter} of them)",
+            )
+        return law.copy()
+    if isinstance(law, Tuple):
+        atoms = np.array([number(v, family) for v, _ in law])
+        weights = np.array([number(q, f"a weight of {family}") for _, q in law])
+        if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
+            raise ValuesError(
+                f"The weights of the law of {family} are {weights.tolist()}.",
+                "non-negative weights that sum to one",
+            )
+        return rng.choice(atoms, size=size, p=weights / weights.sum())
+    from sympy.stats import sample
+
+    try:
+        return np.asarray(sample(law, size=(size,), library="numpy", seed=rng), dtype=float)
+    except NotImplementedError:
+        return np.asarray(sample(law, size=(size,), library="scipy", seed=rng), dtype=float)
+
+
+__all__ = ["Values", "draw_quenched", "law_symbols", "number", "read_values"]

@@ -1,0 +1,56 @@
+"""How observables are written in tables and plots."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sympy import Expr, Piecewise, Symbol, latex, sympify
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import Boolean
+
+from symcavity.model.quantities import Average
+
+
+def _indicators(expr: Expr) -> dict[Average, Boolean]:
+    """Return the averages of indicators in an expression, with their conditions."""
+    out = {}
+    for a in expr.atoms(Average):
+        body = a.body
+        if (
+            isinstance(body, Piecewise)
+            and len(body.args) == 2
+            and body.args[0][0] == 1
+            and body.args[1][0] == 0
+        ):
+            out[a] = body.args[0][1]
+    return out
+
+
+def label(observable: Any) -> str:
+    """Return an observable as a user writes it: the average of a condition, not of its indicator."""
+    expr = sympify(observable)
+    rule = {a: Symbol(f"average({c})") for a, c in _indicators(expr).items()}
+    return re.sub(r"\((\w+\[[^\]()]*\])\)(?=\*\*)", r"\1", str(expr.xreplace(rule)))
+
+
+def label_tex(observable: Any) -> str:
+    """Return the LaTeX of an observable, with probabilities for averages of conditions."""
+    expr = sympify(observable)
+    rule = {}
+    for a, c in _indicators(expr).items():
+        sides = f"{latex(c.lhs)} {_SIGNS.get(type(c).__name__, '?')} {latex(c.rhs)}"
+        rule[a] = Symbol(f"P\\left({sides if isinstance(c, Relational) else latex(c)}\\right)")
+    return str(latex(expr.xreplace(rule)))
+
+
+_SIGNS = {
+    "StrictGreaterThan": ">",
+    "GreaterThan": "\\ge",
+    "StrictLessThan": "<",
+    "LessThan": "\\le",
+    "Equality": "=",
+    "Unequality": "\\ne",
+}
+
+__all__ = ["label", "label_tex"]

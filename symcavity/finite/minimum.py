@@ -1,0 +1,217 @@
+"""Solving one instance: the method is chosen from the structure of the declaration, never from its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
+from symcavity.finite.activeset import solve_active_set
+from symcavity.finite.cuts import cutting_planes
+from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.newton import TARGETS, Gaps, finite_start, follow_path, solve_active
+from symcavity.finite.quadratic import quadratic_program
+from symcavity.model.system import BipartiteSystem
+
+ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
+METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
+_SHARPER = 0.1
+
+
+@dataclass
+class Solved:
+    """The outcome of one instance.
+
+    Attributes
+    ----------
+    state : State or None
+        The solution; None if the instance is infeasible.
+    residuals : Residuals or None
+        How well the equations of the system hold there.
+    method : str
+        How it was found.
+    sharp : bool
+        Whether every pair is on a definite branch, so that responses exist.
+    """
+
+    state: State | None
+    residuals: Residuals | None
+    method: str
+    sharp: bool = True
+
+
+def solve_instance(system: BipartiteSystem, instance: Instance, method: str = "") -> Solved:
+    """Solve an instance of a system.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        The system.
+    instance : Instance
+        Its instance; sources that are set in it are part of the equations.
+    method : str, optional
+        One of ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'``; chosen from the
+        structure by default.
+
+    Raises
+    ------
+    NotConverged
+        If no solution was found and infeasibility was not established.
+    """
+    if method not in ("", *METHODS):
+        raise UnsupportedLaw(f"The method {method!r} is unknown.", ", ".join(METHODS))
+    compiled = instance.system
+    holds_set = any(law.sets is not None for law in compiled.laws.values())
+    if holds_set or method == "cutting planes":
+        if not holds_set or method not in ("", "cutting planes"):
+            raise UnsupportedLaw(
+                f"The method {method!r} does not fit: the law holds {'a' if holds_set else 'no'} convex set.",
+                "cutting planes for laws with a convex set, and for no others",
+                "leave the choice to the package",
+            )
+        return _by_cuts(system, instance)
+    if method == "newton" or (not method and not compiled.pairs):
+        return _smooth(instance)
+    program = quadratic_program(system)
+    quiet = not any(np.any(s) for s in instance.source.values())
+    if method == "active set" or (not method and program is not None and program.feature_only and quiet):
+        if program is None or not program.feature_only or not quiet:
+            raise UnsupportedLaw(
+                "The active-set method needs a quadratic objective in one feature state.",
+                "another method",
+                "leave the choice to the package",
+            )
+        solved = _by_active_set(system, instance)
+        if solved is not None:
+            return solved
+    if method == "conic":
+        if program is None:
+            raise UnsupportedLaw("The conic solver needs a quadratic declaration.", "another method")
+        guess = program.solve_conic(instance)
+        if guess is None:
+            return Solved(None, None, "conic")
+        return _finish(instance, guess, "conic") or _failed(instance, None)
+    if not compiled.pairs:
+        raise UnsupportedLaw(
+            f"The system has no inequality for the method {method!r}.", "the method 'newton'"
+        )
+    solved = None
+    for target in TARGETS:
+        state, error = follow_path(instance, target)
+        found = _finish(instance, state, "interior point") if error < _HOPEFUL else None
+        solved = found or solved
+        if error >= _HOPEFUL or (found is not None and found.sharp):
+            break
+    if solved is not None:
+        return solved
+    if program is not None and quiet:
+        if program.infeasible(instance):
+            return Solved(None, None, "interior point")
+        try:
+            guess = program.solve_conic(instance)
+            solved = None if guess is None else _finish(instance, guess, "conic")
+        except (ArithmeticError, MissingDependency):
+            solved = None
+        if solved is not None:
+            return solved
+    return _failed(instance, state)
+
+
+def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None:
+    program = quadratic_program(system)
+    assert program is not None  # noqa: S101 - the caller has looked
+    try:
+        state = solve_active_set(program, instance)
+    except (ArithmeticError, MissingDependency):
+        return None
+    if state is None:
+        return Solved(None, None, "active set")
+    return _finish(instance, state, "active set")
+
+
+def _by_cuts(system: BipartiteSystem, instance: Instance) -> Solved:
+    """Cut until the branches can be told, then solve the equations of these branches to rounding."""
+    program = quadratic_program(system)
+    if program is None:
+        raise UnsupportedLaw(
+            "The law holds a convex set, and what is left of the declaration is not a quadratic program.",
+            "quadratic objectives, constraints g(V) >= c with or without slack, linear constraints",
+        )
+    state, target = None, _HOPEFUL
+    for found in cutting_planes(program, instance):
+        if found is None:
+            return Solved(None, None, "cutting planes")
+        state, violation = found
+        if violation < target:
+            solved = _finish(instance, state.copy(), "cutting planes")
+            if solved is not None and solved.sharp:
+                return solved
+            target = _SHARPER * violation
+    solved = None if state is None else _finish(instance, state, "cutting planes")
+    return solved or _failed(instance, state)
+
+
+def _finish(instance: Instance, state: State, method: str) -> Solved | None:
+    """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
+    try:
+        polished, _, at = solve_active(instance, state.copy())
+        residuals = instance.residuals(polished)
+        if _holds(residuals, polished):
+            return Solved(polished, residuals, method, _strict(at))
+    except np.linalg.LinAlgError:
+        pass
+    residuals = instance.residuals(state)
+    if _holds(residuals, state):
+        return Solved(state, residuals, method, sharp=False)
+    return None
+
+
+def _holds(residuals: Residuals, state: State) -> bool:
+    """Whether the equations hold, relative to the size of the variables where that is large."""
+    size = max(
+        (float(np.max(np.abs(z), initial=0.0)) for z in (*state.site.values(), state.shared)), default=0.0
+    )
+    return residuals.worst < ACCEPTED * max(1.0, size)
+
+
+def _strict(at: dict[str, Gaps]) -> bool:
+    """Whether only one member of every pair vanishes."""
+    for side in at.values():
+        larger = np.maximum(side.p, side.q)
+        if larger.size and np.min(larger) <= _VANISHING * max(1.0, float(np.max(larger))):
+            return False
+    return True
+
+
+def _smooth(instance: Instance) -> Solved:
+    start = finite_start(instance)
+    start.active = {
+        s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
+    }
+    try:
+        state, _, _ = solve_active(instance, start)
+    except np.linalg.LinAlgError as error:
+        raise NotConverged(
+            f"The equations of the instance with seed {instance.seed} are singular: {error}",
+            hint="a regulariser; fewer data or more features",
+        ) from error
+    residuals = instance.residuals(state)
+    if not _holds(residuals, state):
+        _failed(instance, state)
+    return Solved(state, residuals, "linear solve" if instance.system.affine else "newton")
+
+
+def _failed(instance: Instance, state: State | None) -> Solved:
+    worst = float("nan") if state is None else instance.residuals(state).worst
+    raise NotConverged(
+        f"No solution was found for the instance with seed {instance.seed}, N = {instance.size['feature']}, "
+        f"P = {instance.size['datum']}; the best point violates the equations by {worst:.1e}.",
+        best=state,
+        residual=worst,
+        hint="a monotone system (the optimality conditions of a convex problem), smooth except for Max, Abs "
+        "and pairs: the norm of a field that vanishes at the solution is not; another seed or size",
+    )
+
+
+__all__ = ["ACCEPTED", "METHODS", "Solved", "solve_instance"]

@@ -1,0 +1,245 @@
+"""Reading averages, sums, responses and conditions off a solved instance, in the words of the declaration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sympy import Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, lambdify, solve, sympify
+from sympy.core.relational import Relational
+
+from symcavity.errors import ValuesError
+from symcavity.finite.components import WrittenOut
+from symcavity.finite.instance import Instance
+from symcavity.finite.minimum import Solved
+from symcavity.finite.newton import pinned
+from symcavity.finite.responses import Responses
+from symcavity.model.convex_law import regime_of
+from symcavity.model.fields import FieldBook, extract_fields, free_side, site_sum
+from symcavity.model.quantities import (
+    DATUM,
+    OTHER,
+    Average,
+    N,
+    P,
+    SiteQuantity,
+    SiteResponse,
+    alpha,
+    site_quantities,
+)
+from symcavity.shapes.base import SATURATED
+
+TOUCHING = 1e-9
+
+
+def _softened(expr: Expr) -> Expr:
+    """Give every threshold a width: a variable held at a threshold is on it, whatever the last digit says."""
+    rule: dict[Any, Any] = {}
+    for r in expr.atoms(Relational):
+        d = r.lhs - r.rhs
+        if isinstance(r, Gt | Ge):
+            rule[r] = d > (TOUCHING if isinstance(r, Gt) else -TOUCHING)
+        elif isinstance(r, Lt | Le):
+            rule[r] = d < (-TOUCHING if isinstance(r, Lt) else TOUCHING)
+        elif isinstance(r, Eq):
+            rule[r] = (d < TOUCHING) & (d > -TOUCHING)
+        elif isinstance(r, Ne):
+            rule[r] = (d >= TOUCHING) | (d <= -TOUCHING)
+    return expr.xreplace(rule)
+
+
+class Reader:
+    """Reads observables off one solved instance.
+
+    Parameters
+    ----------
+    written : WrittenOut
+        The system.
+    instance : Instance
+        The instance, with its couplings.
+    solved : Solved
+        Its solution.
+    """
+
+    def __init__(self, written: WrittenOut, instance: Instance, solved: Solved) -> None:
+        self.written, self.system = written, written.system
+        self.instance, self.solved = instance, solved
+        self._responses: Responses | None = None
+
+    @property
+    def responses(self) -> Responses:
+        """The responses of every site, computed when first asked for."""
+        if self._responses is None:
+            self._responses = Responses(self.instance, self.solved)
+        return self._responses
+
+    def __call__(self, observable: Any) -> float:
+        """Return the value of an expression in averages, sums, responses, globals and parameters."""
+        expr = self.written.observable(sympify(observable))
+        numbers = self._numbers()
+        expr = self._resolved(expr, numbers)
+        stray = site_quantities(expr)
+        if stray:
+            raise ValuesError(
+                f"The observable {observable} depends on the site, through {stray[0]}.",
+                "averages, sums over sites, responses, and their combinations",
+                f"average({observable})",
+            )
+        expr = expr.xreplace(numbers)
+        missing = sorted(expr.free_symbols, key=str)
+        if missing:
+            expr = expr.xreplace({s: self._conditioned(s, numbers) for s in missing})
+        return float(expr)
+
+    def site_values(self, body: Expr, side: str | None = None) -> np.ndarray:
+        """Return an expression of one site at every site of its side."""
+        numbers = self._numbers()
+        body = self._without_averages(self.written.observable(sympify(body)), numbers)
+        return self._values(body, self._side(body, side), numbers)
+
+    def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
+        means = {
+            a for a in body.atoms(Average) if not any(a is not b and b.has(a) for b in body.atoms(Average))
+        }
+        return body.xreplace({a: self._site_mean(a, numbers) for a in sorted(means, key=str)})
+
+    def _resolved(self, expr: Any, numbers: dict[Symbol, float]) -> Any:
+        """Replace the outermost averages and sums by their values."""
+        if isinstance(expr, Average | Sum):
+            return self._site_mean(expr, numbers)
+        if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse):
+            return expr
+        return expr.func(*(self._resolved(a, numbers) for a in expr.args))
+
+    def _numbers(self) -> dict[Symbol, float]:
+        system, inst = self.instance.system, self.instance
+        numbers = dict(zip([*system.parameters, N, P, alpha], map(sympify, inst.constants), strict=True))
+        state = self.solved.state
+        assert state is not None  # noqa: S101 - infeasible instances have no reader
+        return numbers | dict(zip(system.globals, map(sympify, state.shared.tolist()), strict=True))
+
+    def _conditioned(self, symbol: Symbol, numbers: dict[Symbol, float]) -> float:
+        """Return the value of a parameter that stands only in a condition on an average."""
+        for equation in self.system.fixed:
+            if equation.difference.has(symbol):
+                value = equation.rhs.xreplace(numbers)
+                left = self._site_mean(equation.lhs, numbers)
+                found = (
+                    [r for r in solve(value - left, symbol) if r.is_real]
+                    if value.free_symbols == {symbol}
+                    else []
+                )
+                if len(found) == 1:
+                    return found[0]
+        raise ValuesError(
+            f"The observable contains {symbol}, which has no value in this simulation.",
+            "variables and parameters of the declaration",
+        )
+
+    def _side(self, body: Expr, side: str | None = None) -> str:
+        if side is None:
+            masked = body.xreplace({r: r.state for r in body.atoms(SiteResponse)})
+            side = free_side(masked, f"the observable average({body})")
+        if side is None:
+            raise ValuesError(
+                f"{body} contains no quantity of a site.", "quantities of one side: w[i], lambda[mu]"
+            )
+        return side
+
+    def _site_mean(self, total: Expr, numbers: dict[Symbol, float]) -> Any:
+        if isinstance(total, Sum):
+            total = total.func(self._without_averages(total.function, numbers), *total.limits)
+            side, body = site_sum(total, f"the observable {total}")
+            if not (site_quantities(body) or body.has(SiteResponse)):
+                return body * self.instance.size[side]
+            return sympify(float(np.sum(self._values(body, side, numbers))))
+        body = self._without_averages(total.body, numbers)
+        if not (site_quantities(body) or body.has(SiteResponse)):
+            return body
+        return sympify(float(np.mean(self._values(body, self._side(body), numbers))))
+
+    def _values(self, body: Expr, side: str, numbers: dict[Symbol, float]) -> np.ndarray:
+        inst, law = self.instance, self.instance.system.laws[side]
+        state = self.solved.state
+        assert state is not None  # noqa: S101
+        n, columns = inst.size[side], {}
+        for k, response in enumerate(sorted(body.atoms(SiteResponse), key=str)):
+            mark = Symbol(f"response{k}")
+            columns[mark] = self._response(response, side)
+            body = body.xreplace({response: mark})
+        if body.has(Sum):
+            book = FieldBook()
+            body = extract_fields(body, side, book, f"the observable {body}")
+            for f in book.all(side):
+                columns[f.symbol] = self._field(f, side, numbers)
+        known: dict[Any, np.ndarray] = {q: state.site[side][:, j] for j, q in enumerate(law.unknowns)}
+        known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (side,)}
+        if law.sets is not None and body.has(regime_of(side)):
+            known[regime_of(side)] = self._regimes(side)
+        for k, quantity in enumerate(site_quantities(body)):
+            if quantity not in known:
+                names = ", ".join(sorted(map(str, known)))
+                raise ValuesError(f"The system has no quantity {quantity} on the {side} side.", names)
+            mark = Symbol(f"q{k}", real=True)
+            columns[mark] = known[quantity]
+            body = body.xreplace({quantity: mark})
+        body = body.xreplace(numbers)
+        stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(columns), key=str)}
+        call = lambdify(list(columns), _softened(body.xreplace(stray)), modules=["numpy", "scipy"])
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
+
+    def _regimes(self, side: str) -> np.ndarray:
+        """How the set of a law touches; where slack holds the multiplier, its own equations do."""
+        law, state = self.instance.system.laws[side], self.solved.state
+        assert law.sets is not None  # noqa: S101
+        assert state is not None  # noqa: S101
+        z = state.site[side]
+        held = pinned(self.instance, state, side)[:, law.sets.lam] & (z[:, law.sets.lam] > 0)
+        return np.where(held, float(SATURATED), law.sets.regimes(z))
+
+    def _field(self, f: Any, side: str, numbers: dict[Symbol, float]) -> np.ndarray:
+        inst = self.instance
+        if f.coupling not in inst.system.couplings:
+            raise ValuesError(
+                f"The system has no coupling {f.coupling}.", ", ".join(map(str, inst.system.couplings))
+            )
+        x = inst.couplings[inst.system.couplings.index(f.coupling)]
+        return (x if side == DATUM else x.T) @ self._values(f.emission, OTHER[side], numbers)
+
+    def _response(self, response: SiteResponse, side: str) -> np.ndarray:
+        law = self.instance.system.laws[side]
+        state = response.state
+        if state not in law.unknowns:
+            raise ValuesError(f"The system has no state {state}.", ", ".join(law.labels))
+        return self.responses.local(side, law.unknowns.index(state), source_of(law.law, response.field))
+
+
+def source_of(law: Any, quantity: SiteQuantity | None) -> int:
+    """Return which random field of a law a response refers to.
+
+    Parameters
+    ----------
+    law : Law
+        The law of the side.
+    quantity : SiteQuantity or None
+        The quantity whose equation carries the source, where there are several fields.
+    """
+    moving = [m for m, f in enumerate(law.fields) if f.states()]
+    if quantity is None:
+        if len({law.carrier(law.fields[m]) for m in moving}) != 1:
+            raise ValuesError(
+                f"The {law.side} sites hear {len(moving)} random fields; the response names no source.",
+                "response(state, quantity): the quantity whose equation carries the source",
+            )
+        return moving[0]
+    for m in moving:
+        carrier = law.carrier(law.fields[m])
+        if carrier.lhs == quantity or carrier.difference.has(quantity):
+            return m
+    raise ValuesError(
+        f"No equation with a random field contains {quantity}.", ", ".join(map(str, law.unknowns))
+    )
+
+
+__all__ = ["TOUCHING", "Reader", "source_of"]

@@ -1,0 +1,398 @@
+"""The quadratic program of an instance, assembled from the declared Lagrangian, for general solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sympy import Dummy, Expr, Symbol
+
+from symcavity.errors import MissingDependency
+from symcavity.finite.compiled import CompiledSystem, Table, compile_system
+from symcavity.finite.instance import Instance, State
+from symcavity.model.fields import RandomField
+from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, SiteQuantity, site_quantities
+from symcavity.model.support import Support
+from symcavity.model.system import BipartiteSystem
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Points of a convex set, each for one datum: ``V.s >= c`` for the points s, in place of ``g(V) >= c``.
+
+    Attributes
+    ----------
+    owners : ndarray of int, shape (cuts,)
+        The datum of each.
+    points : ndarray, shape (cuts, components)
+        The points.
+    """
+
+    owners: np.ndarray
+    points: np.ndarray
+
+
+@dataclass(frozen=True)
+class Map:
+    """An affine function of the variables of a program, at every site: ``matrix @ z + constant``."""
+
+    matrix: Any
+    constant: np.ndarray
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A quadratic program: minimise ``z'Hz/2 + slope'z`` with ``matrix @ z + offset >= 0``, or ``= 0``.
+
+    Attributes
+    ----------
+    hessian, slope, matrix, offset : sparse matrix, ndarray
+        The program.
+    equal : ndarray of bool
+        The rows that are equations.
+    """
+
+    hessian: Any
+    slope: np.ndarray
+    matrix: Any
+    offset: np.ndarray
+    equal: np.ndarray
+
+
+class SideForm:
+    """One side's objective and constraints in its own states, its fields and the globals."""
+
+    def __init__(self, side: str, system: BipartiteSystem, compiled: CompiledSystem) -> None:
+        record, law = system.record, compiled.laws[side]
+        multipliers = [(m, e, eq) for m, e, eq in record.multipliers if side in m.site]
+        objective = record.site[side] + sum(m * e for m, e, _ in multipliers)
+        objective = objective.expand()
+        taken = {m for m, _, _ in record.multipliers}
+        heard = record.problem.book.all(FEATURE if side == DATUM else DATUM)
+        exprs: list[Expr] = [objective, *(e for _, e, _ in multipliers), *(f.emission for f in heard)]
+        found = [
+            q for e in exprs for q in site_quantities(e, Feature, Datum) if side in q.site and q not in taken
+        ]
+        self.states: list[SiteQuantity] = list(dict.fromkeys(found))
+        fields = record.problem.book.all(side)
+        self.moving = [f for f in fields if f.states()]
+        self.given = [f for f in fields if not f.states()]
+        marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(self.states)}
+        quenched = {q.at_site(): Dummy(q.name, real=True) for q in law.quenched}
+        variables = [*marks.values(), *(f.symbol for f in self.moving), *system.globals]
+        constants = law.constants
+        arguments = [*variables, *(f.symbol for f in self.given), *quenched.values(), *constants]
+        local = set(arguments) - set(constants) - set(system.globals)
+        # a convex set in a constraint enters by one of its points at a time: g(V) >= c is V.s >= c for all of them
+        nodes = {node: node.body for e in exprs for node in e.atoms(Support)}
+        vectors = [j for j, f in enumerate(self.moving) if f.components]
+        self.vector = len(self.states) + vectors[0] if vectors else None
+        every = {**marks, **quenched, **nodes}
+        body = objective.xreplace(every)
+        rows = [e.xreplace(every) for _, e, _ in multipliers]
+        slope = [body.diff(v) for v in variables]
+        hessian = [[s.diff(v) for v in variables] for s in slope]
+        jacobian = [[r.diff(v) for v in variables] for r in rows]
+        moving = set(variables)
+        entries = [e for row in (*hessian, *jacobian) for e in row]
+        self.quadratic = not any(e.free_symbols & moving for e in entries)
+        self.cut = [self.vector is not None and row[self.vector] != 0 for row in jacobian]
+        if self.vector is not None and slope[self.vector] != 0:
+            self.quadratic = False
+        self.hessian = Table(hessian, (len(variables),) * 2, arguments, local)
+        self.slope = Table(slope, (len(variables),), arguments, local)
+        self.rows = Table(jacobian, (len(rows), len(variables)), arguments, local)
+        self.offset = Table(rows, (len(rows),), arguments, local)
+        self.equality = [eq for _, _, eq in multipliers]
+        pairs = [p.pair[0] for p in law.law.pairs]
+        self.pair = [None if eq else pairs.index(m) for m, _, eq in multipliers]
+        self.emission = Table([f.emission.xreplace(every) for f in heard], (len(heard),), arguments, local)
+        emits = [[f.emission.xreplace(every).diff(marks[q]) for q in self.states] for f in heard]
+        self.emits = Table(emits, (len(heard), len(self.states)), arguments, local)
+        self.heard = heard
+        self.side, self.law = side, law
+
+
+class QuadraticProgram:
+    """The declared problem as ``minimise z'Hz/2 + c'z`` with rows ``A z + b >= 0`` (or ``= 0``).
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        Optimality conditions with their Lagrangian as ``record``.
+    """
+
+    def __init__(self, system: BipartiteSystem) -> None:
+        compiled = compile_system(system)
+        self.compiled = compiled
+        self.forms = {side: SideForm(side, system, compiled) for side in (FEATURE, DATUM)}
+        self.quadratic = all(f.quadratic for f in self.forms.values())
+        feature, datum = self.forms[FEATURE], self.forms[DATUM]
+        self.feature_only = (
+            self.quadratic
+            and not datum.states
+            and not system.globals
+            and len(feature.states) == 1
+            and not feature.moving
+            and datum.vector is None
+            and not datum.hessian.exprs
+            and not datum.slope.exprs
+        )
+        self.problem = system.record.problem
+        self.globals = system.globals
+
+    def arguments(self, instance: Instance, side: str) -> list[Any]:
+        """Return the arguments of a side's tables: all variables at zero, given fields at their values."""
+        form = self.forms[side]
+        given = []
+        for f in form.given:
+            x = instance.couplings[self.compiled.couplings.index(f.coupling)]
+            emitter = self.forms[FEATURE if side == DATUM else DATUM]
+            blank = [0.0] * (
+                len(emitter.states) + len(emitter.moving) + len(self.globals) + len(emitter.given)
+            )
+            tail = [*(instance.quenched[q] for q in emitter.law.quenched), *instance.constants]
+            sent = emitter.emission([*blank, *tail], instance.size[emitter.side])[:, emitter.heard.index(f)]
+            given.append((x if side == DATUM else x.T) @ sent)
+        blank = [0.0] * (len(form.states) + len(form.moving) + len(self.globals))
+        return [*blank, *given, *(instance.quenched[q] for q in form.law.quenched), *instance.constants]
+
+    # -- the general program, sparse -----------------------------------------------------------------
+
+    def assemble(self, instance: Instance) -> Assembled:
+        """Return the program of an instance, without the constraint that holds a convex set.
+
+        The variables are the states, family by family (features first), then the globals.  A further
+        penalty on the globals is not part of it.
+        """
+        from scipy import sparse
+
+        offsets, count = self.places(instance)
+        hessian, slope = sparse.csc_matrix((count, count)), np.zeros(count)
+        rows, shifts, equal = [], [], []
+        for side, form in self.forms.items():
+            n, args = instance.size[side], self.arguments(instance, side)
+            maps = self._maps(instance, side, offsets, count)
+            h, g = form.hessian(args, n), form.slope(args, n)
+            for j, (left, *_) in enumerate(maps):
+                gradient = g[:, j].copy()
+                for k, (right, *_) in enumerate(maps):
+                    if np.any(h[:, j, k]):
+                        hessian = hessian + left.matrix.T @ sparse.diags_array(h[:, j, k]) @ right.matrix
+                        gradient += h[:, j, k] * right.constant
+                if np.any(gradient):
+                    slope += left.matrix.T @ gradient
+            for c, equality in enumerate(form.equality):
+                if form.cut[c]:
+                    continue
+                block = self._rows(instance, form, c, maps, np.arange(n))
+                rows.append(block.matrix)
+                shifts.append(block.constant)
+                equal.append(np.full(n, equality))
+        hessian, slope = self._global_penalty(instance, hessian, slope, count - len(self.globals))
+        return Assembled(
+            sparse.csc_matrix(hessian),
+            slope,
+            sparse.csr_matrix(sparse.vstack(rows) if rows else sparse.csr_matrix((0, count))),
+            np.concatenate(shifts) if shifts else np.zeros(0),
+            np.concatenate(equal) if equal else np.zeros(0, dtype=bool),
+        )
+
+    def cut_rows(self, instance: Instance, cuts: Cuts) -> Map:
+        """Return the constraint that holds a convex set, written for one point of the set in each row."""
+        form = self.forms[DATUM]
+        maps = self._maps(instance, DATUM, *self.places(instance))
+        return self._rows(instance, form, form.cut.index(True), maps, cuts.owners, cuts.points)
+
+    def _rows(
+        self,
+        instance: Instance,
+        form: SideForm,
+        c: int,
+        maps: list[list[Map]],
+        sites: np.ndarray,
+        points: np.ndarray | None = None,
+    ) -> Map:
+        """Return a constraint at the given sites, for a point of the set at each where it holds one."""
+        from scipy import sparse
+
+        n, args = instance.size[form.side], self.arguments(instance, form.side)
+        slopes, shift = form.rows(args, n)[sites, c], form.offset(args, n)[sites, c]
+        total = sparse.csr_matrix((len(sites), maps[0][0].matrix.shape[1]))
+        for j, parts in enumerate(maps):
+            if not np.any(slopes[:, j]):
+                continue
+            weights = points.T if points is not None and j == form.vector else np.ones((1, len(sites)))
+            for part, weight in zip(parts, weights, strict=True):
+                factor = slopes[:, j] * weight
+                total = total + sparse.diags_array(factor) @ part.matrix[sites]
+                shift = shift + factor * part.constant[sites]
+        return Map(total, shift)
+
+    def places(self, instance: Instance) -> tuple[dict[SiteQuantity, int], int]:
+        """Return where the variables of each family begin, and how many variables there are."""
+        count, offsets = 0, {}
+        for side, form in self.forms.items():
+            for q in form.states:
+                offsets[q] = count
+                count += instance.size[side]
+        return offsets, count + len(self.globals)
+
+    def _maps(
+        self, instance: Instance, side: str, offsets: dict[SiteQuantity, int], count: int
+    ) -> list[list[Map]]:
+        """Return every variable of a side's sites by its components, in the variables of the program."""
+        from scipy import sparse
+
+        n, form = instance.size[side], self.forms[side]
+        other = FEATURE if side == DATUM else DATUM
+        emitter, at = self.forms[other], self.arguments(instance, other)
+        emission = emitter.emission(at, instance.size[other])
+        emits = emitter.emits(at, instance.size[other])
+        maps = [[Map(sparse.eye_array(n, count, k=offsets[q]).tocsr(), np.zeros(n))] for q in form.states]
+
+        def heard(f: RandomField, coupling: int) -> Map:
+            x, h = instance.couplings[coupling], emitter.heard.index(f)
+            x = x if side == DATUM else x.T
+            total = sparse.csr_matrix((n, count))
+            for j, q in enumerate(emitter.states):
+                part = sparse.csr_matrix(x * emits[:, h, j])
+                total = total + part @ sparse.eye_array(instance.size[other], count, k=offsets[q]).tocsr()
+            return Map(total, x @ emission[:, h])
+
+        for f in form.moving:
+            # a site that hears a vector hears nothing else: its fields are the components, in order
+            one = [] if f.components else [self.compiled.couplings.index(f.coupling)]
+            heard_by = self.compiled.which[side] if f.components else one
+            maps.append([heard(f, k) for k in heard_by])
+        for k in range(len(self.globals)):
+            place = np.full(n, count - len(self.globals) + k)
+            ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
+            maps.append([Map(ones, np.zeros(n))])
+        return maps
+
+    def _global_penalty(
+        self, instance: Instance, hessian: Any, slope: np.ndarray, first: int
+    ) -> tuple[Any, np.ndarray]:
+        from scipy import sparse
+
+        body = self.problem.global_objective
+        if body == 0:
+            return hessian, slope
+        from symcavity.model.quantities import N, P, alpha
+
+        numbers = dict(zip([*self.compiled.parameters, N, P, alpha], instance.constants, strict=True))
+        zero = dict.fromkeys(self.globals, 0)
+        lil = sparse.lil_matrix(hessian)
+        for j, a in enumerate(self.globals):
+            slope[first + j] += float(body.diff(a).subs(zero).subs(numbers))
+            for k, b in enumerate(self.globals):
+                lil[first + j, first + k] += float(body.diff(a, b).subs(zero).subs(numbers))
+        return sparse.csc_matrix(lil), slope
+
+    def infeasible(self, instance: Instance) -> bool:
+        """Whether the linear constraints have no solution at all."""
+        from scipy.optimize import linprog
+
+        made = self.assemble(instance)
+        matrix, offset, equal = made.matrix, made.offset, made.equal
+        result = linprog(
+            np.zeros_like(made.slope),
+            A_ub=-matrix[~equal] if np.any(~equal) else None,
+            b_ub=offset[~equal] if np.any(~equal) else None,
+            A_eq=matrix[equal] if np.any(equal) else None,
+            b_eq=-offset[equal] if np.any(equal) else None,
+            bounds=(None, None),
+            method="highs",
+        )
+        return bool(result.status == 2)
+
+    def solve_conic(self, instance: Instance) -> State | None:
+        """Find the active set with a sparse interior-point solver, independent of the one of this package."""
+        answer = solve_assembled(self.assemble(instance))
+        return None if answer is None else self.branches(instance, answer)
+
+    def branches(self, instance: Instance, answer: Answer) -> State:
+        """Return a state with the branches that an answer says, and its variables still zero."""
+        state = instance.start()
+        state.active = {
+            s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in self.compiled.laws.items()
+        }
+        position = 0
+        for side, form in self.forms.items():
+            n = instance.size[side]
+            for k, cut in zip(form.pair, form.cut, strict=True):
+                if cut:
+                    continue
+                rows = slice(position, position + n)
+                if k is not None:
+                    state.active[side][:, k] = answer.dual[rows] < answer.slack[rows]
+                position += n
+        return state
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The solution of an assembled program: its variables, and slack and multiplier of every row."""
+
+    variables: np.ndarray
+    slack: np.ndarray
+    dual: np.ndarray
+
+
+def solve_assembled(made: Assembled) -> Answer | None:
+    """Solve an assembled program by a sparse interior point; None if it is infeasible.
+
+    Raises
+    ------
+    ArithmeticError
+        If the solver neither solved it nor found it infeasible.
+    """
+    clarabel = _clarabel()
+    from scipy import sparse
+
+    order = np.concatenate([np.flatnonzero(made.equal), np.flatnonzero(~made.equal)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    cones = [clarabel.ZeroConeT(int(made.equal.sum())), clarabel.NonnegativeConeT(int((~made.equal).sum()))]
+    found = clarabel.DefaultSolver(
+        sparse.triu(made.hessian).tocsc(), made.slope, -made.matrix[order].tocsc(), made.offset[order], cones, settings
+    ).solve()
+    if "Infeasible" in str(found.status):
+        return None
+    if not np.all(np.isfinite(found.x)):
+        raise ArithmeticError(f"The conic solver stopped with {found.status}.")
+    slack, dual = np.empty(len(order)), np.empty(len(order))
+    slack[order], dual[order] = found.s, found.z
+    return Answer(np.asarray(found.x), slack, dual)
+
+
+def _clarabel() -> Any:
+    try:
+        import clarabel
+    except ImportError:
+        raise MissingDependency(
+            "The conic solver clarabel is not installed.",
+            "clarabel 0.9 or later",
+            "pip install 'symcavity[all]'",
+        ) from None
+    return clarabel
+
+
+_PROGRAMS: WeakKeyDictionary[BipartiteSystem, QuadraticProgram] = WeakKeyDictionary()
+
+
+def quadratic_program(system: BipartiteSystem) -> QuadraticProgram | None:
+    """Return the quadratic program of a system, or None if it has no Lagrangian or is not quadratic."""
+    if system.record is None:
+        return None
+    if system not in _PROGRAMS:
+        _PROGRAMS[system] = QuadraticProgram(system)
+    program = _PROGRAMS[system]
+    return program if program.quadratic else None
+
+
+__all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SideForm", "quadratic_program", "solve_assembled"]

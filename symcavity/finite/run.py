@@ -1,0 +1,420 @@
+"""Simulating a declaration: many instances, their solutions, and observables read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Expr, sympify
+
+from symcavity.errors import Infeasible, ValuesError
+from symcavity.finite.compiled import compile_system
+from symcavity.finite.components import WrittenOut, write_out
+from symcavity.finite.draw import Law, coupling_law, seed_list
+from symcavity.finite.estimates import Estimate, Extrapolation
+from symcavity.finite.executors import each, resolved
+from symcavity.finite.given_values import Values, read_values
+from symcavity.finite.instance import Instance, Residuals
+from symcavity.finite.labels import label
+from symcavity.finite.minimum import Solved, solve_instance
+from symcavity.finite.observables import Reader
+from symcavity.model.problem import ConvexProblem
+from symcavity.model.quantities import DATUM, Family
+from symcavity.model.system import BipartiteSystem
+
+SMALLEST = 2
+
+
+def as_system(declared: ConvexProblem | BipartiteSystem) -> BipartiteSystem:
+    """Return the system of a problem, or the system itself."""
+    if isinstance(declared, ConvexProblem):
+        return declared.kkt()
+    if isinstance(declared, BipartiteSystem):
+        return declared
+    raise ValuesError(f"{declared!r} cannot be simulated.", "a ConvexProblem or a BipartiteSystem")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all instances of a simulation share; it travels to workers.
+
+    Attributes
+    ----------
+    written : WrittenOut
+        The declared system, and the one of numbers that is solved.
+    values : Values
+        Checked values.
+    couplings, method : str or callable, str
+        As in :func:`simulate`.
+    """
+
+    written: WrittenOut
+    values: Values
+    couplings: str | Law = "gaussian"
+    method: str = ""
+
+    @property
+    def declared(self) -> BipartiteSystem:
+        """The system as it was declared."""
+        return self.written.declared
+
+    @property
+    def system(self) -> BipartiteSystem:
+        """The system that is solved."""
+        return self.written.system
+
+    def instance(self, features: int, seed: int) -> Instance:
+        """Draw the instance of a seed."""
+        law = coupling_law(self.couplings) if isinstance(self.couplings, str) else self.couplings
+        return Instance(compile_system(self.system), self.values, features, seed, law)
+
+
+def prepare(
+    system: BipartiteSystem, values: Mapping[Any, Any], couplings: str | Law = "gaussian", method: str = ""
+) -> Setup:
+    """Check the values of a simulation, its convex sets among them.
+
+    Raises
+    ------
+    ValuesError
+        If a value or a set is missing, superfluous, of a wrong kind or out of range.
+    """
+    written, rest = write_out(system, values)
+    return Setup(written, read_values(written.system, rest), couplings, method)
+
+
+@dataclass
+class Sample:
+    """One instance of a simulation.
+
+    Attributes
+    ----------
+    seed : int
+        The instance is a function of it.
+    features, data : int
+        N and P.
+    arrays : dict
+        Every variable of the system by name, primal and dual, one entry a site (one row of components for a
+        vector); globals as numbers.
+        Empty if the instance is infeasible.
+    residuals : Residuals or None
+        How well the equations of the system hold.
+    feasible : bool
+        Whether the instance has a solution.
+    method : str
+        How it was solved.
+    """
+
+    seed: int
+    features: int
+    data: int
+    arrays: dict[str, Any]
+    residuals: Residuals | None
+    feasible: bool
+    method: str
+    solved: Solved
+
+    def __getitem__(self, key: Any) -> Any:
+        name = key.name if hasattr(key, "name") else key.family.name if hasattr(key, "family") else str(key)
+        return self.arrays[name]
+
+
+def _arrays(system: BipartiteSystem, solved: Solved) -> dict[str, Any]:
+    if solved.state is None:
+        return {}
+    out: dict[str, Any] = {}
+    compiled = compile_system(system)
+    for side, law in compiled.laws.items():
+        for j, quantity in enumerate(law.unknowns):
+            column = solved.state.site[side][:, j]
+            if quantity.family.components:
+                out.setdefault(quantity.family.name, []).append(column)
+            else:
+                out[quantity.family.name] = column
+    out = {k: np.stack(v, axis=1) if isinstance(v, list) else v for k, v in out.items()}
+    return out | {g.name: float(v) for g, v in zip(compiled.globals, solved.state.shared, strict=True)}
+
+
+def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
+    """Draw and solve one instance: the piece of work of every executor."""
+    features, seed = task
+    instance = setup.instance(features, seed)
+    solved = solve_instance(setup.system, instance, setup.method)
+    return Sample(
+        seed,
+        features,
+        instance.size[DATUM],
+        {},
+        solved.residuals,
+        solved.state is not None,
+        solved.method,
+        solved,
+    )
+
+
+class Simulation:
+    """The instances of one declaration at one size.
+
+    ``sim[observable]`` reads averages, sums over sites, responses, and their combinations, in the words
+    of the declaration.
+
+    Attributes
+    ----------
+    system : BipartiteSystem
+        The system, as it was declared.
+    samples : tuple of Sample
+        One for each seed, infeasible ones included.
+    N, P : int
+        The sizes.
+    load : float
+        The load ``P/N`` that was really simulated.
+    """
+
+    def __init__(self, setup: Setup, samples: list[Sample]) -> None:
+        self.setup, self.system = setup, setup.declared
+        self.samples = tuple(samples)
+        self.N, self.P = samples[0].features, samples[0].data
+        self._readers: dict[int, Reader] = {}
+        self._estimates: dict[Expr, Estimate] = {}
+
+    # -- what came out -------------------------------------------------------------------------------
+
+    @property
+    def load(self) -> float:
+        """The load P/N, after rounding P."""
+        return self.P / self.N
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of features."""
+        return (self.N,)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """All seeds."""
+        return tuple(s.seed for s in self.samples)
+
+    @property
+    def feasible(self) -> tuple[Sample, ...]:
+        """The instances that have a solution."""
+        return tuple(s for s in self.samples if s.feasible)
+
+    @property
+    def infeasible(self) -> int:
+        """The number of instances without a solution."""
+        return len(self.samples) - len(self.feasible)
+
+    @property
+    def feasible_fraction(self) -> Estimate:
+        """The fraction of instances with a solution, itself an observable."""
+        return Estimate(np.array([float(s.feasible) for s in self.samples]), self.seeds, "feasible", 0)
+
+    @property
+    def residuals(self) -> Residuals:
+        """The worst residuals of all instances."""
+        found = [s.residuals for s in self.samples if s.residuals is not None]
+        if not found:
+            raise Infeasible(self._nothing())
+        return Residuals(
+            max(r.stationarity for r in found),
+            max(r.feasibility for r in found),
+            max(r.slackness for r in found),
+        )
+
+    def arrays(self, variable: Any) -> np.ndarray:
+        """Return a variable at all sites of all feasible instances: shape (instances, sites)."""
+        self._some()
+        return np.stack([s[variable] for s in self.feasible])
+
+    def reader(self, index: int) -> Reader:
+        """Return the reader of the feasible instance with the given index; its couplings are drawn again."""
+        sample = self.feasible[index]
+        if sample.seed not in self._readers:
+            instance = self.setup.instance(self.N, sample.seed)
+            self._readers[sample.seed] = Reader(self.setup.written, instance, sample.solved)
+        return self._readers[sample.seed]
+
+    def values(self, body: Any) -> np.ndarray:
+        """Return an expression of one site at all sites of all feasible instances."""
+        self._some()
+        body = body.at_site() if isinstance(body, Family) else body
+        return np.stack([self.reader(k).site_values(body) for k in range(len(self.feasible))])
+
+    def __getitem__(self, observable: Any) -> Estimate:
+        self._some()
+        key = sympify(observable)
+        if key not in self._estimates:
+            samples = []
+            for k in range(len(self.feasible)):
+                samples.append(self.reader(k)(key))
+                if (
+                    len(self.feasible) * self.N * self.P > 4e7
+                ):  # do not hold the couplings of many large instances
+                    self._readers.clear()
+            seeds = tuple(s.seed for s in self.feasible)
+            self._estimates[key] = Estimate(
+                np.array(samples), seeds, label(key), self.infeasible, min(self.N, self.P)
+            )
+        return self._estimates[key]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self.samples)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def _some(self) -> None:
+        if not self.feasible:
+            raise Infeasible(
+                self._nothing(), hint="a smaller load; sim.feasible_fraction says how often it happens"
+            )
+
+    def _nothing(self) -> str:
+        return f"All {len(self.samples)} instances with N = {self.N}, P = {self.P} are infeasible."
+
+    def witness(self, step: Any) -> list[Any]:
+        """Judge the claims of a derivation step; see :func:`symcavity.witness.instances.witness`."""
+        from symcavity.witness.instances import witness
+
+        return witness(self, step)
+
+    def __str__(self) -> str:
+        how = ", ".join(sorted({s.method for s in self.samples}))
+        lines = [
+            f"{len(self.samples)} instances with N = {self.N}, P = {self.P} (alpha = {self.load:g}), by {how}"
+        ]
+        lines.append(f"infeasible: {self.infeasible}")
+        if self.feasible:
+            r = self.residuals
+            lines.append(
+                f"residuals: stationarity {r.stationarity:.1e}, feasibility {r.feasibility:.1e}, "
+                f"slackness {r.slackness:.1e}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Simulations:
+    """Simulations of one declaration at several sizes; an observable is extrapolated in 1/N.
+
+    Attributes
+    ----------
+    by_size : dict
+        The simulation at each number of features.
+    """
+
+    def __init__(self, by_size: dict[int, Simulation]) -> None:
+        self.by_size = dict(sorted(by_size.items()))
+        self.largest = self.by_size[max(self.by_size)]
+        self.system, self.setup = self.largest.system, self.largest.setup
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of features."""
+        return tuple(self.by_size)
+
+    @property
+    def infeasible(self) -> int:
+        """The number of instances without a solution, over all sizes."""
+        return sum(s.infeasible for s in self.by_size.values())
+
+    @property
+    def residuals(self) -> Residuals:
+        """The worst residuals over all sizes."""
+        found = [s.residuals for s in self.by_size.values()]
+        return Residuals(
+            *(max(getattr(r, k) for r in found) for k in ("stationarity", "feasibility", "slackness"))
+        )
+
+    def __getitem__(self, observable: Any) -> Extrapolation:
+        return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()})
+
+    def __iter__(self) -> Iterator[Simulation]:
+        return iter(self.by_size.values())
+
+    def witness(self, step: Any) -> list[Any]:
+        """Judge the claims of a derivation step about averages."""
+        from symcavity.witness.instances import witness
+
+        return witness(self, step)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.by_size.values()))
+
+    __repr__ = __str__
+
+
+def check_sizes(size: Any, values: Values) -> list[int]:
+    """Return the numbers of features, in the order given."""
+    if size is None:
+        size = values.features
+    if size is None:
+        raise ValuesError("The number of features has no value.", "N=400, or a list N=[100, 200, 400]")
+    wanted = list(size) if isinstance(size, Iterable) else [size]
+    for n in wanted:
+        if isinstance(n, bool) or int(n) != n or n < SMALLEST:
+            raise ValuesError(f"N = {n}.", f"whole numbers of at least {SMALLEST} features")
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise ValuesError(f"N = {size!r}.", "different whole numbers")
+    sizes = [int(n) for n in wanted]
+    for n in sizes:
+        values.sizes(n)
+    return sizes
+
+
+def simulate(
+    declared: ConvexProblem | BipartiteSystem,
+    values: Mapping[Any, Any],
+    *,
+    N: int | Iterable[int] | None = None,
+    seeds: int | Iterable[int] = 10,
+    couplings: str | Callable[..., Any] = "gaussian",
+    executor: Any = None,
+    method: str = "",
+) -> Simulation | Simulations:
+    """Draw and solve finite instances of a declaration.
+
+    Parameters
+    ----------
+    declared : ConvexProblem or BipartiteSystem
+        What is simulated; nothing else describes the problem.
+    values : mapping
+        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``); laws or arrays by quenched
+        family; shapes by support function.
+    N : int or iterable of int
+        The number of features; several give an extrapolation in 1/N.
+    seeds : int or iterable of int
+        How many instances, or their seeds.
+    couplings : str or callable
+        ``'gaussian'``, ``'rademacher'``, ``'uniform'``, or a function of (generator, shape) with samples
+        of mean 0 and variance 1; the declared variance multiplies them.
+    executor : int, Executor or None
+        A number of processes, or any executor of :mod:`concurrent.futures`.
+    method : str, optional
+        ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'`` or ``'cutting planes'``; chosen from
+        the structure by default.
+
+    Returns
+    -------
+    Simulation or Simulations
+        All variables, residuals and observables.  Conditions on averages (``fixed=``) do not constrain
+        an instance: what they fix comes out.
+    """
+    system = as_system(declared)
+    setup = prepare(system, values, couplings, method)
+    sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
+    coupling_law(couplings)
+    tasks = [(n, seed) for n in sizes for seed in wanted]
+    found: dict[tuple[int, int], Sample] = {}
+    with resolved(executor) as pool:
+        for task, sample in each(pool, run_one, setup, tasks):
+            sample.arrays = _arrays(setup.system, sample.solved)
+            found[task] = sample
+    by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}
+    return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
+
+
+__all__ = ["Sample", "Setup", "Simulation", "Simulations", "prepare", "simulate"]

@@ -1,0 +1,472 @@
+"""Sweeps over a grid of parameters and seeds: rows on disk as they finish, resumed where they stopped."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Self
+
+from sympy import Expr, sympify
+
+from symcavity.errors import SymcavityError, ValuesError
+from symcavity.finite.compare import default_observables
+from symcavity.finite.draw import coupling_law, seed_list
+from symcavity.finite.executors import BrokenExecutor, each, resolved
+from symcavity.finite.labels import label
+from symcavity.finite.minimum import solve_instance
+from symcavity.finite.observables import Reader
+from symcavity.finite.run import as_system, check_sizes, prepare
+from symcavity.model.quantities import alpha
+from symcavity.model.system import BipartiteSystem
+
+Row = dict[str, Any]
+Progress = Callable[[int, int, float, float], None]
+
+_KEYS = ("point", "N", "seed")
+_TEXT = {"point", "method", "error"}
+
+
+@dataclass
+class Sweep:
+    """The rows of a sweep.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each point (and seed): parameters, observables, residuals, and the error if it failed.
+    columns : tuple of str
+        The columns, in order.
+    """
+
+    rows: list[Row]
+    columns: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __add__(self, other: Sweep) -> Sweep:
+        return Sweep(self.rows + other.rows, tuple(dict.fromkeys(self.columns + other.columns)))
+
+    @property
+    def failed(self) -> list[Row]:
+        """The rows of the points that failed, with their errors."""
+        return [row for row in self.rows if row.get("error")]
+
+    def column(self, name: Any) -> list[Any]:
+        """Return one column; observables may be given as expressions."""
+        key = name if isinstance(name, str) else label(name)
+        return [row.get(key) for row in self.rows]
+
+    def plot(self, x: Any, y: Any, **options: Any) -> Any:
+        """Plot one column against another; see :func:`symcavity.finite.plots.plot_sweep`."""
+        from symcavity.finite.labels import label_tex
+        from symcavity.finite.plots import plot_sweep
+
+        keys = [v if isinstance(v, str) else label(v) for v in (x, y)]
+        tex = {k: f"${label_tex(v)}$" for k, v in zip(keys, (x, y), strict=True) if not isinstance(v, str)}
+        return plot_sweep(self.rows, *keys, labels=tex | dict(options.pop("labels", {})), **options)
+
+    def __str__(self) -> str:
+        shown = [c for c in self.columns if c not in {"point", "error"}]
+        cells = [shown] + [[_shown(row.get(c, "")) for c in shown] for row in self.rows]
+        width = [max(len(line[k]) for line in cells) for k in range(len(shown))]
+        lines = ["  ".join(c.rjust(w) for c, w in zip(line, width, strict=True)) for line in cells]
+        if self.failed:
+            lines.append(
+                f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]]) -> list[dict[Any, Any]]:
+    """Return the points of a grid: a mapping from symbols to values, or the points themselves.
+
+    Parameters
+    ----------
+    grid : mapping or iterable of mappings
+        ``{alpha: [0.5, 1], C: [1, 2]}`` stands for the four combinations.
+    """
+    if isinstance(grid, Mapping):
+        axes = [list(v) if isinstance(v, Iterable) and not isinstance(v, str) else [v] for v in grid.values()]
+        points = [dict(zip(grid, combination, strict=True)) for combination in itertools.product(*axes)]
+    else:
+        points = [dict(p) for p in grid]
+    if not points:
+        raise ValuesError("The grid is empty.", "at least one value for each parameter")
+    return points
+
+
+def _name(point: Mapping[Any, Any]) -> str:
+    return "; ".join(f"{k}={v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
+
+
+# -- rows on disk ------------------------------------------------------------------------------------
+
+
+@dataclass
+class RowFile:
+    """A file of rows that grows as they finish: CSV, or JSON lines if its name ends in ``.jsonl``.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file; None keeps the rows in memory only.
+    columns : tuple of str
+        The columns of a row.
+    """
+
+    path: Path | None
+    columns: tuple[str, ...]
+    rows: list[Row] = field(default_factory=list)
+    _handle: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        if self.path is None:
+            return self
+        try:
+            self.rows = self._read() if self.path.exists() else []
+            self._handle = self.path.open("a", encoding="utf-8", newline="")
+            if not self._lines and self.path.stat().st_size == 0:
+                csv.writer(self._handle).writerow(self.columns)
+                self._handle.flush()
+        except OSError as error:
+            raise ValuesError(
+                f"The file {self.path} cannot be written: {error.strerror}.",
+                "a path in a directory that exists",
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle is not None:
+            self._handle.close()
+
+    @property
+    def _lines(self) -> bool:
+        return self.path is not None and self.path.suffix == ".jsonl"
+
+    def _read(self) -> list[Row]:
+        """Read the finished rows, cutting off a last row that was interrupted in the middle."""
+        assert self.path is not None  # noqa: S101 - the caller has looked
+        text = self.path.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            self.path.write_text(whole, encoding="utf-8", newline="")
+        if self._lines:
+            return [json.loads(line) for line in whole.splitlines() if line]
+        lines = list(csv.reader(whole.splitlines()))
+        if lines and tuple(lines[0]) != self.columns:
+            raise ValuesError(
+                f"The file {self.path} has other columns than this sweep: {', '.join(lines[0])}.",
+                f"the columns {', '.join(self.columns)}",
+                "another file, or the same grid and observables as before",
+            )
+        return [
+            _typed(dict(zip(self.columns, line, strict=True)))
+            for line in lines[1:]
+            if len(line) == len(self.columns)
+        ]
+
+    def add(self, row: Row) -> None:
+        """Keep a finished row, on disk first."""
+        self.rows.append(row)
+        if self._handle is None:
+            return
+        try:
+            if self._lines:
+                self._handle.write(json.dumps(row) + "\n")
+            else:
+                csv.writer(self._handle).writerow([_cell(row.get(c)) for c in self.columns])
+            self._handle.flush()
+        except OSError as error:
+            failure = BrokenExecutor(
+                f"The file {self.path} could not be written after {len(self.rows)} rows: {error.strerror}.",
+                len(self.rows),
+                "the rows are in the attribute rows of this error",
+            )
+            failure.rows = self.rows
+            raise failure from error
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+def _typed(row: dict[str, str]) -> Row:
+    out: Row = {}
+    for key, text in row.items():
+        if key in _TEXT:
+            out[key] = text
+        elif text in ("", "True", "False"):
+            out[key] = {"": None, "True": True, "False": False}[text]
+        else:
+            out[key] = int(text) if text.lstrip("-").isdigit() else _real(text)
+    return out
+
+
+def _real(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+# -- the sweeps --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _SimulationJob:
+    """What all points of a simulation sweep share."""
+
+    system: BipartiteSystem
+    values: dict[Any, Any]
+    couplings: Any
+    method: str
+    observables: tuple[Expr, ...]
+
+
+def _plain(value: Any) -> Any:
+    """Return a number as a float, and everything else as text."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -> Row:
+    """Simulate one instance at one point; a failure becomes part of the row."""
+    point, n, seed = task
+    row: Row = {"point": _name(point), "N": n, "seed": seed} | {str(k): _plain(v) for k, v in point.items()}
+    try:
+        setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
+        instance = setup.instance(n, seed)
+        row["P"] = instance.size["datum"]
+        solved = solve_instance(setup.system, instance, job.method)
+        row |= {"feasible": solved.state is not None, "method": solved.method}
+        if solved.residuals is not None:
+            r = solved.residuals
+            row |= {"stationarity": r.stationarity, "feasibility": r.feasibility, "slackness": r.slackness}
+            reader = Reader(setup.written, instance, solved)
+            row |= {label(o): reader(o) for o in job.observables}
+    except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
+        row["error"] = _described(error)
+    return row
+
+
+def _described(error: BaseException) -> str:
+    text = error.found if isinstance(error, SymcavityError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())}"
+
+
+@dataclass(frozen=True)
+class _TheoryJob:
+    """What all points of a theory sweep share."""
+
+    theory: Any
+    values: dict[Any, Any]
+    observables: tuple[Expr, ...]
+    options: dict[str, Any]
+
+
+def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
+    """Solve a theory at one point; a failure becomes part of the row."""
+    point = task[0]
+    row: Row = {"point": _name(point)} | {str(k): _plain(v) for k, v in point.items()}
+    try:
+        solution = job.theory.solve({**job.values, **point}, **job.options)
+        row |= {label(o): float(solution[o]) for o in job.observables}
+        row["residual"] = float(getattr(solution, "residual", float("nan")))
+    except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
+        row["error"] = _described(error)
+    return row
+
+
+def _report(done: int, total: int, elapsed: float, left: float) -> None:
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\r{done}/{total} done, {elapsed:.0f} s, about {left:.0f} s left   {end}")
+    sys.stderr.flush()
+
+
+def _run(
+    worker: Callable[..., Row],
+    job: Any,
+    tasks: list[tuple[dict[Any, Any], int, int]],
+    columns: Sequence[str],
+    *,
+    file: str | Path | None,
+    executor: Any,
+    progress: bool | Progress,
+    retry: bool,
+) -> Sweep:
+    """Run the tasks that the file does not have yet."""
+    tell: Progress | None = _report if progress is True else progress or None
+    order = {_key(_name(t[0]), t[1], t[2]): k for k, t in enumerate(tasks)}
+    with RowFile(Path(file) if file is not None else None, tuple(columns)) as store:
+        have = {
+            _key(r.get("point"), r.get("N"), r.get("seed"))
+            for r in store.rows
+            if not (retry and r.get("error"))
+        }
+        todo = [t for t in tasks if _key(_name(t[0]), t[1], t[2]) not in have]
+        began, total = time.monotonic(), len(todo)
+        try:
+            with resolved(executor) as pool:
+                for done, (_, row) in enumerate(each(pool, worker, job, todo, chunk=1), start=1):
+                    store.add(row)
+                    if tell is not None:
+                        elapsed = time.monotonic() - began
+                        tell(done, total, elapsed, elapsed / done * (total - done))
+        except BrokenExecutor as error:
+            error.rows = store.rows
+            raise
+        latest = {_key(r.get("point"), r.get("N"), r.get("seed")): r for r in store.rows}
+    mine = [r for k, r in latest.items() if k in order]
+    mine.sort(key=lambda r: order[_key(r.get("point"), r.get("N"), r.get("seed"))])
+    return Sweep(mine, tuple(columns))
+
+
+def _key(point: Any, n: Any, seed: Any) -> tuple[str, int, int]:
+    return str(point), int(n or 0), int(seed if seed not in (None, "") else -1)
+
+
+def sweep_simulation(
+    declared: Any,
+    grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]],
+    *,
+    N: int | Iterable[int],
+    seeds: int | Iterable[int] = 10,
+    values: Mapping[Any, Any] | None = None,
+    observables: Iterable[Any] | None = None,
+    couplings: Any = "gaussian",
+    file: str | Path | None = None,
+    executor: Any = None,
+    progress: bool | Progress = False,
+    retry: bool = False,
+    method: str = "",
+) -> Sweep:
+    """Simulate a declaration over a grid of parameters, sizes and seeds.
+
+    Parameters
+    ----------
+    declared : ConvexProblem or BipartiteSystem
+        What is simulated.
+    grid : mapping or iterable of mappings
+        Values by symbol, whose combinations are the points; or the points.
+    N : int or iterable of int
+        Sizes.
+    seeds : int or iterable of int
+        Seeds, at every point and size.
+    values : mapping, optional
+        What is the same at all points.
+    observables : iterable of Expr, optional
+        The columns to measure.
+    couplings : str or callable
+        As in :func:`symcavity.finite.simulate`.
+    file : path, optional
+        Where rows are written as they finish (CSV, or JSON lines for ``.jsonl``); rows that are there
+        already are not computed again.
+    executor : int, Executor, dask client or None
+        Where to run.
+    progress : bool or callable
+        Report to stderr, or call with (done, total, seconds elapsed, seconds left).
+    retry : bool
+        Whether to try again the rows of the file that failed.
+    method : str, optional
+        As in :func:`symcavity.finite.simulate`.
+
+    Returns
+    -------
+    Sweep
+        One row for each instance; a failed one holds its error and does not stop the others.
+
+    Raises
+    ------
+    BrokenExecutor
+        If the executor dies; finished rows are in the file, and in the attribute ``rows``.
+    """
+    system, points, wanted = as_system(declared), grid_points(grid), seed_list(seeds)
+    base = dict(values or {})
+    problems = []
+    for point in points:
+        try:
+            check_sizes(N, prepare(system, {**base, **point}).values)
+        except SymcavityError as error:
+            problems.append(error)
+    if len(problems) == len(points):
+        raise problems[0]
+    coupling_law(couplings)
+    sizes = [int(n) for n in N] if isinstance(N, Iterable) else [int(N)]
+    chosen = default_observables(system) if observables is None else [sympify(o) for o in observables]
+    tasks = [(point, n, seed) for point in points for n in sizes for seed in wanted]
+    names = list(dict.fromkeys(str(k) for point in points for k in point))
+    columns = [*_KEYS, "P", *names, *map(label, chosen)]
+    columns += ["feasible", "stationarity", "feasibility", "slackness", "method", "error"]
+    job = _SimulationJob(system, base, couplings, method, tuple(chosen))
+    return _run(
+        simulate_point, job, tasks, columns, file=file, executor=executor, progress=progress, retry=retry
+    )
+
+
+def sweep_theory(
+    theory: Any,
+    grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]],
+    *,
+    values: Mapping[Any, Any] | None = None,
+    observables: Iterable[Any] | None = None,
+    file: str | Path | None = None,
+    executor: Any = None,
+    progress: bool | Progress = False,
+    retry: bool = False,
+    **options: Any,
+) -> Sweep:
+    """Solve a theory over a grid of parameters.
+
+    Parameters
+    ----------
+    theory : Theory
+        The theory; its ``solve`` gets ``options``.
+    grid : mapping or iterable of mappings
+        Values by symbol, whose combinations are the points; or the points.
+    values : mapping, optional
+        What is the same at all points.
+    observables : iterable of Expr, optional
+        The columns to evaluate; by default the load (where it is not given) and what is compared with
+        simulations.
+    file, executor, progress, retry
+        As in :func:`sweep_simulation`.
+
+    Returns
+    -------
+    Sweep
+        One row for each point.
+    """
+    points, base = grid_points(grid), dict(values or {})
+    if observables is None:
+        given = {k for point in points for k in point} | set(base)
+        chosen = ([] if alpha in given else [alpha]) + default_observables(theory.system)
+    else:
+        chosen = [sympify(o) for o in observables]
+    names = list(dict.fromkeys(str(k) for point in points for k in point))
+    columns = ["point", *names, *map(label, chosen), "residual", "error"]
+    tasks = [(point, 0, -1) for point in points]
+    job = _TheoryJob(theory, base, tuple(chosen), options)
+    return _run(
+        solve_point, job, tasks, columns, file=file, executor=executor, progress=progress, retry=retry
+    )
+
+
+__all__ = ["Sweep", "grid_points", "sweep_simulation", "sweep_theory"]

@@ -1,0 +1,275 @@
+"""Close the equations: eliminate what stands linearly, keep the core that needs a root finder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sympy import (
+    Add,
+    Dummy,
+    Expr,
+    Function,
+    Mul,
+    Pow,
+    Sum,
+    Symbol,
+    cancel,
+    factor,
+    factor_list,
+    fraction,
+    together,
+)
+from sympy.polys.polyerrors import PolynomialError
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.phi import phi
+from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.signs import sign_of
+from symcavity.model.quantities import Average, SiteQuantity
+
+OPAQUE = (Average, Sum, GaussianAverage, ImplicitAverage, Function)
+LARGEST, SHORT = 600, 40
+
+
+@dataclass
+class Closed:
+    """The closed system after elimination.
+
+    Attributes
+    ----------
+    definitions : dict
+        Eliminated unknowns, each by an expression in those that are eliminated after it and in the core.
+    core : list of Expr
+        Expressions that vanish.
+    origins : list of int
+        For each of the core, which of the given equations it came from.
+    nonzero : list of Expr
+        Factors that were divided out because they do not vanish.
+    """
+
+    definitions: dict[Symbol, Expr] = field(default_factory=dict)
+    core: list[Expr] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
+    nonzero: list[Expr] = field(default_factory=list)
+
+    def explicit(self, symbol: Symbol) -> Expr:
+        """An unknown, with everything that was eliminated after it put in."""
+        expr = self.definitions[symbol]
+        names = list(self.definitions)
+        for later in names[names.index(symbol) + 1 :]:
+            if expr.has(later):
+                expr = tidy_arguments(expr.xreplace({later: self.definitions[later]}))
+        return expr
+
+
+def tidy_arguments(expr: Expr) -> Expr:
+    """Multiply out the arguments of phi, pull constants out of averages over sites."""
+    rule = {}
+    for node in expr.atoms(phi):
+        wide = node.args[1].expand()
+        if wide != node.args[1]:
+            rule[node] = phi(node.args[0], wide)
+    expr = expr.xreplace(rule) if rule else expr
+    return pull_constants(expr)
+
+
+def pull_constants(expr: Expr) -> Expr:
+    """Move factors that do not vary from site to site out of averages and sums over sites."""
+    rule: dict[Expr, Expr] = {}
+    for node in expr.atoms(Average, Sum):
+        # an average inside is a constant here: its quantities are bound
+        inner = {a: Dummy("a", real=True) for a in node.args[0].atoms(Average, Sum)}
+        body = _tidy_body(node.args[0]).xreplace(inner)
+        parts = []
+        for term in Add.make_args(body if body.is_Add else _spread(body)):
+            constant, rest = term.as_independent(SiteQuantity, as_Add=False)
+            if rest == 1:
+                parts.append(constant * (1 if isinstance(node, Average) else node.limits[0][2]))
+            elif isinstance(node, Average):
+                parts.append(constant * Average(rest))
+            else:
+                parts.append(constant * Sum(rest, *node.limits))
+        new = Add(*parts).xreplace({mark: a for a, mark in inner.items()})
+        if new != node:
+            rule[node] = new
+    return expr.xreplace(rule) if rule else expr
+
+
+def _tidy_body(body: Expr) -> Expr:
+    """Factor what varies from site to site, if it is a rational function of moderate size."""
+    if body.count_ops() > LARGEST // 4 or body.has(GaussianAverage, ImplicitAverage):
+        return body
+    masks = Masks()
+    return masks.show(_joined(masks.hide(body)))
+
+
+def _spread(body: Expr) -> Expr:
+    """Distribute a numerator that is a sum, so that each term has its own constant."""
+    top, bottom = fraction(body)
+    if not top.is_Add and not any(f.is_Add for f in Mul.make_args(top)):
+        return body
+    wide = top.expand()
+    return Add(*(term / bottom for term in Add.make_args(wide)))
+
+
+def size(expr: Expr) -> int:
+    """The number of operations, where an average over a polyhedron counts as one symbol."""
+    cells = expr.atoms(CellAverage)
+    return (expr.xreplace({node: Dummy() for node in cells}) if cells else expr).count_ops()
+
+
+def _length(expr: Expr) -> tuple[int, int]:
+    return size(expr), len(str(expr))
+
+
+class Masks:
+    """Stand-ins for what is not rational: functions, averages, fractional powers."""
+
+    def __init__(self) -> None:
+        self._marks: dict[Expr, Dummy] = {}
+
+    def hide(self, node: Expr) -> Expr:
+        """Replace every opaque node by a symbol of the same sign."""
+        if isinstance(node, OPAQUE) or (isinstance(node, Pow) and not node.exp.is_Integer):
+            if node not in self._marks:
+                sign = sign_of(node)
+                assumption = {"positive": True} if sign == 1 else {"negative": True} if sign == -1 else {"real": True}
+                self._marks[node] = Dummy(f"m{len(self._marks)}", **assumption)
+            return self._marks[node]
+        return node.func(*(self.hide(arg) for arg in node.args)) if node.args else node
+
+    def show(self, expr: Expr) -> Expr:
+        """Put the opaque nodes back."""
+        return expr.xreplace({mark: node for node, mark in self._marks.items()})
+
+
+def numerator(expr: Expr, nonzero: Sequence[Expr]) -> Expr:
+    """The numerator of an expression over a common denominator, without factors that cannot vanish."""
+    masks = Masks()
+    top, _ = fraction(together(masks.hide(expr)))
+    if size(top) > LARGEST:
+        return masks.show(top)
+    known = [masks.hide(e) for e in nonzero]
+    try:
+        constant, factors = factor_list(top)
+    except PolynomialError:
+        return masks.show(top)
+    kept = [
+        factor
+        for factor, _ in factors
+        if sign_of(factor) not in (1, -1)
+        and not any((factor - e).expand() == 0 or (factor + e).expand() == 0 for e in known)
+    ]
+    return masks.show(Mul(*kept) if kept else constant)
+
+
+def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
+    """Return (solution, slope) of ``expr = 0`` for a symbol that stands linearly, else None."""
+    if not expr.has(symbol):
+        return None
+    masks = Masks()
+    hidden = masks.hide(expr)
+    if any(node.has(symbol) for node in masks._marks):  # noqa: SLF001 - the class above
+        return None
+    wide = hidden.expand()
+    slope = wide.coeff(symbol, 1)
+    rest = wide.coeff(symbol, 0)
+    if slope == 0 or slope.has(symbol) or (wide - slope * symbol - rest).expand() != 0:
+        return None
+    return masks.show(_joined(-rest / slope)), masks.show(slope)
+
+
+def _joined(expr: Expr) -> Expr:
+    """The shorter of an expression and its factored form over a common denominator."""
+    joined = together(expr)
+    if size(joined) < LARGEST // 4:
+        joined = factor(joined)
+    top, bottom = fraction(joined)
+    if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
+        joined = -top / (-bottom)
+    return min((expr, joined), key=_length)
+
+
+def simplest(expr: Expr) -> Expr:
+    """The shortest of an expression, its quotient of two polynomials, and the factors of these."""
+    masks = Masks()
+    hidden = masks.hide(expr)
+    if not SHORT < size(hidden) < 2 * LARGEST:
+        return expr
+    found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
+    return min(found, key=_length)
+
+
+def eliminate(
+    equations: Sequence[Expr],
+    unknowns: Sequence[Symbol],
+    last: Iterable[Symbol] = (),
+    same: Mapping[Symbol, Symbol] | None = None,
+) -> Closed:
+    """Eliminate unknowns that stand linearly in some equation, the simplest first.
+
+    Parameters
+    ----------
+    equations : sequence of Expr
+        Expressions that vanish.
+    unknowns : sequence of Symbol
+        What may be eliminated.
+    last : iterable of Symbol
+        Unknowns to solve for only after all others, such as the load alpha.
+    same : mapping, optional
+        Unknowns that are equal to others from the start; none of ``equations`` is theirs.
+    """
+    same = dict(same or {})
+    closed = Closed(dict(same))
+
+    def reduced(expr: Expr) -> tuple[Expr, Expr]:
+        """An expression that vanishes, as it came and as a numerator."""
+        return expr, numerator(expr, closed.nonzero)
+
+    left = [reduced(tidy_arguments(e.xreplace(same))) for e in equations]
+    origins = list(range(len(left)))
+    every = [*unknowns, *last]
+    # what is left without the load may be simple where it was not before
+    for names in (list(unknowns), list(last), list(unknowns)):
+        remaining = [s for s in names if s not in closed.definitions]
+        while (best := _simplest([top for _, top in left], remaining, every)) is not None:
+            k, symbol, solution = best
+            closed.definitions[symbol] = solution
+            if symbol.is_nonzero:
+                closed.nonzero.append(fraction(together(solution))[0])
+            remaining.remove(symbol)
+            del left[k], origins[k]
+            left = [
+                reduced(
+                    tidy_arguments(
+                        (top if size(top) <= 2 * size(bare) else bare).xreplace({symbol: solution})
+                    )
+                )
+                for bare, top in left
+            ]
+    for (bare, top), origin in zip(left, origins, strict=True):
+        if top != 0:
+            closed.core.append(top if size(top) <= 2 * size(bare) else bare)
+            closed.origins.append(origin)
+    return closed
+
+
+def _simplest(
+    left: Sequence[Expr], remaining: Sequence[Symbol], unknowns: Sequence[Symbol]
+) -> tuple[int, Symbol, Expr] | None:
+    """The simplest (equation, unknown, solution) among those that are linear."""
+    best: tuple[tuple[int, int, int, int], int, Symbol, Expr] | None = None
+    for k, expr in enumerate(left):
+        for n, symbol in enumerate(remaining):
+            found = linear_solution(expr, symbol)
+            if found is None or (found[0] == 0 and symbol.is_nonzero):
+                continue
+            solution, slope = found
+            others = len(solution.free_symbols.intersection(unknowns))
+            elsewhere = sum(other.has(symbol) for other in left) - 1
+            score = (others * elsewhere, 0 if sign_of(slope) else 1, size(solution), n)
+            if best is None or score < best[0]:
+                best = score, k, symbol, solution
+    return best[1:] if best is not None and best[0][2] <= LARGEST else None

@@ -1,0 +1,323 @@
+"""The identity behind the consistency of a theory: the coupling energy, summed over either side.
+
+``sum_i e_i v_i = sum_mu m^mu u^mu`` is exact at any size, because both sides are the same bilinear form in
+the couplings (v and u are the fields that the two sides hear).  The cavity theory obeys it; the naive mean
+field need not, and then it contradicts itself (paper, equations 22 to 25 and 59 to 61).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sympy import Add, And, Dummy, Expr, Mul, S, Sum, fraction, together
+
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import prove
+from symcavity.errors import NoClosedForm
+from symcavity.method.eliminate import linear_solution, numerator, tidy_arguments
+from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
+from symcavity.model.quantities import (
+    DATUM,
+    FEATURE,
+    INDEX,
+    SIZE,
+    Average,
+    N,
+    P,
+    SiteQuantity,
+    SiteResponse,
+    alpha,
+    site_quantities,
+)
+from symcavity.model.support import Anchor, Support
+from symcavity.model.system import Law
+from symcavity.record.derivation import Step
+from symcavity.sites.set_averages import ProjectionAverage
+
+if TYPE_CHECKING:
+    from symcavity.method.theory import Theory
+
+
+@dataclass(frozen=True)
+class WorkIdentity:
+    """The coupling energy of one pair of fields, by either side.
+
+    Attributes
+    ----------
+    exact : Equation
+        The identity as sums over the sites, exact at any size.
+    feature, datum : Expr
+        The summands, with the fields written by the laws and slackness used.
+    averaged : Equation
+        The same in averages of single-site quantities.
+    """
+
+    exact: Equation
+    feature: Expr
+    datum: Expr
+    averaged: Equation
+
+
+SHARED = ("problem", "disorder", "lagrangian", "stationarity", "dual", "complementarity", "sources", "work_identity")
+
+
+def reference_of(theory: Theory, key: str) -> str:
+    """The equation number of a step in the declared source; steps of the naive analysis have their own keys."""
+    source = theory.system.source
+    if theory.is_naive and key.split(".", maxsplit=1)[0] not in SHARED:
+        return source.get(f"naive.{key}", "")
+    return source.get(key, "")
+
+
+def work_identity(theory: Theory) -> WorkIdentity | None:
+    """Return the identity of a system whose sides are coupled through one pair of fields, else None."""
+    system = theory.system
+    if len(system.feature.fields) != 1 or len(system.datum.fields) != 1:
+        return None
+    (v,), (u,) = system.feature.fields, system.datum.fields
+    if v.coupling != u.coupling:
+        return None
+    limits = [tuple(v.inner)] if v.inner else []
+    exact = Equation(_total(FEATURE, u.emission * v.as_sum), _total(DATUM, v.emission * u.as_sum, *limits))
+    feature = _slack(system.feature, u.emission * field_by_law(system.feature, v))
+    product = v.emission * field_by_law(system.datum, u)
+    datum = _slack(system.datum, euler(system.datum, product) if limits else product)
+    if feature.has(v.symbol) or datum.has(u.symbol):
+        return None
+    uses_sizes = system.feature.fields[0].coupling.family.variance.subs(N, 1) == u.coupling.family.variance
+    if uses_sizes:
+        averaged = Equation(Sum(feature, (INDEX[FEATURE], 1, N)), P * Average(datum))
+    else:
+        averaged = Equation(Average(feature), alpha * Average(datum))
+    return WorkIdentity(exact, feature, datum, averaged)
+
+
+def _total(side: str, body: Expr, *inner: Any) -> Expr:
+    return Sum(body, (INDEX[side], 1, SIZE[side]), *inner)
+
+
+def euler(law: Law, product: Expr) -> Expr:
+    """The scalar product of a vector with a multiple of its anchor point: ``V.grad g(V) = g(V)`` (Euler)."""
+    named = {e.lhs: e.rhs for e in law.equations if e.rhs.has(Anchor)}
+    levels = {}
+    for e in law.equations:  # g(V) by the scalar that an equation of the law defines with it
+        for node in e.difference.atoms(Support):
+            solved = linear_solution(e.difference.xreplace({node: (mark := Dummy("G"))}), mark)
+            if solved is not None:
+                levels[node] = solved[0]
+    product = product.xreplace(named)
+    for anchor in product.atoms(Anchor):
+        node = Support(anchor.g, anchor.body, anchor.components)
+        product = product.xreplace({anchor: levels.get(node, node) / anchor.body})
+    return product
+
+
+def field_by_law(law: Law, f: RandomField) -> Expr:
+    """The field of a site, from the equation in which it stands."""
+    carrier = law.carrier(f)
+    factor = law.coefficient(f)
+    return f.symbol - (carrier.rhs - carrier.lhs).expand() / factor
+
+
+def _slack(law: Law, product: Expr) -> Expr:
+    """Use complementary slackness: products of the two members of a pair vanish."""
+    top, bottom = fraction(together(product))
+    kept = []
+    for term in Add.make_args(top.expand()):
+        factors = Mul.make_args(term)
+        if any(p in factors and q in factors for p, q in (pair.pair for pair in law.pairs)):
+            continue
+        kept.append(term)
+    return Add(*kept) / bottom
+
+
+def identity_steps(theory: Theory) -> list[Step]:
+    """The identity, what the theory makes of it, and the meaning of the response."""
+    found = work_identity(theory)
+    steps: list[Step] = []
+    if found is not None:
+        steps.append(
+            Step(
+                "work_identity",
+                "work_identity",
+                (found.exact, found.averaged),
+                "Consistency",
+                data={},
+                rests_on=("sources",),
+                check="work",
+                evidence={"system": theory.system, "theory": theory, "identity": found},
+                reference=reference_of(theory, "work_identity"),
+            )
+        )
+        steps += _consistency(theory, found)
+    if not theory.is_naive:
+        steps += _interpretation(theory)
+    return steps
+
+
+def reduced_sides(theory: Theory, found: WorkIdentity) -> tuple[Expr, Expr]:
+    """Both sides of the averaged identity, with everything eliminated that can be."""
+    closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
+    sides = []
+    for side in (found.averaged.lhs, found.averaged.rhs):
+        expr = theory.observable(side).xreplace(theory.units)
+        for name in closed.definitions:
+            if expr.has(name):
+                expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
+        sides.append(expr)
+    return sides[0], sides[1]
+
+
+def _consistency(theory: Theory, found: WorkIdentity) -> list[Step]:
+    left, right = reduced_sides(theory, found)
+    if theory.is_naive:
+        claims = _two_formulas(theory, found) or (Equation(left, right),)
+        return [
+            Step(
+                "inconsistency",
+                "inconsistency",
+                claims,
+                "Consistency",
+                rests_on=("work_identity", "closed_system"),
+                check="contradiction",
+                evidence={"theory": theory, "identity": found},
+                reference=reference_of(theory, "inconsistency"),
+            )
+        ]
+    top = numerator(left - right, [])
+    claim = _as_identity(top)
+    first = Step(
+        "consistency",
+        "consistency",
+        (claim,),
+        "Consistency",
+        rests_on=("work_identity", "closed_system"),
+        check="identity",
+        evidence={"theory": theory, "identity": found},
+        reference=reference_of(theory, "consistency"),
+    )
+    if claim.difference.has(ProjectionAverage):
+        from symcavity.method.set_record import stein_steps
+
+        return [first, *stein_steps(theory, claim)]
+    return [first, *_proof(claim)]
+
+
+def _proof(claim: Equation) -> list[Step]:
+    """The proof of an identity between truncated moments, step by step."""
+    if not claim.lhs.has(phi) or claim.difference.has(SiteQuantity):
+        return []
+    proof = prove(claim.lhs, claim.rhs)
+    if not proof:
+        return []
+    return [
+        Step(
+            f"proof.{k + 1}",
+            "proof",
+            (Equation(line.lhs, line.rhs),),
+            "Consistency",
+            data={"text": line.text, "first": k == 0},
+            rests_on=("consistency",) if k == 0 else (f"proof.{k}",),
+            check="digits",
+        )
+        for k, line in enumerate(proof.steps)
+    ]
+
+
+def _as_identity(expr: Expr) -> Equation:
+    """Write ``expr = 0`` with its most complicated term alone on the left."""
+    expr = expr.expand()
+    orders = [node.args[0] for node in expr.atoms(phi)]
+    if orders:
+        highest = max(orders)
+        lead = [t for t in Add.make_args(expr) if any(n.args[0] == highest for n in t.atoms(phi))]
+        if len(lead) == 1:
+            coefficient = lead[0].as_independent(phi, as_Add=False)[0]
+            return Equation(lead[0] / coefficient, (-(expr - lead[0]) / coefficient).expand())
+    return Equation(expr, S.Zero)
+
+
+def _two_formulas(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
+    """The load by the naive theory, and by the exact identity with the naive states."""
+    if not theory.system.fixed:
+        return ()
+    try:
+        first = theory.closed_form(alpha)
+    except NoClosedForm:
+        return ()
+    # the identity, with every order parameter but the load eliminated by the naive theory
+    closed = theory.reduced
+    expr = (theory.observable(found.averaged.lhs) - theory.observable(found.averaged.rhs)).xreplace(theory.units)
+    for name in closed.definitions:
+        if expr.has(name):
+            expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
+    solved = linear_solution(numerator(expr, []), alpha)
+    if solved is None:
+        return ()
+    return (Equation(alpha, first), Equation(alpha, solved[0]))
+
+
+def _interpretation(theory: Theory) -> list[Step]:
+    """Where a response has one value on some branches and vanishes on the others, it counts sites."""
+    steps = []
+    for symbol, meaning in theory.order_parameters.items():
+        body = meaning.args[0]
+        if not isinstance(meaning, Average) or not isinstance(body, SiteResponse):
+            continue
+        (side,) = body.state.site
+        view = theory.sides[side]
+        solution = view.solution()
+        if len(solution.regions) < 2 or solution.is_implicit or view.law.side != DATUM:
+            continue
+        ensemble = view.ensemble()
+        values = [ensemble._response(r.values, None, body) for r in solution.regions]  # noqa: SLF001 - one layer
+        active = [k for k, value in enumerate(values) if value != 0]
+        if len(active) != 1 or site_quantities(values[active[0]]):
+            continue
+        region = solution.regions[active[0]]
+        condition = And(*(other > 0 for other in _positive_members(view.law, region.label)))
+        if condition == S.true:
+            continue
+        probability = Average(condition)
+        first = Equation(symbol, values[active[0]] * probability)
+        claims = [first, *_counted(theory, symbol, first.rhs)]
+        steps.append(
+            Step(
+                f"interpretation.{symbol}",
+                "interpretation",
+                tuple(claims),
+                "Meaning of the responses",
+                data={"symbol": symbol},
+                rests_on=(f"{side}.response",),
+                check="solved",
+                evidence={"theory": theory},
+                reference=reference_of(theory, f"interpretation.{symbol}"),
+            )
+        )
+    return steps
+
+
+def _positive_members(law: Law, vanishing: tuple[Expr, ...]) -> list[Expr]:
+    """The members of the pairs that are positive on a branch."""
+    out = []
+    for pair in law.pairs:
+        p, q = pair.pair
+        out.append(q if p in vanishing else p)
+    return [m for m in out if isinstance(m, SiteQuantity) and not m.family.name.startswith("h")] or out
+
+
+def _counted(theory: Theory, symbol: Any, value: Expr) -> list[Equation]:
+    """The other side's response, by the same probability."""
+    out = []
+    for other, rhs in theory.closures.items():
+        if other == symbol or not rhs.has(symbol):
+            continue
+        if not isinstance(theory.order_parameters[other].args[0], SiteResponse):
+            continue
+        expr = numerator(other - rhs.xreplace({symbol: value}), [])
+        solved = linear_solution(expr, other)
+        if solved is not None:
+            out.append(Equation(other, solved[0]))
+    return out

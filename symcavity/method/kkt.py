@@ -1,0 +1,374 @@
+"""Optimality conditions of a convex problem, as a bipartite system.
+
+The Lagrangian is a sum of site functions; the two sides meet only in the coupling sums.  So its
+stationarity in a state X of one side is ``dL_site/dX = (d emission/dX) * sum over the other side of
+coupling * message`` with the message ``-dL_site/d(field)`` of the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
+
+from symcavity.algebra.signs import sign_of
+from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
+from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
+from symcavity.model.problem import Constraint, ConvexProblem
+from symcavity.model.quantities import (
+    DATUM,
+    FEATURE,
+    INDEX,
+    OTHER,
+    SIZE,
+    Complementary,
+    Datum,
+    Feature,
+    Field,
+    Global,
+    SiteQuantity,
+    site_quantities,
+)
+from symcavity.model.support import Support, VectorDatum, VectorField
+from symcavity.model.system import BipartiteSystem
+
+STATE = {FEATURE: Feature, DATUM: Datum}
+
+
+@dataclass
+class Lagrangian:
+    """The Lagrangian and what was derived from it, kept for the record.
+
+    Attributes
+    ----------
+    site : dict
+        The Lagrangian of one site of each side, with random fields as placeholders.
+    multipliers : list of (SiteQuantity, Expr, bool)
+        Each multiplier, its constraint's expression, and whether that is an equality.
+    auxiliary : list of (SiteQuantity, Expr)
+        Epigraph variables and the convex function that each of them bounds from above.
+    """
+
+    problem: ConvexProblem
+    site: dict[str, Expr] = field(default_factory=dict)
+    multipliers: list[tuple[SiteQuantity, Expr, bool]] = field(default_factory=list)
+    auxiliary: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    slacks: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
+    duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+
+    @property
+    def fields(self) -> list[RandomField]:
+        """All random fields."""
+        return [f for side in (FEATURE, DATUM) for f in self.problem.book.all(side)]
+
+    @property
+    def total(self) -> Expr:
+        """The Lagrangian written out with its sums."""
+        rule = {f.symbol: f.as_sum for f in self.fields}
+        out = self.problem.global_objective
+        for side, body in self.site.items():
+            if body != 0:
+                out += Sum(body.xreplace(rule), (INDEX[side], 1, SIZE[side]))
+        return out
+
+
+class _Names:
+    """Names that no declared family uses."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+
+    def fresh(self, *candidates: str) -> str:
+        for name in candidates:
+            if name not in self.taken:
+                self.taken.add(name)
+                return name
+        count = 2
+        while f"{candidates[0]}_{count}" in self.taken:
+            count += 1
+        self.taken.add(f"{candidates[0]}_{count}")
+        return f"{candidates[0]}_{count}"
+
+
+def optimality(problem: ConvexProblem) -> BipartiteSystem:
+    """Return the Karush-Kuhn-Tucker conditions (paper, equations 6 to 9) of a declared problem."""
+    record = Lagrangian(problem)
+    every = [*problem.objective.values(), *(c.expr for c in problem.constraints)]
+    every += [f.emission for f in record.fields] + [f.coupling for f in record.fields]
+    declared = {q.family.name for expr in every for q in site_quantities(expr)}
+    declared |= {symbol.name for expr in every for symbol in expr.atoms(Symbol)}
+    names = _Names(declared | {"u", "v"})
+    objective, constraints = _epigraph(problem, record, names)
+    equations: list[Eq | Equation] = []
+    conditions: list[Complementary] = []
+    local: dict[Symbol, SiteQuantity] = {}
+    for side in (FEATURE, DATUM):
+        _multipliers(side, objective[side], constraints, record, names, equations, conditions, local)
+    messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
+    for side in (FEATURE, DATUM):
+        _stationarity(side, record, messages, local, equations)
+    equations += _global_conditions(record, local)
+    rule = {f.symbol: f.as_sum for f in record.fields}
+    named = [Equation(q, rule[s]) for s, q in local.items()]
+    return BipartiteSystem(
+        [e.xreplace(rule) for e in equations] + named,
+        conditions,
+        problem.fixed,
+        name=problem.name,
+        source=problem.source,
+        convex=True,
+        record=record,
+    )
+
+
+def _varying(side: str, expr: Expr, problem: ConvexProblem, *, present: bool = False) -> list[Expr]:
+    """The variables of a site's function that depend on states; all fields of the side, or those present."""
+    found: list[Expr] = [q for q in site_quantities(expr, Feature, Datum) if side in q.site]
+    found += [f.symbol for f in problem.book.all(side) if f.states() and (not present or expr.has(f.symbol))]
+    return [*found, *sorted(expr.atoms(Global), key=str)]
+
+
+def _arguments(kink: Expr) -> tuple[Expr, ...]:
+    return (kink.args[0], -kink.args[0]) if isinstance(kink, Abs) else kink.args
+
+
+def _decided(kink: Expr, nonnegative: list[Expr]) -> Expr | None:
+    """The value of a kink whose piece a constraint decides, such as ``|w|`` where ``w >= 0``."""
+    values = _arguments(kink)
+    flip = -1 if isinstance(kink, Min) else 1
+
+    def known(expr: Expr) -> bool:
+        return any(sign_of(cancel(expr / g)) == 1 for g in nonnegative)
+
+    return next((a for a in values if all(b == a or known(flip * (a - b)) for b in values)), None)
+
+
+def _epigraph(
+    problem: ConvexProblem, record: Lagrangian, names: _Names
+) -> tuple[dict[str, Expr], list[Constraint]]:
+    """Replace |.| and Max in the objective by variables that bound them, and split them in constraints."""
+    objective = dict(problem.objective)
+    constraints: list[Constraint] = []
+    for c in problem.constraints:
+        constraints += _split(c, problem)
+    for side in (FEATURE, DATUM):
+        body = objective[side]
+        for kink in sorted(body.atoms(Abs, Max, Min), key=str):
+            if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
+                continue
+            decided = _decided(kink, [c.expr for c in problem.constraints if c.side == side and not c.equality])
+            if decided is not None:
+                body = body.xreplace({kink: decided})
+                continue
+            mark = Dummy("t", real=True)
+            slope = body.xreplace({kink: mark}).diff(mark)
+            if slope.has(mark):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
+                continue
+            sign = sign_of(slope)
+            convex = isinstance(kink, Abs | Max) == (sign == 1)
+            if sign is None or not convex:
+                raise NotConvex(
+                    f"{kink} enters the objective with the factor {slope}.",
+                    "positive factors of Abs and Max, negative ones of Min",
+                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True)",
+                )
+            bound = STATE[side](names.fresh("t")).at_site()
+            body = body.xreplace({kink: bound})
+            record.auxiliary.append((bound, kink))
+            flip = 1 if sign == 1 else -1
+            for a in _arguments(kink):
+                constraints += _split(Constraint(side, flip * (bound - a), False, kink), problem)
+        objective[side] = body
+    return objective, constraints
+
+
+def _normalised(constraint: Constraint) -> Constraint:
+    """Write ``c*g(V) >= ...`` with a positive factor as ``g(V) >= .../c``."""
+    nodes = constraint.expr.atoms(Support)
+    if len(nodes) != 1:
+        return constraint
+    (node,) = nodes
+    factor = constraint.expr.expand().coeff(node)
+    if factor == 1 or sign_of(factor) != 1 or site_quantities(factor, Feature, Datum):
+        return constraint
+    return replace(constraint, expr=(constraint.expr / factor).expand())
+
+
+def _split(constraint: Constraint, problem: ConvexProblem) -> list[Constraint]:
+    """Write ``c - Max(a, b) >= 0`` as two constraints."""
+    body = constraint.expr
+    for kink in sorted(body.atoms(Abs, Max, Min), key=str):
+        if constraint.equality or not kink.has(*_varying(constraint.side, kink, problem) or [Dummy()]):
+            continue
+        mark = Dummy("t", real=True)
+        slope = body.xreplace({kink: mark}).diff(mark)
+        sign = None if slope.has(mark) else sign_of(slope)
+        if sign is None or (sign == 1) == isinstance(kink, Abs | Max):
+            raise NotConvex(
+                f"{kink} stands in the constraint {constraint.declared} with the factor {slope}.",
+                "concave expressions g in g >= 0: positive factors of Min, negative ones of Abs and Max",
+            )
+        parts = [
+            Constraint(constraint.side, body.xreplace({kink: a}), False, constraint.declared)
+            for a in _arguments(kink)
+        ]
+        return [piece for part in parts for piece in _split(part, problem)]
+    if not constraint.equality and not _varying(constraint.side, body, problem, present=True):
+        if sign_of(body) in (0, 1):
+            return []
+        raise DeclarationError(
+            f"A part of the constraint {constraint.declared} does not depend on the states: {body} >= 0"
+            + (", which never holds." if sign_of(body) == -1 else "."),
+            "constraints on states, whatever the parameters",
+        )
+    return [_normalised(constraint)]
+
+
+def _multipliers(
+    side: str,
+    objective: Expr,
+    constraints: list[Constraint],
+    record: Lagrangian,
+    names: _Names,
+    equations: list[Eq | Equation],
+    conditions: list[Complementary],
+    local: dict[Symbol, SiteQuantity],
+) -> None:
+    """Attach a multiplier to each constraint of a side, and name the local fields."""
+    fields = record.problem.book.all(side)
+    mine = [c for c in constraints if c.side == side]
+    uses = {f.symbol: sum(c.expr.has(f.symbol) for c in mine) + int(objective.has(f.symbol)) for f in fields}
+    lagrangian = objective
+    for c in mine:
+        heard = [f.symbol for f in fields if c.expr.has(f.symbol)]
+        vector = c.expr.has(Support)
+        names_for = ("lambda",) if heard else ("nu",)
+        multiplier = STATE[side](names.fresh(*names_for)).at_site()
+        record.multipliers.append((multiplier, c.expr, c.equality))
+        lagrangian -= multiplier * c.expr
+        lone = len(heard) == 1 and uses[heard[0]] == 1 and not c.expr.diff(heard[0]).has(heard[0], Feature, Datum)
+        if (lone or vector) and not c.equality:
+            rename = {s: _local(s, side, names, local, fields) for s in heard} if vector else {}
+            slack = Field(names.fresh("h"), index=INDEX[side]).at_site()
+            record.slacks.append((slack, c.expr))
+            equations.append(Equation(slack, c.expr.xreplace(rename)))
+            conditions.append(Complementary(multiplier, slack))
+            continue
+        rename = {s: _local(s, side, names, local, fields) for s in heard} if not (lone and c.equality) else {}
+        if c.equality:
+            constant = c.expr.xreplace(rename)
+            equations.append(Equation(S.Zero, constant))
+        else:
+            conditions.append(Complementary(multiplier, c.expr.xreplace(rename)))
+    record.site[side] = lagrangian
+
+
+def _local(
+    symbol: Symbol, side: str, names: _Names, local: dict[Symbol, SiteQuantity], fields: Sequence[RandomField]
+) -> SiteQuantity:
+    """The named local field of a placeholder."""
+    if symbol not in local:
+        components = next(f.components for f in fields if f.symbol == symbol)
+        if components:
+            family = VectorField(names.fresh("V", "V_2", "V_3"), tuple(components), INDEX[side])
+            local[symbol] = family.at_site()
+            return local[symbol]
+        local[symbol] = Field(names.fresh("h", "h_2", "h_3"), index=INDEX[side]).at_site()
+    return local[symbol]
+
+
+def _message(
+    f: RandomField,
+    record: Lagrangian,
+    names: _Names,
+    equations: list[Eq | Equation],
+    local: dict[Symbol, SiteQuantity],
+) -> Expr:
+    """What a site sends back through a field: ``-dL/d(field)``, a state of its own unless linear in states."""
+    if not f.states():
+        return S.Zero
+    side = f.side
+    raw = -record.site[side].diff(f.symbol)
+    placeholders = [g.symbol for g in record.problem.book.all(side)]
+    states = site_quantities(raw, Feature, Datum)
+    linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)
+    if linear:
+        return raw.expand()
+    fields = record.problem.book.all(side)
+    rename = {s: _local(s, side, names, local, fields) for s in placeholders if raw.has(s)}
+    if f.components and side == FEATURE:
+        raise UnsupportedLaw(
+            f"A feature site hears a vector, {f.as_sum}.",
+            "support functions of the data: vectors Sum(u[mu, i, a]*w[i], (i, 1, N))",
+            "the problem is the same with the roles of features and data exchanged",
+        )
+    if f.components:
+        dual = VectorDatum(names.fresh("Lambda", "G"), tuple(f.components)).at_site()
+    else:
+        dual = STATE[side](names.fresh("lambda", "g")).at_site()
+    record.duals.append((dual, raw))
+    equations.append(Equation(dual, raw.xreplace(rename)))
+    return dual
+
+
+def _stationarity(
+    side: str,
+    record: Lagrangian,
+    messages: dict[Symbol, Expr],
+    local: dict[Symbol, SiteQuantity],
+    equations: list[Eq | Equation],
+) -> None:
+    """Write ``dL/dX = 0`` for each state of a side."""
+    multipliers = {m for m, _, _ in record.multipliers}
+    own = record.site[side]
+    heard = record.problem.book.all(OTHER[side])
+    states = dict.fromkeys(
+        q
+        for expr in (own, *(f.emission for f in heard))
+        for q in site_quantities(expr, Feature, Datum)
+        if side in q.site and q not in multipliers
+    )
+    for state in states:
+        slope = own.diff(state).xreplace(local)
+        force = Add(
+            *(
+                f.emission.diff(state) * _sum_over(OTHER[side], f.coupling * messages[f.symbol], f.components)
+                for f in heard
+            )
+        )
+        forces: list[Expr] = []
+        bare: list[Expr] = []
+        for term in Add.make_args(slope.expand()):
+            (forces if term.has(*multipliers) and multipliers else bare).append(term)
+        lhs, rhs = Add(*bare), force - Add(*forces)
+        equation = Equation(lhs, rhs)
+        record.stationarity.append((state, equation))
+        equations.append(equation)
+
+
+def _sum_over(side: str, body: Expr, components: Sequence[Expr] = ()) -> Expr:
+    limits = [(INDEX[side], 1, SIZE[side]), *([tuple(components)] if components else [])]
+    return Sum(body, *limits) if body != 0 else S.Zero
+
+
+def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) -> list[Equation]:
+    """Stationarity in each global variable."""
+    out = []
+    found = set().union(*(body.atoms(Global) for body in record.site.values()))
+    for variable in sorted(found | record.problem.global_objective.atoms(Global), key=lambda g: g.name):
+        total = record.problem.global_objective.diff(variable)
+        for side, body in record.site.items():
+            slope = body.diff(variable).xreplace(local)
+            if slope != 0:
+                total += _sum_over(side, slope)
+        if total.could_extract_minus_sign():
+            total = -total
+        if isinstance(total, Sum) and total.function.could_extract_minus_sign():
+            total = Sum(-total.function, *total.limits)
+        equation = Equation(total, S.Zero)
+        record.stationarity.append((variable, equation))
+        out.append(equation)
+    return out

@@ -1,0 +1,224 @@
+"""Look for the rescaling of the datum states that makes the naive analysis right.
+
+The naive mean field differs from the cavity theory in one number a site: the self-coupling of the feature
+side.  If that number can be absorbed by rescaling the datum states, while the rest of the declared law
+stays as it is, the naive analysis gives the same load, norm and states (paper, section 2.7, equation 53).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from sympy import Dummy, Expr, cancel
+
+from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, Field, Quenched, SiteQuantity, site_quantities
+from symcavity.model.system import BipartiteSystem, Law
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """The rescaling that was found, or the reason why there is none; truthy if it was found.
+
+    Attributes
+    ----------
+    found : bool
+    scaled : tuple of SiteQuantity
+        Datum variables that are divided by the factor A.
+    feature_scaled : tuple of SiteQuantity
+        Feature variables (multipliers) that are divided by A as well.
+    parts : tuple
+        Why there is no symmetry, as words and expressions; empty where there is one.
+    offending : object
+        The equation, condition or quenched parameter that breaks it.
+    """
+
+    found: bool
+    scaled: tuple[SiteQuantity, ...] = ()
+    feature_scaled: tuple[SiteQuantity, ...] = ()
+    parts: tuple[Any, ...] = ()
+    offending: Any = None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no symmetry, in words; empty where there is one."""
+        return "".join(map(str, self.parts))
+
+    def __bool__(self) -> bool:
+        return self.found
+
+    def __str__(self) -> str:
+        if not self.found:
+            return f"No rescaling symmetry: {self.reason}"
+        names = ", ".join(map(str, self.scaled + self.feature_scaled))
+        return f"Rescaling {names} by 1/A leaves the declared law as it is, for every A > 0."
+
+    __repr__ = __str__
+
+
+def find_symmetry(system: BipartiteSystem) -> Symmetry:
+    """Find the rescaling symmetry of a system, or say what breaks it."""
+    emitted = [q for f in system.feature.fields for q in f.states()]
+    for f in system.feature.fields:
+        if not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
+            return Symmetry(
+                False,
+                parts=("what a datum sends, ", f.emission, ", is not proportional to its states."),
+                offending=f.emission,
+            )
+    datum = _scaling(system.datum, emitted, system, DATUM)
+    if isinstance(datum, Symmetry):
+        return datum
+    feature = _feature_side(system)
+    if isinstance(feature, Symmetry):
+        return feature
+    return Symmetry(
+        True,
+        tuple(q for q, weight in datum.items() if weight),
+        tuple(q for q, weight in feature.items() if weight),
+    )
+
+
+def _scaling(
+    law: Law, emitted: Sequence[SiteQuantity], system: BipartiteSystem, side: str
+) -> dict[SiteQuantity, int] | Symmetry:
+    """Weights 0 or 1 for the variables of the datum side: emitted states scale, fields do not."""
+    free = [q for q in law.unknowns if q not in emitted]
+    worst: Any = None
+    for choice in product((0, 1), repeat=len(free)):
+        weights = {**dict.fromkeys(emitted, 1), **dict(zip(free, choice, strict=True))}
+        broken = _broken(law, weights)
+        if broken is None:
+            for s, body in system.global_conditions:
+                if s == side and not any(_homogeneous(body, weights, power) for power in (0, 1)):
+                    broken = body
+                    break
+        if broken is None:
+            return weights
+        worst = worst or broken
+    worst = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
+    return Symmetry(
+        False,
+        parts=(
+            "rescaling ",
+            *_listed(emitted),
+            f" at fixed fields changes the law of a {side}: ",
+            worst,
+            " is not left as it is.",
+        ),
+        offending=worst,
+    )
+
+
+def _listed(items: Sequence[Any]) -> list[Any]:
+    return [part for k, item in enumerate(items) for part in ((", ", item) if k else (item,))]
+
+
+def _broken(law: Law, weights: dict[SiteQuantity, int]) -> Any:
+    """The first equation or condition that the weights do not leave as it is."""
+    for equation in law.equations:
+        if not any(_homogeneous(equation.difference, weights, power) for power in (0, 1)):
+            return equation
+    for pair in law.pairs:
+        for member in pair.pair:
+            if not any(_homogeneous(member, weights, power) for power in (0, 1)):
+                return member
+    return None
+
+
+def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bool:
+    """Whether an expression takes the factor A**power when each variable takes A**weight."""
+    factor = Dummy("A", positive=True)
+    rule = {q: factor * q for q, weight in weights.items() if weight}
+    scaled = expr.xreplace(rule)
+    return bool(cancel((scaled - factor**power * expr).expand()) == 0)
+
+
+def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry:
+    """Check that the states respond to the field by one common factor, site by site."""
+    law = system.feature
+    states = [q for f in system.datum.fields for q in f.states()]
+    multipliers = [q for q in law.unknowns if q not in states]
+    for f in system.datum.fields:
+        if f.states() and not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
+            return Symmetry(
+                False,
+                parts=("what a feature sends, ", f.emission, ", is not proportional to its states."),
+                offending=f.emission,
+            )
+    varying = sorted(
+        {
+            q
+            for f in (*system.feature.fields, *system.datum.fields)
+            for q in site_quantities(f.coupling.family.variance, Quenched)
+            if FEATURE in q.site
+        },
+        key=str,
+    )
+    if varying:
+        return Symmetry(
+            False,
+            parts=(
+                "the features are not identical: the coupling variance depends on ",
+                varying[0],
+                ", so the self-coupling, and with it the response, differs from site to site.",
+            ),
+            offending=varying[0],
+        )
+    for equation in law.equations:
+        fields = [f.symbol for f in law.fields if equation.difference.has(f.symbol)]
+        marks = {q: Dummy() for q in (*states, *multipliers)}
+        expr = equation.difference.xreplace(marks)
+        carries = [marks[q] for q in states if expr.has(marks[q])]
+        for mark in carries:
+            slope = expr.diff(mark)
+            if fields and slope.has(*marks.values()):
+                return Symmetry(
+                    False,
+                    parts=(
+                        "the law ",
+                        equation,
+                        (" of a feature is not linear in its state, so a common factor of the response cannot be "
+                        "absorbed."),
+                    ),
+                    offending=equation,
+                )
+            quenched = site_quantities(slope, Quenched)
+            if fields and quenched:
+                return Symmetry(
+                    False,
+                    parts=(
+                        "the features are not identical: the response depends on ",
+                        quenched[0],
+                        " and differs from site to site.",
+                    ),
+                    offending=quenched[0],
+                )
+        rest = equation.difference.xreplace(dict.fromkeys(states, 0)) if fields else equation.difference
+        weights = dict.fromkeys((*multipliers, *fields), 1)
+        if fields and not _homogeneous(rest, weights, 1):
+            return Symmetry(
+                False,
+                parts=("rescaling the field of a feature changes its law: ", equation, " has terms that do not scale."),
+                offending=equation,
+            )
+        if fields and any(
+            law.coefficient(f).has(Quenched) or site_quantities(law.coefficient(f), Quenched) for f in law.fields
+        ):
+            quenched = site_quantities(law.coefficient(law.fields[0]), Quenched)
+            return Symmetry(
+                False,
+                parts=("the features are not identical: the factor of the field depends on ", quenched[0], "."),
+                offending=quenched[0],
+            )
+    for pair in law.pairs:
+        for member in pair.pair:
+            here = site_quantities(member, Feature, Datum, Field)
+            mixed = any(q in multipliers for q in here) and any(q in states for q in here)
+            if mixed or not any(_homogeneous(member, dict.fromkeys(multipliers, 1), power) for power in (0, 1)):
+                return Symmetry(
+                    False, parts=(member, " does not scale with the multipliers of a feature."), offending=member
+                )
+    return dict.fromkeys(multipliers, 1)

@@ -1,0 +1,109 @@
+"""The law of a site whose constraint is a convex set: a vector field, a multiple of its anchor point, and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Dummy, Expr, Symbol
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.quantities import INDEX, Field, Quenched, SiteQuantity, site_quantities
+from symcavity.model.support import Anchor, Components, Support, SupportFunction
+from symcavity.model.system import Law
+
+
+@dataclass(frozen=True)
+class ConvexLaw:
+    """A law that is given by a convex set, taken apart.
+
+    Attributes
+    ----------
+    g : SupportFunction
+    components : Components
+        The component index and its range.
+    V, Lam, lam : SiteQuantity
+        The vector field, the vector multiplier, the multiplier.
+    scalar : tuple of Expr
+        The remaining equations, in which g(V) is replaced by ``level``.
+    level : Symbol
+        Stands for g(V).
+    """
+
+    g: SupportFunction
+    components: Components
+    V: SiteQuantity
+    Lam: SiteQuantity
+    lam: SiteQuantity
+    scalar: tuple[Expr, ...]
+    pairs: tuple[tuple[Expr, Expr], ...]
+    level: Symbol
+    law: Law
+
+
+def holds_set(law: Law) -> bool:
+    """Whether a law is given by a convex set."""
+    return any(e.difference.has(Anchor) for e in law.equations)
+
+
+def regime_of(side: str) -> SiteQuantity:
+    """How the set of a site touches, as a quantity of the site.
+
+    It is 0 where it does not touch, 1 at one anchor point, 2 on a proper face, 3 as a whole, and 4 where slack
+    holds the multiplier at its bound.
+    """
+    return Field("regime", index=INDEX[side]).at_site()
+
+
+def read_law(law: Law) -> ConvexLaw:
+    """Take the law of a side apart.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If it is not a vector field, a multiple of its anchor point, and a scalar law between multiplier and g.
+    """
+    text = f"The law of a {law.side} site"
+    (f,) = law.fields if len(law.fields) == 1 else (None,)
+    if f is None or law.carrier(f).rhs != f.symbol or not isinstance(law.carrier(f).lhs, SiteQuantity):
+        raise UnsupportedLaw(f"{text} hears a vector together with other fields.", "one vector-valued field a site")
+    V = law.carrier(f).lhs
+    values = {node for e in law.equations for node in e.difference.atoms(Support)}
+    values |= {node for p in law.pairs for q in p.pair for node in q.atoms(Support)}
+    anchored = [e for e in law.equations if e.difference.has(Anchor)]
+    if len(values) != 1 or len(anchored) != 1:
+        found = ", ".join(sorted(str(v) for v in values)) or "no value of a support function, only its gradient"
+        raise UnsupportedLaw(
+            f"{text} holds {found}.",
+            "one support function of one vector a site, in a constraint g(V) >= ..., with or without slack",
+            "two sets with one bound are one set: the hull of their union, whose support function is the smaller one"
+            if len(values) > 1
+            else "",
+        )
+    (node,), (gradient,) = values, anchored
+    slope = gradient.rhs.as_independent(Anchor, as_Add=False)[0]
+    names = site_quantities(slope)
+    if node.body != V or not isinstance(gradient.lhs, SiteQuantity) or slope not in names:
+        raise UnsupportedLaw(
+            f"{text}: {gradient} is not a multiplier times the anchor point of {node}.",
+            "constraints g(V) >= c on one vector V, with or without slack",
+            _way_out(gradient.rhs, node),
+        )
+    level = Dummy("G", real=True)
+    scalar = tuple(e.difference.xreplace({node: level}) for e in law.equations if e not in (gradient, law.carrier(f)))
+    pairs = tuple((p.pair[0].xreplace({node: level}), p.pair[1].xreplace({node: level})) for p in law.pairs)
+    return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law)
+
+
+def _way_out(gradient: Expr, node: Support) -> str:
+    """What to declare in place of a law that is none of a bound."""
+    if gradient.has(Support):
+        return (
+            f"a loss by a slack: {node.g}(V) >= 1 - xi[mu], xi[mu] >= 0 at the cost C*Sum(xi[mu], (mu, 1, P)), or "
+            f"{node.g}(V) >= 1 - xi[mu] at the cost C/2*Sum(xi[mu]**2, (mu, 1, P))"
+        )
+    if site_quantities(node.body, Quenched):
+        return "a label of either sign in front of the vector is taken up by the even couplings: leave it out"
+    return "leave out what is added to the vector; a constant belongs on the other side of the constraint"
+
+
+__all__ = ["ConvexLaw", "holds_set", "read_law", "regime_of"]

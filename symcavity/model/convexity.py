@@ -1,0 +1,107 @@
+"""Refusing what is provably not convex: a midpoint test at seeded points."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from sympy import Dummy, Expr, Symbol, Tuple, lambdify
+from sympy.printing.codeprinter import PrintMethodNotImplementedError
+from sympy.stats.rv import RandomSymbol
+
+from symcavity.errors import DeclarationError, NotConvex
+from symcavity.model.quantities import Datum, Feature, Global, N, P, Quenched, alpha, site_quantities
+from symcavity.model.refusals import parameters_of
+
+_DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
+
+
+def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
+    """Draw a value of a parameter that respects its assumptions."""
+    size = rng.choice([0.2, 0.7, 1.0, 1.7, 3.1]) * rng.uniform(0.8, 1.25)
+    if symbol.is_integer:
+        size = float(rng.randint(1, 6))
+    if symbol.is_nonnegative:
+        return size
+    if symbol.is_nonpositive:
+        return -size
+    return size if rng.random() < 0.5 else -size
+
+
+def sample_quenched(family: Quenched, rng: random.Random) -> float:
+    """Draw a value of a quenched parameter: from its finite law, or from the reals."""
+    if isinstance(family.law, Tuple):
+        return float(rng.choice(list(family.law))[0])
+    positive = isinstance(family.law, RandomSymbol) and family.law.pspace.domain.set.inf.is_nonnegative
+    value = rng.gauss(0, 1.5)
+    return abs(value) + 0.05 if positive or family.positive else value
+
+
+def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
+    """Raise NotConvex if a site's function violates midpoint convexity for every draw of the parameters.
+
+    Parameters
+    ----------
+    expr : Expr
+        A function of the states of a site, its fields and the global variables.
+    fields : sequence of Symbol
+        The random fields that depend on states; other fields count as parameters.
+    where : str
+        What is being checked, for the message.
+    """
+    states: list[Any] = [*site_quantities(expr, Feature, Datum), *sorted(expr.atoms(Global), key=str)]
+    states += [f for f in fields if expr.has(f)]
+    if not states or (expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states)):
+        return
+    quenched = site_quantities(expr, Quenched)
+    parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
+    marks = {q: Dummy(f"q{k}") for k, q in enumerate([*states, *quenched, *parameters])}
+    try:
+        call = lambdify(list(marks.values()), expr.xreplace(marks), "math")
+    except (PrintMethodNotImplementedError, ValueError):
+        raise DeclarationError(
+            f"{where[0].upper()}{where[1:]} contains a function without numerical values: {expr}.",
+            "elementary functions, Max, Min, Abs, Piecewise",
+            "write the function out",
+        ) from None
+    rng = random.Random(20)  # noqa: S311 - seeded sampling, not cryptography
+    witness: list[float] | None = None
+    verdicts: list[tuple[list[float], bool]] = []
+    for _ in range(_DRAWS):
+        values = [sample_parameter(p, rng) for p in parameters]
+        found = _violation(call, len(states), [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
+        witness = found or witness
+        verdicts.append((values, found is None))
+    point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
+    if not any(convex for _, convex in verdicts):
+        raise NotConvex(
+            f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}.",
+            "convex objectives; constraints g >= 0 with concave g",
+            "check the sign; the cavity equations of a non-convex problem need not describe its minimum",
+        )
+    for k, parameter in enumerate(parameters):
+        signs = {(values[k] > 0, convex) for values, convex in verdicts}
+        if len(signs) == 2 and len({positive for positive, _ in signs}) == len({good for _, good in signs}) == 2:
+            word = "positive" if (True, True) in signs else "negative"
+            raise NotConvex(
+                f"{where[0].upper()}{where[1:]} is convex only if {parameter} is {word}, and its sign is not declared.",
+                "parameters with declared signs, where the problem depends on them",
+                f'{parameter} = Symbol("{parameter}", {word}=True)',
+            )
+
+
+def _violation(call: Any, count: int, tail: list[float], rng: random.Random) -> list[float] | None:
+    """Return a midpoint where the function lies above its chord, or None."""
+    for _ in range(_POINTS):
+        scale = rng.choice([0.3, 1.0, 4.0])
+        a = [rng.gauss(0, scale) for _ in range(count)]
+        b = [rng.gauss(0, scale) for _ in range(count)]
+        middle = [(p + q) / 2 for p, q in zip(a, b, strict=True)]
+        try:
+            ends, centre = (call(*a, *tail) + call(*b, *tail)) / 2, call(*middle, *tail)
+        except (ArithmeticError, ValueError, TypeError):
+            continue
+        if centre > ends + _TOLERANCE * (1 + abs(ends) + abs(centre)):
+            return middle
+    return None

@@ -1,0 +1,122 @@
+"""Equations that never collapse, and conditions on averages, as a user writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Basic, Equality, Expr, Piecewise, S, latex
+
+from symcavity.errors import DeclarationError
+from symcavity.model.exact import exact
+from symcavity.model.fields import free_side
+from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.model.refusals import check_words
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An equation that never collapses to True or False."""
+
+    lhs: Expr
+    rhs: Expr
+
+    @property
+    def difference(self) -> Expr:
+        """The left-hand side minus the right-hand side."""
+        return self.lhs - self.rhs
+
+    def xreplace(self, rule: dict[Any, Any]) -> Equation:
+        """Apply an exact replacement to both sides."""
+        return Equation(self.lhs.xreplace(rule), self.rhs.xreplace(rule))
+
+    def __str__(self) -> str:
+        return f"{self.lhs} = {self.rhs}"
+
+    def _latex(self, printer: Any) -> str:
+        return f"{printer.doprint(self.lhs)} = {printer.doprint(self.rhs)}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {latex(self.lhs)} = {latex(self.rhs)}$"
+
+
+def as_equation(value: Any, where: str) -> Equation:
+    """Read a SymPy ``Eq`` (or our own Equation)."""
+    if isinstance(value, Equation):
+        return value
+    if isinstance(value, Equality):
+        return Equation(exact(value.lhs, where), exact(value.rhs, where))
+    raise DeclarationError(
+        f"{where} is {value!r}.",
+        "an equation Eq(lhs, rhs)",
+        "SymPy decides an Eq by itself where it can: two numbers, two equal sides, or a square that equals "
+        "a negative number; such a condition is empty or contradicts itself"
+        if value in (True, False, S.true, S.false)
+        else "Eq(..., ...)",
+    )
+
+
+def as_list(entries: Any, word: str) -> tuple[Any, ...]:
+    """Read the entries of a declaration: one relation, or a sequence of them."""
+    if isinstance(entries, Basic | Equation):
+        return (entries,)
+    if isinstance(entries, str | set | frozenset | dict) or not isinstance(entries, Iterable):
+        raise DeclarationError(f"{word} is {entries!r}.", "a list of relations, in a definite order", f"{word}=[...]")
+    return tuple(entries)
+
+
+def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
+    """Read and check the conditions on averages; a factor in front of the average is divided out."""
+    seen: dict[Basic, Expr] = {}
+    out = []
+    for entry in fixed:
+        equation = as_equation(entry, "an entry of fixed")
+        where = f"the fixed condition {equation}"
+        check_words(equation.difference, where, averages=True)
+        average, value = _solved_for_average(equation, where)
+        free_side(average.body, where)
+        _check_range(average, value, where)
+        if average in seen:
+            if (seen[average] - value).simplify() == 0:
+                found = f"The fixed condition {average} = {value} stands twice."
+            else:
+                both = f"{average} = {seen[average]} and {average} = {value}"
+                found = f"Two fixed conditions contradict each other: {both}."
+            raise DeclarationError(found, "one value for each average")
+        seen[average] = value
+        out.append(Equation(average, value))
+    return out
+
+
+def _solved_for_average(equation: Equation, where: str) -> tuple[Average, Expr]:
+    averages = sorted(equation.difference.atoms(Average), key=str)
+    outside = equation.difference.xreplace(dict.fromkeys(averages, S.Zero))
+    if len(averages) == 1 and not outside.has(SiteQuantity):
+        slope = equation.difference.expand().coeff(averages[0], 1)
+        if slope and (equation.difference - slope * averages[0] - outside).expand() == 0:
+            if isinstance(equation.lhs, Average):
+                return averages[0], equation.rhs
+            return averages[0], (-outside / slope).cancel()
+    raise DeclarationError(
+        f"{where[0].upper()}{where[1:]} is not a condition on one average.",
+        "the average of a quantity of one site, and its value",
+        "Eq(average(w[i]**2), 1/kappa**2)",
+    )
+
+
+def _check_range(average: Average, value: Expr, where: str) -> None:
+    """Refuse a value that the average cannot take."""
+    body = average.body
+    probability = isinstance(body, Piecewise) and {v for v, _ in body.args} <= {S.Zero, S.One}
+    nonnegative = probability or average.is_nonnegative
+    if (nonnegative and value.is_negative) or (probability and (value - 1).is_positive):
+        what = "lies between 0 and 1" if probability else "is never negative"
+        raise DeclarationError(f"{where[0].upper()}{where[1:]} contradicts itself: the left-hand side {what}.")
+    if nonnegative and value.is_zero and not probability:
+        raise DeclarationError(
+            f"{where[0].upper()}{where[1:]} makes every site's {body} vanish.", "averages of positive size"
+        )
+
+
+__all__ = ["Equation", "as_equation", "as_list", "read_fixed"]

@@ -1,0 +1,328 @@
+"""A convex problem, declared as a paper writes it: an objective, constraints, fixed averages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sympy import Add, And, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
+from sympy.core.relational import Relational
+
+from symcavity.errors import DeclarationError, NotConvex
+from symcavity.model.confrontable import Confrontable
+from symcavity.model.convexity import check_convex
+from symcavity.model.equations import as_list, read_fixed
+from symcavity.model.exact import exact
+from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_side, site_sum
+from symcavity.model.quantities import (
+    DATUM,
+    FEATURE,
+    Datum,
+    Feature,
+    Field,
+    Global,
+    N,
+    P,
+    SiteQuantity,
+    alpha,
+    site_quantities,
+)
+from symcavity.model.refusals import check_names, check_words
+from symcavity.model.support import Support, free_components, surrogate
+from symcavity.model.system import BipartiteSystem
+
+if TYPE_CHECKING:
+    from symcavity.method.symmetry import Symmetry
+    from symcavity.method.theory import Theory
+
+
+def _check_convex(expr: Expr, varying: list[Any], where: str) -> None:
+    """Refuse what is not convex; support functions are concave, and stand for themselves in the message."""
+    try:
+        check_convex(surrogate(expr), varying, where)
+    except NotConvex:
+        sets = sorted({str(node.g) for node in expr.atoms(Support)})
+        if not sets:
+            raise
+        raise NotConvex(
+            f"{where[0].upper()}{where[1:]} is not convex: {' and '.join(sets)}, a minimum of linear functions, "
+            "is concave.",
+            f"constraints {sets[0]}(V) >= ... with positive factors; decreasing convex functions of {sets[0]}(V), "
+            f"such as Max(0, 1 - {sets[0]}(V)), in the objective",
+        ) from None
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One constraint of every site of a side: ``expr >= 0``, or ``expr = 0``."""
+
+    side: str
+    expr: Expr
+    equality: bool
+    declared: Any
+
+
+def _constraint_hint(relation: Any) -> str:
+    """What to write in place of something that is not a constraint."""
+    if isinstance(relation, Relational):
+        strict = {">": ">=", "<": "<="}.get(getattr(relation, "rel_op", ""))
+        return f"{relation.lhs} {strict} {relation.rhs}; the closed set has the same minimum" if strict else ""
+    if isinstance(relation, And):
+        return "separate entries: " + ", ".join(map(str, relation.args))
+    if isinstance(relation, Expr):
+        return f"{relation} >= 0, or Eq({relation}, 0)"
+    return "a relation, without quotes" if isinstance(relation, str) else ""
+
+
+def _bare(body: Expr) -> Expr:
+    """What stands outside of support functions."""
+    return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
+
+
+def _variables(expr: Expr) -> set[Any]:
+    """What varies in a site's function: states, fields, globals."""
+    return {*site_quantities(expr, Feature, Datum), *expr.atoms(FieldSymbol, Global)}
+
+
+class ConvexProblem(Confrontable):
+    """A high-dimensional convex optimisation problem over the states of feature and datum sites.
+
+    Parameters
+    ----------
+    minimize : Expr
+        Sums over the sites of one side, ``Sum(w[i]**2, (i, 1, N))/2 + C*Sum(xi[mu], (mu, 1, P))``.  The
+        summand of a datum may contain coupling sums ``Sum(x[mu, i]*w[i], (i, 1, N))``.  A penalty on a
+        global variable is extensive: ``N*b**2/2``.
+    subject_to : sequence of relations
+        Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
+    fixed : sequence of Eq
+        Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    name : str, optional
+        A title for the derivation.
+    source : dict, optional
+        Equation numbers of a source text, by the key of the derivation step.
+
+    Raises
+    ------
+    DeclarationError
+        Before any work, if the declaration is not a bipartite problem of this form.
+    NotConvex
+        If an objective or a constraint is provably not convex.
+    """
+
+    def __init__(
+        self,
+        minimize: Any,
+        subject_to: Sequence[Any] = (),
+        fixed: Sequence[Any] = (),
+        *,
+        name: str = "",
+        source: dict[str, str] | None = None,
+    ) -> None:
+        self.name, self.source = name, dict(source or {})
+        self.minimize = exact(minimize, "the objective")
+        self.subject_to = as_list(subject_to, "subject_to")
+        self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
+        self.book = FieldBook()
+        self.objective: dict[str, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
+        self.global_objective: Expr = S.Zero
+        self._read_objective()
+        self.constraints = tuple(self._read_constraint(c) for c in self.subject_to)
+        self._check()
+        self._system: BipartiteSystem | None = None
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _read_objective(self) -> None:
+        where = "the objective"
+        check_words(self.minimize, where)
+        for term in self.minimize.expand(deep=False).as_ordered_terms():
+            factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
+            if isinstance(rest, Sum):
+                side, body = site_sum(rest, where)
+                if not site_quantities(body, Feature, Datum, Field) and not body.has(Global):
+                    raise DeclarationError(
+                        f"The term {term} of the objective depends on no variable.", "terms with states or globals"
+                    )
+                if free_side(body, where) not in (side, None):
+                    raise DeclarationError(
+                        f"{rest} in the objective leaves an index of the other side free.",
+                        "a sum over every site of one side, with nested Sum(...) over the other",
+                    )
+                if factor.has(Global):
+                    raise DeclarationError(
+                        f"The term {term} multiplies a sum by a global variable outside of it.",
+                        "global variables inside the sum: Sum(b*..., (mu, 1, P))",
+                    )
+                self.objective[side] += factor * extract_fields(body, side, self.book, where)
+                continue
+            if rest.has(SiteQuantity):
+                raise DeclarationError(
+                    f"The term {term} of the objective is not summed over the sites.",
+                    "Sum(..., (i, 1, N)) or Sum(..., (mu, 1, P)), times constants",
+                    f"Sum({term}, (mu, 1, P))" if term.has(Datum) else f"Sum({term}, (i, 1, N))",
+                )
+            if term.has(Global):
+                density = (term.subs(P, alpha * N) / N).cancel()
+                if density.has(N):
+                    what = "is of order one" if not term.has(N, P) else "is not in proportion to the number of sites"
+                    raise DeclarationError(
+                        f"The penalty {term} on a global variable {what}, against sums over all sites.",
+                        "extensive penalties, in proportion to N or P",
+                        f"N*({(density if term.has(N, P) else term).subs(N, 1)})",
+                    )
+                self.global_objective += term
+            elif term != 0:
+                raise DeclarationError(
+                    f"The term {term} of the objective depends on no variable.", "terms with states or globals"
+                )
+
+    def _read_constraint(self, relation: Any) -> Constraint:
+        if relation in (True, False, S.true, S.false):
+            raise DeclarationError(
+                f"A constraint of the problem is the constant {relation}.",
+                "relations between quantities of a site",
+                "SymPy decides a relation without unknowns, or with an infinite bound, at once",
+            )
+        if not isinstance(relation, GreaterThan | LessThan | Equality):
+            raise DeclarationError(
+                f"The constraint {relation!r} is not supported.",
+                ">=, <= and Eq between quantities of one site",
+                _constraint_hint(relation),
+            )
+        lhs = exact(relation.lhs, f"the constraint {relation}")
+        rhs = exact(relation.rhs, f"the constraint {relation}")
+        expr = rhs - lhs if isinstance(relation, LessThan) else lhs - rhs
+        where = f"the constraint {relation}"
+        check_words(expr, where)
+        side = free_side(expr, where)
+        if side is None and not site_quantities(expr):
+            raise DeclarationError(
+                f"The constraint {relation} contains no quantity of a site.",
+                "constraints that hold at every site (one free index, i or mu)",
+                "declare the range of a parameter by its assumptions: Symbol('...', positive=True)"
+                if not expr.has(Global)
+                else "an extensive penalty N*(...) on the global variable",
+            )
+        if side is None:
+            raise DeclarationError(
+                f"The constraint {relation} has no free site index: it couples all sites.",
+                "constraints that hold at every site (one free index, i or mu)",
+                "a condition on an average belongs in fixed=[Eq(average(...), ...)]; a variable shared by all "
+                "sites is a Global",
+            )
+        body = extract_fields(expr, side, self.book, where)
+        if not site_quantities(body, Feature, Datum) and not body.has(*self._placeholders(side)):
+            raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
+        loose: dict[Any, Any] = {**free_components(_bare(body))}
+        loose |= {f.components[0]: () for f in self.book.all(side) if f.components and _bare(body).has(f.symbol)}
+        if loose:
+            raise DeclarationError(
+                f"The component index {', '.join(map(str, loose))} of the constraint {relation} is free.",
+                "vectors in the argument of a support function, or explicit components such as u[mu, i, 1]",
+                "g(Sum(u[mu, i, a]*w[i], (i, 1, N))) >= 1",
+            )
+        if isinstance(relation, Equality) and not self._is_affine(body, side):
+            raise NotConvex(
+                f"The equality {relation} is not linear in the states.",
+                "linear equalities; concave g in g >= 0",
+                "the set on which a non-linear equality holds is not convex",
+            )
+        return Constraint(side, body, isinstance(relation, Equality), relation)
+
+    def _is_affine(self, body: Expr, side: str) -> bool:
+        variables = [
+            *site_quantities(body, Feature, Datum, Field),
+            *(f.symbol for f in self.book.all(side) if f.states()),
+            *body.atoms(Global),
+        ]
+        marks = {v: Dummy() for v in variables}
+        marked = body.xreplace(marks)
+        return all(not marked.diff(m).has(*marks.values()) for m in marks.values())
+
+    def _placeholders(self, side: str) -> list[Any]:
+        return [f.symbol for f in self.book.all(side)] or [SiteQuantity]
+
+    def _check(self) -> None:
+        stray = [
+            q
+            for expr in (*self.objective.values(), *(c.expr for c in self.constraints))
+            for q in site_quantities(expr, Field)
+        ]
+        if stray:
+            raise DeclarationError(
+                f"The field {stray[0]} stands in an optimisation problem.",
+                "states (Feature, Datum), which are minimised over",
+                "write the field out, or declare the system by its equations with BipartiteSystem",
+            )
+        if not any(self.objective.values()):
+            raise DeclarationError("The objective is zero.", "sums over the sites of one side")
+        check_names([self.minimize, *(c.declared.lhs - c.declared.rhs for c in self.constraints)])
+        self._check_coupled()
+        check_convex(self.global_objective, [], "the objective")
+        for side in (FEATURE, DATUM):
+            varying = [f.symbol for f in self.book.all(side) if f.states()]
+            _check_convex(self.objective[side], varying, "the objective")
+            for constraint in self.constraints:
+                if constraint.side == side and not constraint.equality:
+                    _check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
+
+    def _check_coupled(self) -> None:
+        """Refuse a variable that no chain of terms connects to a random field."""
+        terms = [t for body in self.objective.values() for t in Add.make_args(body.expand())]
+        groups = [_variables(t) for t in [*terms, *(c.expr for c in self.constraints), self.global_objective]]
+        heard = {f.symbol for side in (FEATURE, DATUM) for f in self.book.all(side)}
+        reached: set[Any] = set(heard).union(*(f.states() for side in (FEATURE, DATUM) for f in self.book.all(side)))
+        while grown := [g for g in groups if g & reached and not g <= reached]:
+            reached.update(*grown)
+        loose = sorted(set().union(*groups) - reached, key=str)
+        if loose and heard:
+            raise DeclarationError(
+                f"{loose[0]} interacts with no random field: its minimisation is a problem of its own.",
+                "variables that a coupling sum, a constraint or a penalty ties to the rest",
+                "leave it out, or tie it in, as in Sum(x[mu, i]*w[i], (i, 1, N)) >= 1 - xi[mu]",
+            )
+
+    # -- verbs -----------------------------------------------------------------------------------
+
+    def kkt(self) -> BipartiteSystem:
+        """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
+        from symcavity.method.kkt import optimality
+
+        if self._system is None:
+            self._system = optimality(self)
+        return self._system
+
+    def cavity(self) -> Theory:
+        """Derive the cavity theory of the optimality conditions."""
+        return self.kkt().cavity()
+
+    def naive(self) -> Theory:
+        """Derive the naive mean field of the optimality conditions."""
+        return self.kkt().naive()
+
+    def symmetry(self) -> Symmetry:
+        """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
+        return self.kkt().symmetry()
+
+    # -- display ---------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        lines = [f"minimise    {self.minimize}"]
+        lines += [f"subject to  {c}" for c in self.subject_to]
+        lines += [f"fixed       {e}" for e in self.fixed]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.printing import tex
+
+        rows = [f"\\text{{minimise }} & {tex(self.minimize)}"]
+        rows += [f"\\text{{subject to }} & {tex(c)}" for c in self.subject_to]
+        rows += [f"\\text{{fixed }} & {tex(e)}" for e in self.fixed]
+        return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
+
+
+__all__ = ["Constraint", "ConvexProblem"]

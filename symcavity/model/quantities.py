@@ -1,0 +1,565 @@
+"""The words of a declaration: families of site quantities, couplings, quenched parameters, averages.
+
+A *family* (``w = Feature("w")``) is indexed to give a *site quantity* (``w[i]``), an ordinary SymPy
+expression.  What a family is (its side, its statistics) travels inside the expression, so that an
+expression alone is a complete statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NoReturn
+
+from sympy import Basic, Expr, Piecewise, S, Symbol, SympifyError, Tuple, sympify
+from sympy.logic.boolalg import Boolean
+from sympy.printing.precedence import PRECEDENCE
+
+from symcavity.errors import DeclarationError
+from symcavity.model.atoms import DataAtom
+from symcavity.model.exact import exact, finite_law
+
+N = Symbol("N", integer=True, positive=True)
+P = Symbol("P", integer=True, positive=True)
+alpha = Symbol("alpha", positive=True)
+i = Symbol("i", integer=True, positive=True)
+mu = Symbol("mu", integer=True, positive=True)
+
+FEATURE, DATUM = "feature", "datum"
+INDEX = {FEATURE: i, DATUM: mu}
+SIZE = {FEATURE: N, DATUM: P}
+OTHER = {FEATURE: DATUM, DATUM: FEATURE}
+
+RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
+
+_ALIASES = {"lam": "lambda", "eps": "varepsilon"}
+_GREEK = frozenset(
+    (
+        *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda"),
+        *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "psi", "chi", "omega"),
+        *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"),
+    )
+)
+
+
+def latex_name(name: str) -> str:
+    """LaTeX of a family's name: Greek words become letters, digits and tails become subscripts."""
+    head, _, tail = name.partition("_")
+    base = head.rstrip("0123456789")
+    digits = head[len(base) :]
+    tex = f"\\{base}" if base in _GREEK else base if len(base) == 1 else f"\\mathrm{{{base}}}"
+    below = ",".join(part for part in (digits, tail) if part)
+    return f"{tex}_{{({below})}}" if below else tex
+
+
+class Family(DataAtom):
+    """A family of quantities, one for each site; indexing it gives the quantity of a site.
+
+    It is atomic: replacing an index in ``x[mu, i]`` must not reach into what the family *is*.
+    """
+
+    __slots__ = ()
+    slots: tuple[str, ...] = ()
+    _word: ClassVar[str] = "quantity"
+
+    @property
+    def name(self) -> str:
+        """The declared name."""
+        return str(self._data[0])
+
+    @property
+    def components(self) -> Tuple:
+        """The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple."""
+        return self._data[1]
+
+    def __getitem__(self, index: Any) -> SiteQuantity:
+        indices = index if isinstance(index, tuple) else (index,)
+        return SiteQuantity(self, *(self._index(entry) for entry in indices))
+
+    def _index(self, entry: Any) -> Expr:
+        try:
+            index = sympify(entry, strict=True)
+        except (SympifyError, TypeError):
+            index = None
+        plain = isinstance(index, Expr) and index.is_integer is not False and not index.has(SiteQuantity, Global)
+        if not plain or index.is_negative:
+            raise DeclarationError(
+                f"{self.name} is indexed by {entry!r}.",
+                "index symbols: i for features, mu for data, the index of an enclosing Sum",
+                f"{self.at_site()}",
+            )
+        return index
+
+    def _unindexed(self, *_: Any) -> NoReturn:
+        raise DeclarationError(
+            f"{self.name} stands in an expression without an index.",
+            "the quantity of one site",
+            f"{self.at_site()}",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unindexed
+    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __float__ = __int__ = __complex__ = _unindexed
+    __lt__ = __le__ = __gt__ = __ge__ = _unindexed
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self.name} is a family of site quantities; write {self.name}[...] with an index.")
+
+    def at_site(self) -> SiteQuantity:
+        """Return the quantity at the canonical site index (and the declared component index)."""
+        inner = (self.components[0],) if self.components else ()
+        return self[(*(INDEX[slot] for slot in self.slots), *inner)]
+
+    def _sympystr(self, _printer: Any) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _latex(self, _printer: Any) -> str:
+        return latex_name(self.name)
+
+    def _repr_latex_(self) -> str:
+        return f"${latex_name(self.name)}$"
+
+
+def _family_name(name: Any, word: str) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise DeclarationError(f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'")
+    if name in RESERVED:
+        raise DeclarationError(
+            f"The name of a {word} is {name!r}, which is taken: N and P are the numbers of sites, alpha is P/N, "
+            "i and mu are their indices.",
+            "any other name",
+        )
+    return _ALIASES.get(name, name)
+
+
+def _component_range(components: Any) -> Tuple:
+    if components is None or components == ():
+        return Tuple()
+    entries = tuple(components) if isinstance(components, tuple | list | Tuple) else ()
+    if len(entries) != 3 or not isinstance(entries[0], Symbol) or entries[0] in (i, mu):
+        raise DeclarationError(
+            f"The components are {components!r}.",
+            "a range (a, first, last) of an index symbol other than i and mu",
+            'components=(a, 1, D + 1); a variance is given by its word: Coupling("x", variance=...)',
+        )
+    index, low, high = entries[0], exact(entries[1], "a component range"), exact(entries[2], "a component range")
+    if (high - low).is_negative:
+        raise DeclarationError(f"The components run from {low} down to {high}.", "a range (a, first, last)")
+    if (high - low).is_integer is False or low.is_integer is False:
+        raise DeclarationError(f"The components run from {low} to {high}.", "integers (a, first, last)")
+    if {N, P, alpha, i, mu} & (high.free_symbols | low.free_symbols):
+        raise DeclarationError(
+            f"The components run from {low} to {high}: their number depends on the numbers of sites.",
+            "a number of components that stays fixed as N and P grow, such as D + 1",
+            "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
+        )
+    return Tuple(index, low, high)
+
+
+class Feature(Family):
+    """A state variable of every feature site ``i = 1..N``, for instance a weight.
+
+    Parameters
+    ----------
+    name : str
+        Its name; Greek names print as letters.
+    components : tuple, optional
+        Range ``(a, 1, D + 1)`` of an inner component index.
+    """
+
+    slots = (FEATURE,)
+    _word = "feature"
+
+    def __new__(cls, name: Any, components: Any = None) -> Feature:
+        """Return the expression, read and checked."""
+        return cls._make(_family_name(name, cls._word), _component_range(components))
+
+
+class Datum(Feature):
+    """A state variable of every datum site ``mu = 1..P``, for instance a multiplier or a slack."""
+
+    slots = (DATUM,)
+    _word = "datum"
+
+
+class Field(Family):
+    """A named quantity of a site that is given by an equation, such as the local field ``h[mu]``.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    index : Symbol, optional
+        ``mu`` (the default) for a field of the data, ``i`` for a field of the features.
+    """
+
+    _word = "field"
+
+    def __new__(cls, name: Any, components: Any = None, index: Any = mu) -> Field:
+        """Return the expression, read and checked."""
+        if isinstance(components, Symbol):
+            components, index = None, components
+        if index not in (i, mu):
+            raise DeclarationError(f"The field {name} is declared over {index}.", "the site indices i and mu")
+        return cls._make(_family_name(name, cls._word), _component_range(components), index)
+
+    @property
+    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The side that this field belongs to."""
+        return (FEATURE,) if self._data[2] == i else (DATUM,)
+
+
+class Quenched(Family):
+    """A fixed parameter of every site: a label, an eigenvalue, a teacher weight, a noise.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    index : Symbol
+        ``i`` for a parameter of the features, ``mu`` for one of the data.
+    law : dict, SymPy random variable, or None
+        A finite law ``{value: weight}``, a distribution from ``sympy.stats``, or nothing: then a
+        dictionary, a distribution or an array (one entry a site) is given at evaluation.
+    positive : bool, optional
+        Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
+
+    Raises
+    ------
+    DeclarationError
+        If the weights are negative or do not sum to one, or if a float stands in the law.
+    """
+
+    _word = "quenched parameter"
+
+    def __new__(cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False) -> Quenched:
+        """Return the expression, read and checked."""
+        if index not in (i, mu):
+            raise DeclarationError(
+                f"The quenched parameter {name} is declared over {index}.",
+                "the site indices i (features) and mu (data)",
+                f'Quenched("{name}", mu)',
+            )
+        return cls._make(_family_name(name, cls._word), Tuple(), index, _law(law, str(name)), bool(positive))
+
+    def assumed_positive(self) -> Quenched:
+        """The same parameter, declared positive."""
+        return self._make(*self._data[:4], True)
+
+    @property
+    def positive(self) -> bool:
+        """Whether all values are positive, by declaration or by a finite law."""
+        law = self.law
+        return self._data[4] or (isinstance(law, Tuple) and all(value.is_positive for value, _ in law))
+
+    @property
+    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The side that this parameter belongs to."""
+        return (FEATURE,) if self._data[2] == i else (DATUM,)
+
+    @property
+    def law(self) -> Basic | None:
+        """The declared law: a SymPy random variable, a Tuple of (value, weight), or None."""
+        return None if self._data[3] == Tuple() else self._data[3]
+
+
+def _law(law: Any, name: str) -> Basic:
+    if law is None or law == Tuple():
+        return Tuple()
+    if isinstance(law, Mapping):
+        return finite_law(law, name, exact_values=True)
+    if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
+        return finite_law(dict(law), name, exact_values=True)
+    from sympy.stats.rv import RandomSymbol
+
+    if isinstance(law, RandomSymbol):
+        return law
+    raise DeclarationError(
+        f"The law of {name} is {law!r}.",
+        "a dictionary {value: weight}, or a random variable of sympy.stats",
+        f"leave the law out, and give an array of values at evaluation: {{{name}: [...]}}",
+    )
+
+
+class Coupling(Family):
+    """The i.i.d. random couplings ``x[mu, i]`` between the two sides: mean zero, given variance.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    variance : Expr, optional
+        Variance of one coupling, ``1/N`` by default.  It may contain quenched parameters of either
+        site, as in ``l[i]/N``.
+    components : tuple, optional
+        Range ``(a, 1, D + 1)`` of an inner component index: ``u[mu, i, a]``; components are independent.
+
+    Notes
+    -----
+    Only the first two moments enter at large N (central limit theorem; paper, equations 11 and 12).
+    """
+
+    slots = (DATUM, FEATURE)
+    _word = "coupling"
+
+    def __new__(cls, name: Any, components: Any = None, variance: Any = None) -> Coupling:
+        """Return the expression, read and checked."""
+        scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
+        if scale.is_nonpositive:
+            raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
+        for q in site_quantities(scale):
+            if not isinstance(q.family, Quenched) or any(q.site[slot] != INDEX[slot] for slot in q.site):
+                raise DeclarationError(
+                    f"{q} stands in the variance of {name}.",
+                    "quenched parameters of the two sites that are coupled, l[i] and s[mu]",
+                )
+        return cls._make(_family_name(name, cls._word), _component_range(components), scale)
+
+    @property
+    def variance(self) -> Expr:
+        """The variance of one coupling, at the canonical site indices."""
+        return self._data[2]
+
+
+class Global(Symbol):
+    """A variable shared by all sites, such as a bias; the problem is minimised over it too."""
+
+    def __new__(cls, name: str, **assumptions: Any) -> Global:
+        """Return the expression, read and checked."""
+        if assumptions not in ({}, {"real": True}):
+            raise DeclarationError(
+                f"The global variable {name} is declared with {', '.join(sorted(assumptions))}.",
+                "global variables that range over all real numbers",
+                "a penalty N*(...) keeps it small; an assumption would not bound the minimisation",
+            )
+        return super().__new__(cls, _family_name(name, "global variable"), real=True)
+
+
+class SiteQuantity(Expr):
+    """The quantity of one site, such as ``w[i]``, ``lambda[mu]`` or ``x[mu, i]``."""
+
+    is_commutative = True
+    is_real = True
+    is_finite = True
+    _diff_wrt = True
+
+    def __new__(cls, family: Family, *indices: Any) -> SiteQuantity:
+        """Return the expression, read and checked."""
+        expected = len(family.slots) + (1 if family.components else 0)
+        if len(indices) != expected:
+            slots = [*(str(INDEX[slot]) for slot in family.slots)]
+            slots += [str(family.components[0])] if family.components else []
+            raise DeclarationError(
+                f"{family.name}[{', '.join(map(str, indices))}] has {len(indices)} indices.",
+                f"{expected}: {family.name}[{', '.join(slots)}]",
+            )
+        for index, slot in zip(indices, family.slots, strict=False):
+            if index == INDEX[OTHER[slot]]:
+                raise DeclarationError(
+                    f"{family.name}[{', '.join(map(str, indices))}] has the index {index} in the place of a {slot}.",
+                    f"{slot} indices there, such as {INDEX[slot]}",
+                    f"{family.name}[{', '.join(str(INDEX[s]) for s in family.slots)}]",
+                )
+        return Expr.__new__(cls, family, *indices)
+
+    @property
+    def family(self) -> Family:
+        """The family that this quantity belongs to."""
+        return self.args[0]
+
+    @property
+    def indices(self) -> tuple[Expr, ...]:
+        """All indices: the site's, then the component's."""
+        return self.args[1:]
+
+    @property
+    def site(self) -> dict[str, Expr]:
+        """The index of each side that this quantity carries."""
+        return dict(zip(self.family.slots, self.args[1:], strict=False))
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free index symbols."""
+        return set().union(*(index.free_symbols for index in self.indices))
+
+    def _eval_derivative(self, symbol: Any) -> Expr:
+        return S.One if self == symbol else S.Zero
+
+    def _eval_is_positive(self) -> bool | None:
+        return True if isinstance(self.family, Quenched) and self.family.positive else None
+
+    @property
+    def precedence(self) -> int:
+        """Bind weaker than a power where an upper index already stands."""
+        return PRECEDENCE["Pow"] - 1 if DATUM in self.family.slots else PRECEDENCE["Atom"]
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.indices)}]"
+
+    def _latex(self, printer: Any) -> str:
+        family = self.family
+        upper = printer.doprint(self.site[DATUM]) if DATUM in family.slots else ""
+        lower = [printer.doprint(self.site[FEATURE])] if FEATURE in family.slots else []
+        lower += [printer.doprint(index) for index in self.indices[len(family.slots) :]]
+        tex = latex_name(family.name)
+        if "_{(" in tex:  # a compound name keeps its own subscript inside a group
+            tex = f"{{{tex}}}"
+        below = f"_{{{' '.join(lower)}}}" if lower else ""
+        above = f"^{{{upper}}}" if upper else ""
+        return f"{tex}{below}{above}"
+
+
+class Average(Expr):
+    """The average of a quantity of one site, over the sites and the disorder."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
+        if isinstance(body, Family):
+            body = body.at_site()
+        # a SymPy symbol is an expression and a Boolean at once: an average of a number is meant
+        if isinstance(body, bool | Boolean) and not isinstance(body, Expr):
+            body = Piecewise((1, body), (0, True))
+        body = sympify(body)
+        if not body.has(SiteQuantity, SiteResponse):
+            return body
+        return Expr.__new__(cls, body)
+
+    @property
+    def body(self) -> Expr:
+        """What is averaged."""
+        return self.args[0]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free symbols of the body; the site index is averaged over."""
+        return self.args[0].free_symbols - {i, mu}
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[0].is_nonnegative
+
+    def _eval_is_polynomial(self, syms: set[Any]) -> bool:
+        return not self.free_symbols & set(syms)
+
+    _eval_is_rational_function = _eval_is_algebraic_expr = _eval_is_polynomial
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"average({printer.doprint(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle"
+        return f"{tex}^{{{exp}}}" if exp else tex
+
+
+class SiteResponse(Expr):
+    """The response of a site's state to the source in the same site's own equation."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, state: Any, field: Any = None) -> SiteResponse:
+        """Return the expression, read and checked."""
+        if isinstance(state, Family):
+            state = state.at_site()
+        if not isinstance(state, SiteQuantity):
+            raise DeclarationError(
+                f"response({state}) asks for the response of something that is not a state.",
+                "a state variable of a site: response(w) or response(w[i])",
+            )
+        if field is None:
+            return Expr.__new__(cls, state)
+        return Expr.__new__(cls, state, field.at_site() if isinstance(field, Family) else field)
+
+    @property
+    def state(self) -> SiteQuantity:
+        """The state that responds."""
+        return self.args[0]
+
+    @property
+    def field(self) -> SiteQuantity | None:
+        """The quantity whose equation carries the source, where there are several."""
+        return self.args[1] if len(self.args) > 1 else None
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free index symbols."""
+        return set(self.args[0].free_symbols)
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"response({', '.join(printer.doprint(arg) for arg in self.args)})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        state = self.args[0]
+        (index,) = state.site.values()
+        inner = [printer.doprint(k) for k in state.indices[len(state.site) :]]
+        mark = printer.doprint(index)
+        mark = (
+            f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "")
+            if DATUM in state.site
+            else f"_{{{' '.join([mark, *inner])}}}"
+        )
+        tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+def average(body: Any) -> Expr:
+    """Return the average of a single-site quantity over sites and disorder.
+
+    Parameters
+    ----------
+    body : Expr, Boolean or Family
+        An expression in the variables of one site, e.g. ``w[i]**2``; a condition such as
+        ``lam[mu] > 0`` stands for its indicator, so its average is a probability.
+    """
+    return Average(body)
+
+
+def response(state: Any, field: Any = None) -> Expr:
+    """Return the response d(state)/d(source).
+
+    ``response(w)``, of the family, is the average over sites; ``response(w[i])`` is the response of one
+    site, for use inside :func:`average`.  The source is added to the right-hand side of the equation
+    that carries the random field (paper, equations 28 and 29); with several of them, ``field`` says which.
+    """
+    single = SiteResponse(state, field)
+    return Average(single) if isinstance(state, Family) else single
+
+
+class Complementary(Basic):
+    """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site."""
+
+    def __new__(cls, p: Any, q: Any) -> Complementary:
+        """Return the expression, read and checked."""
+        return Basic.__new__(cls, exact(p, "a complementarity condition"), exact(q, "a complementarity condition"))
+
+    @property
+    def pair(self) -> tuple[Expr, Expr]:
+        """The two non-negative expressions."""
+        return self.args[0], self.args[1]
+
+    def _sympystr(self, printer: Any) -> str:
+        p, q = map(printer.doprint, self.args)
+        return f"0 <= {p} ⊥ {q} >= 0"
+
+    def _latex(self, printer: Any) -> str:
+        p, q = map(printer.doprint, self.args)
+        return f"0 \\le {p} \\perp {q} \\ge 0"
+
+
+def site_quantities(expr: Any, *kinds: type[Family]) -> list[SiteQuantity]:
+    """Return the site quantities of the given kinds in ``expr``, in a fixed order."""
+    found = expr.atoms(SiteQuantity) if isinstance(expr, Basic) else set()
+    chosen = [q for q in found if not kinds or isinstance(q.family, kinds)]
+    return sorted(chosen, key=lambda q: (q.family.name, str(q)))
+
+
+def families(exprs: Iterable[Any], *kinds: type[Family]) -> list[Family]:
+    """Return the families of the given kinds in several expressions, in order of first appearance."""
+    seen: dict[Family, None] = {}
+    for expr in exprs:
+        for quantity in site_quantities(expr, *kinds):
+            seen.setdefault(quantity.family)
+    return list(seen)

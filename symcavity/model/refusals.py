@@ -1,0 +1,187 @@
+"""Checks of the words of a declaration: undeclared names, indices, names used twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sympy import Basic, Derivative, Expr, Integral, Product, Sum, Symbol
+from sympy.core.function import AppliedUndef
+from sympy.stats.rv import RandomSymbol
+from sympy.tensor.indexed import Indexed
+
+from symcavity.errors import DeclarationError
+from symcavity.model.exact import exact
+from symcavity.model.quantities import (
+    INDEX,
+    RESERVED,
+    Average,
+    Coupling,
+    Family,
+    Feature,
+    Field,
+    Global,
+    N,
+    P,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    alpha,
+    i,
+    mu,
+    site_quantities,
+)
+
+_DECLARED = "Feature, Datum, Field, Quenched, Coupling (indexed by sites), Global, and plain Symbols as parameters"
+
+
+def check_words(expr: Expr, where: str, *, averages: bool = False) -> None:
+    """Refuse what is neither a declared quantity nor a parameter, and indices that stand as numbers.
+
+    Parameters
+    ----------
+    expr : Expr
+        Part of a declaration.
+    where : str
+        Which part, for the message.
+    averages : bool
+        Whether averages and responses may stand there.
+    """
+    exact(expr, where)
+    stray = sorted(expr.atoms(Indexed, AppliedUndef), key=str)
+    if stray:
+        name = str(stray[0]).split("[", maxsplit=1)[0].split("(", maxsplit=1)[0]
+        raise DeclarationError(
+            f"{stray[0]} in {where} is not declared.",
+            _DECLARED,
+            f'declare it, for instance {name} = Feature("{name}"), Quenched("{name}", mu) or Coupling("{name}")',
+        )
+    _refuse_nodes(expr, where, averages)
+    found = _standing(expr)
+    bare = sorted((node for node in found if isinstance(node, Family)), key=str)
+    if bare:
+        raise DeclarationError(
+            f"{bare[0]} stands in {where} without an index.", "the quantity of one site", f"{bare[0].at_site()}"
+        )
+    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits if set(lim[1:]) & {N, P}}
+    numbers = sorted(found & ({i, mu} | bound), key=str)
+    if numbers:
+        raise DeclarationError(
+            f"The site index {numbers[0]} stands as a number in {where}.",
+            "indices inside brackets only: sites are exchangeable but for their quenched parameters",
+            "declare a Quenched parameter that varies from site to site",
+        )
+    for symbol in sorted(found, key=str):
+        if isinstance(symbol, Symbol) and RESERVED.get(symbol.name, symbol) != symbol:
+            raise DeclarationError(
+                f"A symbol of your own named {symbol} stands in {where}.",
+                f"the package's own {symbol}",
+                f"from symcavity import {symbol}; or another name",
+            )
+
+
+def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
+    hints: dict[type, str] = {
+        Integral: "write the function out",
+        Derivative: "take the derivative first: .doit()",
+        Product: "a sum of logarithms, or separate terms",
+        RandomSymbol: 'a random number of every site is a quenched parameter: Quenched("z", mu, law=...)',
+    }
+    if not averages:
+        hints |= {
+            Average: "a condition on an average belongs in fixed=[Eq(average(...), ...)]",
+            SiteResponse: "a response is an observable of the solution",
+        }
+    for kind, hint in hints.items():
+        for node in sorted(expr.atoms(kind), key=str):
+            what = "random variable" if kind is RandomSymbol else kind.__name__.lower()
+            raise DeclarationError(f"The {what} {node} stands in {where}.", "functions of states and fields", hint)
+
+
+def _standing(node: Basic) -> set[Any]:
+    """The symbols and bare families of an expression, apart from indices in brackets and in sums."""
+    if isinstance(node, SiteQuantity):
+        return set()
+    if isinstance(node, Sum):
+        bounds = [_standing(bound) for lim in node.limits for bound in lim[1:]]
+        return _standing(node.function).union(*bounds)
+    if isinstance(node, Symbol | Family):
+        return {node}
+    return set().union(*(_standing(arg) for arg in node.args))
+
+
+def check_slots(body: Expr, where: str) -> None:
+    """Refuse quantities whose index is foreign: dangling, a number, or beyond the declared components."""
+    bound = {lim[0] for s in body.atoms(Sum) for lim in s.limits}
+    for quantity in site_quantities(body):
+        for slot, index in quantity.site.items():
+            if index in (i, mu) or index in bound:
+                continue
+            own = INDEX[slot]
+            same = index.is_Symbol and index.name == own.name
+            raise DeclarationError(
+                f"The index {index} of {quantity} in {where} "
+                + (f"is a symbol of your own named {index}." if same else "belongs to no sum and is not a site index."),
+                f"{own} for a {slot}, or the index of an enclosing Sum",
+                f"from symcavity import {own}" if same else f"write {quantity.xreplace({index: own})}",
+            )
+        for index in quantity.indices[len(quantity.family.slots) :]:
+            _, low, high = quantity.family.components
+            if index.is_number and ((index - low).is_negative or (high - index).is_negative):
+                raise DeclarationError(
+                    f"The component {index} of {quantity} in {where} does not exist.", f"components {low} to {high}"
+                )
+
+
+def parameters_of(expr: Expr) -> set[Symbol]:
+    """The plain parameters in an expression: every Symbol that is not an index, a size or a global."""
+    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
+    inner = {index for q in site_quantities(expr) for index in q.indices}
+    return {
+        s
+        for s in expr.atoms(Symbol) - inner
+        if s not in (i, mu, N, P, alpha) and s not in bound and not isinstance(s, Global)
+    }
+
+
+def check_names(exprs: Iterable[Expr]) -> None:
+    """Refuse one name for two different things."""
+    seen: dict[str, Any] = {}
+    todo = list(exprs)
+    while todo:
+        expr = todo.pop(0)
+        found: list[Any] = [q.family for q in site_quantities(expr)]
+        found += sorted(expr.atoms(Global), key=str)
+        found += sorted(parameters_of(expr), key=lambda s: (s.name, str(s.assumptions0)))
+        for thing in dict.fromkeys(found):
+            known = seen.setdefault(thing.name, thing)
+            if known != thing:
+                raise DeclarationError(
+                    f"The name {thing.name} stands for two things: {_what(known)} and {_what(thing)}.",
+                    "one name for one quantity",
+                    "give one of them another name"
+                    if type(known) is not type(thing)
+                    else "declare it once, and use that object everywhere",
+                )
+            if isinstance(thing, Coupling):
+                todo.append(thing.variance)
+
+
+def _what(thing: Any) -> str:
+    if isinstance(thing, Coupling):
+        return f"a coupling of variance {thing.variance}"
+    if isinstance(thing, Quenched):
+        law = "" if thing.law is None else f" with the law {thing.law}"
+        return f"a quenched parameter of each {thing.slots[0]}{law}"
+    if isinstance(thing, Field):
+        return f"a field of each {thing.slots[0]}"
+    if isinstance(thing, Feature):
+        inner = f" with components {thing.components}" if thing.components else ""
+        return f"a state of each {thing.slots[0]}{inner}"
+    if isinstance(thing, Global):
+        return "a global variable"
+    given = {k for k, v in thing.__getnewargs_ex__()[1].items() if v}
+    return f"a parameter ({', '.join(sorted(given)) or 'without assumptions'})"
+
+
+__all__ = ["check_names", "check_slots", "check_words", "parameters_of"]

@@ -1,0 +1,319 @@
+"""Support functions of convex sets, as words of a declaration: ``g(V)`` and its gradient, the anchor point.
+
+A vector is written by its component at a free component index: in ``g(Sum(u[mu, i, a]*w[i], (i, 1, N)))``
+the index ``a`` is bound by ``g``, which takes the minimum of the scalar product over the points of its set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
+
+from symcavity.errors import DeclarationError
+from symcavity.model.atoms import DataAtom
+from symcavity.model.quantities import Datum, Field, SiteQuantity, latex_name, site_quantities
+
+if TYPE_CHECKING:
+    from symcavity.shapes.base import Shape
+
+
+class SupportFunction(DataAtom):
+    """The support function ``g(V) = min over s in S of V.s`` of a convex set S whose hull is off the origin.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    shape : Shape, optional
+        The set S; without it, the set is given at evaluation: ``theory.solve({g: Ball(5, 1), ...})``.
+    samples, seed : int, optional
+        Size and seed of quasi-random averages, for shapes that have no integrals.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: Any, shape: Any = None, *, samples: int | None = None, seed: int = 0) -> SupportFunction:
+        """Return the function, read and checked."""
+        if not isinstance(name, str) or not name.isidentifier():
+            raise DeclarationError(f"The name of a support function is {name!r}.", "a Python identifier such as 'g_S'")
+        if shape is not None:
+            from symcavity.shapes.base import Shape
+
+            if not isinstance(shape, Shape):
+                raise DeclarationError(f"The set of {name} is {shape!r}.", "a shape, for instance Ball(5, 1)")
+        return cls._make(name, shape, samples, seed, None)
+
+    @property
+    def name(self) -> str:
+        """The declared name."""
+        return str(self._data[0])
+
+    @property
+    def shape(self) -> Shape | None:
+        """The set, if it is known."""
+        return self._data[1]
+
+    @property
+    def sampling(self) -> tuple[int | None, int, int | None]:
+        """Samples, seed, and the one scramble to be used (None for all)."""
+        return self._data[2], self._data[3], self._data[4]
+
+    def given(self, shape: Any, *, samples: int | None = None, seed: int = 0) -> SupportFunction:
+        """Return the same function with its set given."""
+        return SupportFunction(self.name, shape, samples=samples, seed=seed)
+
+    def scramble(self, number: int) -> SupportFunction:
+        """Return the same function, averaged over one of its independent sets of samples only."""
+        return self._make(*self._data[:4], number)
+
+    def __call__(self, V: Any, index: Any = None) -> Support:
+        """Apply it to a vector, written by its component."""
+        V = sympify(V)
+        if isinstance(V, Tuple | list | tuple):
+            raise DeclarationError(
+                f"{self.name} is applied to {V}.",
+                "a vector, written by its component",
+                "g(Sum(u[mu, i, a]*w[i], (i, 1, N)))",
+            )
+        found = free_components(V)
+        if index is not None:
+            found = {k: v for k, v in found.items() if k == sympify(index)}
+        if len(found) != 1:
+            what = f"{len(found)} free component indices" if found else "no free component index"
+            raise DeclarationError(
+                f"The argument {V} of {self.name} has {what}.",
+                "a vector, written by its component",
+                'u = Coupling("u", components=(a, 1, D + 1)); g(Sum(u[mu, i, a]*w[i], (i, 1, N)))',
+            )
+        ((a, (low, high)),) = found.items()
+        factor, vector = V.as_independent(*(q for q in site_quantities(V) if a in q.indices), as_Add=False)
+        if isinstance(vector, Mul):  # what does not depend on the component, taken out of a product of sums
+            inner = [f for f in vector.args if a in f.free_symbols]
+            factor, vector = factor * Mul(*(f for f in vector.args if f not in inner)), Mul(*inner)
+        if factor.is_positive:  # homogeneous of degree one
+            return factor * Support(self, vector, Components(a, low, high))
+        return Support(self, V, Components(a, low, high))
+
+    def _sympystr(self, _printer: Any) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _latex(self, _printer: Any) -> str:
+        head, _, tail = self.name.partition("_")
+        return f"{latex_name(head)}_{{{latex_name(tail)}}}" if tail else latex_name(head)
+
+
+def free_components(expr: Expr) -> dict[Symbol, tuple[Expr, Expr]]:
+    """The component indices that no sum binds, with their ranges."""
+    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
+    found: dict[Symbol, tuple[Expr, Expr]] = {}
+    for q in site_quantities(expr):
+        for index in q.indices[len(q.family.slots) :]:
+            if index.is_Symbol and index not in bound:
+                found[index] = (q.family.components[1], q.family.components[2])
+    return found
+
+
+class Components(DataAtom):
+    """A component index that is bound, with its range; the index does not count as a symbol."""
+
+    __slots__ = ()
+
+    def __new__(cls, index: Symbol, low: Any, high: Any) -> Components:
+        """Return the range."""
+        return cls._make(index, sympify(low), sympify(high))
+
+    @property
+    def index(self) -> Symbol:
+        """The bound index."""
+        return self._data[0]
+
+    @property
+    def range(self) -> Tuple:
+        """The limits of a sum over the components."""
+        return Tuple(*self._data)
+
+    @property
+    def size(self) -> Expr:
+        """The number of components."""
+        return self._data[2] - self._data[1] + 1
+
+    def _sympystr(self, printer: Any) -> str:
+        return printer.doprint(self._data[0])
+
+
+class _Binder(Expr):
+    """A function of a vector that is written by its component; the component index is bound."""
+
+    is_commutative = True
+    is_real = True
+
+    @property
+    def g(self) -> SupportFunction:
+        """The support function."""
+        return self.args[0]
+
+    @property
+    def body(self) -> Expr:
+        """The component of the vector."""
+        return self.args[1]
+
+    @property
+    def components(self) -> Components:
+        """The bound index and its range."""
+        return self.args[2]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free symbols; the bound index is none."""
+        found: set[Any] = (self.body.free_symbols - {self.components.index}) | self.args[3].free_symbols
+        return found.union(*(arg.free_symbols for arg in self.args[4:]))
+
+    def _xreplace(self, rule: Any) -> tuple[Any, bool]:
+        inner = {k: v for k, v in rule.items() if k != self.components.index}
+        if self in rule:
+            return rule[self], True
+        parts = [self.g._xreplace(rule), self.body._xreplace(inner)]  # noqa: SLF001 - SymPy's own recursion
+        tail = [arg._xreplace(rule) for arg in self.args[4:]]  # noqa: SLF001
+        size, changed_size = self.args[3]._xreplace(rule)  # noqa: SLF001
+        if not (any(changed for _, changed in (*parts, *tail)) or changed_size):
+            return self, False
+        index, low, _ = self.components.range
+        components = Components(index, low, low + size - 1) if changed_size else self.components
+        return self.func(parts[0][0], parts[1][0], components, *(value for value, _ in tail)), True
+
+    def _eval_subs(self, old: Any, new: Any) -> Any:
+        return self.xreplace({old: new})
+
+    def vector(self, printer: Any) -> str:
+        """The argument in bold, without its component index."""
+        return bold(printer, self.body, self.components.index)
+
+
+class Support(_Binder):
+    """The value ``g(V)`` of a support function."""
+
+    def __new__(cls, g: SupportFunction, body: Expr, components: Components, *_: Any) -> Support:
+        """Return the value of g at a vector."""
+        return Expr.__new__(cls, g, body, components, components.size)
+
+    def _eval_derivative(self, symbol: Any) -> Expr:
+        slope = self.body.diff(symbol)
+        if slope == 0:
+            return S.Zero
+        return Anchor(self.g, self.body, self.components, self.components.index) * slope
+
+    @property
+    def func(self) -> Callable[..., Support]:
+        """Rebuild from arguments."""
+        return Support
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"{self.g}({printer.doprint(self.body)})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        power = f"^{{{exp}}}" if exp else ""
+        return f"{self.g._latex(printer)}{power}\\left({self.vector(printer)}\\right)"  # noqa: SLF001
+
+
+class Anchor(_Binder):
+    """A component of the gradient of a support function: of the anchor point, where the minimum is taken."""
+
+    def __new__(cls, g: SupportFunction, body: Expr, components: Components, *at: Any) -> Anchor:
+        """Return a component of the anchor point of a vector; the last argument says which."""
+        return Expr.__new__(cls, g, body, components, components.size, at[-1])
+
+    @property
+    def func(self) -> Callable[..., Anchor]:
+        """Rebuild from arguments."""
+        return Anchor
+
+    @property
+    def at(self) -> Expr:
+        """Which component."""
+        return self.args[4]
+
+    def _eval_derivative(self, _symbol: Any) -> Expr:
+        return S.NaN
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"(grad {self.g})_{printer.doprint(self.at)}({printer.doprint(self.body)})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        name, at = self.g._latex(printer), printer.doprint(self.at)  # noqa: SLF001 - one layer
+        tex = f"\\left(\\nabla {name}\\right)_{{{at}}}\\left({self.vector(printer)}\\right)"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+class _Bold(Symbol):
+    """A stand-in that prints as given."""
+
+    __slots__ = ("tex",)
+    tex: str
+
+    def __new__(cls, tex: str) -> _Bold:
+        """Return the stand-in."""
+        out = super().__new__(cls, tex)
+        out.tex = tex
+        return out
+
+    def _latex(self, _printer: Any, exp: str | None = None) -> str:
+        return f"{self.tex}^{{{exp}}}" if exp else self.tex
+
+
+def bold(printer: Any, body: Expr, index: Symbol) -> str:
+    """Print a vector that is written by its component: in bold, and without the index."""
+    rule = {}
+    for q in site_quantities(body):
+        if index in q.indices:
+            plain = type(q.family)._make(q.family.name, Tuple(), *q.family._data[2:])  # noqa: SLF001
+            tex = SiteQuantity(plain, *(k for k in q.indices if k != index))._latex(printer)  # noqa: SLF001
+            name = latex_name(q.family.name)
+            rule[q] = _Bold(tex.replace(name, f"\\bm{{{name}}}", 1))
+    return printer.doprint(body.xreplace(rule))
+
+
+class Whole:
+    """A vector-valued variable that is never written out by its components."""
+
+
+class VectorDatum(Whole, Datum):
+    """A vector-valued state of a site that is treated as a whole."""
+
+    slots = Datum.slots
+
+
+class VectorField(Whole, Field):
+    """A vector-valued field of a site that is treated as a whole."""
+
+
+def stays_whole(q: SiteQuantity) -> bool:
+    """Whether the components of a quantity are kept together: symbolic ranges, and vectors of a convex law."""
+    if not q.family.components:
+        return False
+    _, low, high = q.family.components
+    return isinstance(q.family, Whole) or not (low.is_Integer and high.is_Integer)
+
+
+def surrogate(expr: Expr) -> Expr:
+    """The expression with a concave, homogeneous function of one variable for each support function."""
+    return expr.xreplace({node: Min(2 * node.body, node.body / 2) for node in expr.atoms(Support)})
+
+
+__all__ = [
+    "Anchor",
+    "Components",
+    "Support",
+    "SupportFunction",
+    "VectorDatum",
+    "VectorField",
+    "Whole",
+    "bold",
+    "free_components",
+    "stays_whole",
+    "surrogate",
+]

@@ -1,0 +1,1 @@
+"""What a derivation says: steps, their symbols, their verdicts; data without verbs."""

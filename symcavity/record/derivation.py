@@ -1,0 +1,226 @@
+"""The record of a derivation: steps that say what is claimed, by which rule, and why it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from symcavity.model.equations import Equation
+
+SYMBOLIC = "symbolic"
+NUMERIC = "50 digits at seeded points"
+BRUTE_FORCE = "brute force over explicit sums"
+SIMULATION = "finite-size simulation"
+PREMISE = "premise"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one witness says of a claim: the kind of check, whether it held, and the detail."""
+
+    kind: str
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a derivation.
+
+    Attributes
+    ----------
+    key : str
+        A unique name such as ``'feature.cavity_field'``; later steps rest on it by this name.
+    rule : str
+        The name of the rule that made it; writers choose their prose by the rule.
+    claims : tuple of Equation
+        What is claimed.  An empty tuple marks a step that only introduces words.
+    section : str
+        The part of the derivation that the step belongs to.
+    data : dict
+        What the rule's prose needs: symbols, expressions, sides; never sentences.
+    assumptions : tuple of (str, dict)
+        The assumptions used here: the name of the assumption, and what it needs to be said.
+    rests_on : tuple of str
+        Keys of the steps that this one uses.
+    check : str
+        The name of the check that judges the claims; empty where a step claims nothing that could fail.
+    evidence : dict
+        What that check needs beside the claims.
+    reference : str
+        The equation number in the declared source, if any.
+    """
+
+    key: str
+    rule: str
+    claims: tuple[Equation, ...] = ()
+    section: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    assumptions: tuple[tuple[str, dict[str, Any]], ...] = ()
+    rests_on: tuple[str, ...] = ()
+    check: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    reference: str = ""
+
+    def verdicts(self, dps: int = 50) -> list[Verdict]:
+        """Run the checks of this step, to ``dps`` digits where they are numerical."""
+        from symcavity.witness.method import judge
+
+        return judge(self, dps)
+
+    def __str__(self) -> str:
+        from symcavity.writing.text import step_text
+
+        return step_text(self)
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.latex import step_latex
+
+        return step_latex(self)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A step together with the verdicts on it."""
+
+    step: Step
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def ok(self) -> bool:
+        """No witness contradicts the claim."""
+        return all(v.ok for v in self.verdicts)
+
+    @property
+    def checked(self) -> bool:
+        """At least one witness has spoken."""
+        return bool(self.verdicts)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of :meth:`Derivation.verify`; truthy if no claim failed."""
+
+    rows: tuple[Checked, ...]
+
+    def __bool__(self) -> bool:
+        return all(row.ok for row in self.rows)
+
+    def __iter__(self) -> Iterator[Checked]:
+        return iter(self.rows)
+
+    @property
+    def failed(self) -> tuple[Checked, ...]:
+        """The steps with a claim that a witness contradicts."""
+        return tuple(row for row in self.rows if not row.ok)
+
+    @property
+    def unchecked(self) -> tuple[Checked, ...]:
+        """The steps whose claims nothing has checked."""
+        return tuple(row for row in self.rows if row.step.claims and not row.checked)
+
+    def __str__(self) -> str:
+        from symcavity.writing.text import verification_text
+
+        return verification_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from symcavity.writing.html import verification_html
+
+        return verification_html(self)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """An ordered record of steps, which renders as a paper and checks itself.
+
+    Attributes
+    ----------
+    title : str
+    method : str
+        ``'cavity'`` or ``'naive'``.
+    steps : tuple of Step
+    parameters : tuple
+        The order parameters, as (symbol, meaning) pairs.
+    results : tuple of Equation
+        The closed equations after elimination.
+    """
+
+    title: str
+    method: str
+    steps: tuple[Step, ...]
+    parameters: tuple[tuple[Any, Any], ...] = ()
+    results: tuple[Equation, ...] = ()
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, key: str | int) -> Step:
+        if isinstance(key, int):
+            return self.steps[key]
+        for step in self.steps:
+            if step.key == key:
+                return step
+        raise KeyError(f"No step {key!r}; the steps are {', '.join(s.key for s in self.steps)}.")
+
+    def assumptions(self) -> list[tuple[str, dict[str, Any], list[str]]]:
+        """Every assumption, with what it needs to be said and the steps that use it."""
+        seen: dict[tuple[str, str], tuple[str, dict[str, Any], list[str]]] = {}
+        for step in self.steps:
+            for name, data in step.assumptions:
+                key = (name, str(sorted(data.items(), key=lambda item: item[0])))
+                seen.setdefault(key, (name, data, []))[2].append(step.key)
+        return list(seen.values())
+
+    def replaced(self, key: str, **changes: Any) -> Derivation:
+        """Return a copy in which one step is changed (for negative controls)."""
+        changed = replace(self[key], **changes)
+        return replace(self, steps=tuple(changed if s.key == key else s for s in self.steps))
+
+    def verify(self, dps: int = 50, simulation: Any = None) -> Verification:
+        """Check every claim by whatever applies.
+
+        Parameters
+        ----------
+        dps : int
+            Digits of the numerical checks.
+        simulation : Simulation, optional
+            A simulation of the same declaration: claims about averages get a z-score as a further witness.
+        """
+        rows = []
+        for step in self.steps:
+            verdicts = list(step.verdicts(dps))
+            if simulation is not None:
+                verdicts += simulation.witness(step)
+            rows.append(Checked(step, tuple(verdicts)))
+        return Verification(tuple(rows))
+
+    def to_latex(self) -> str:
+        """Return a complete LaTeX document (amsmath and bm only)."""
+        from symcavity.writing.latex import document
+
+        return document(self)
+
+    def to_html(self) -> str:
+        """Return a self-contained HTML page."""
+        from symcavity.writing.html import page
+
+        return page(self)
+
+    def to_text(self) -> str:
+        """Return the derivation as plain text for a terminal."""
+        from symcavity.writing.text import derivation_text
+
+        return derivation_text(self)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()

@@ -1,0 +1,325 @@
+"""The single site whose law is given by a convex set: a projection, and its Gaussian averages.
+
+The law is ``V = T + F*Lambda + I`` with ``Lambda = lambda * grad g(V)`` and a scalar law between the
+multiplier ``lambda`` and ``g(V)``.  The scalar law is solved like any other, with ``g(V)`` in place of its
+field; what comes out must be the graph of a bound, ``g(V) >= r`` with ``0 <= lambda <= C``, or of
+a soft bound, ``g(V) >= r - sigma*lambda``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Ne, Piecewise, S, Sum, Symbol, cancel, oo, sqrt
+from sympy.core.relational import Relational
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.method.inserted import Side
+from symcavity.model.convex_law import ConvexLaw, read_law, regime_of
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.support import Anchor, Support
+from symcavity.record.symbols import ComponentSymbol
+from symcavity.shapes.base import SATURATED
+from symcavity.sites.averages import quenched_average
+from symcavity.sites.branches import tidy_fraction
+from symcavity.sites.scalar import solve_site
+from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
+
+
+@dataclass(frozen=True)
+class ProjectionSolution:
+    """The states of the site as the projection of its field.
+
+    Attributes
+    ----------
+    bound, cap, softness : Expr
+        ``g(V) >= bound - softness*lambda`` and ``lambda <= cap``; one of cap and softness is trivial.
+    states : dict
+        Every scalar state by the multiplier and g(V), on each of the branches ``lambda = 0``,
+        ``g = bound`` and ``lambda = cap``.
+    strength : Expr
+        The self-coupling.
+    variance : Expr
+        Of one component of the field.
+    """
+
+    convex: ConvexLaw
+    bound: Expr
+    cap: Expr
+    states: dict[SiteQuantity, tuple[Expr, ...]]
+    strength: Expr
+    variance: Expr
+    regime: SiteQuantity
+    regions: tuple[Any, ...] = ()
+    branches: tuple[Any, ...] = ()
+    assumed: tuple[Any, ...] = ()
+    is_implicit: bool = False
+    notes: tuple[str, ...] = field(default=())
+    softness: Expr = S.Zero
+
+    @property
+    def unknowns(self) -> tuple[SiteQuantity, ...]:
+        """All variables of the site."""
+        return (self.convex.V, self.convex.Lam, *self.states)
+
+    def xreplace(self, rule: dict[Any, Any]) -> ProjectionSolution:
+        """Replace symbols throughout."""
+        return ProjectionSolution(
+            self.convex,
+            self.bound.xreplace(rule),
+            self.cap.xreplace(rule),
+            {q: tuple(v.xreplace(rule) for v in values) for q, values in self.states.items()},
+            self.strength.xreplace(rule),
+            self.variance.xreplace(rule),
+            self.regime,
+            softness=self.softness.xreplace(rule),
+        )
+
+    def without_sources(self) -> ProjectionSolution:
+        """The solution holds no sources."""
+        return self
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """A state in terms of the others: the vectors by the law, scalars by cases."""
+        convex = self.convex
+        if state == convex.Lam:
+            a = convex.components.index
+            return convex.lam * Anchor(convex.g, convex.V, convex.components, a)
+        if state in (convex.V, convex.lam):
+            return state
+        node = Support(convex.g, convex.V, convex.components)
+        return self.by_cases(state, convex.lam, self.cap).xreplace({convex.level: node})
+
+    def by_cases(self, state: SiteQuantity, lam: Expr, cap: Expr) -> Expr:
+        """A scalar state, by the value of the multiplier."""
+        low, middle, *high = self.states[state]
+        values = [low, middle, *high]
+        merged: list[tuple[Expr, Any]] = []
+        tests = [lam <= 0, lam < cap if high else S.true, S.true]
+        for value, test in zip(values, tests, strict=False):
+            if merged and merged[-1][0] == value:
+                merged.pop()
+            merged.append((value, test))
+        return Piecewise(*merged[:-1], (merged[-1][0], True)) if len(merged) > 1 else merged[0][0]
+
+    # -- in standard units -----------------------------------------------------------------------
+
+    @property
+    def standard_bound(self) -> Expr:
+        """The bound on g(v), where v is V in units of the standard deviation of the field."""
+        return self.bound / sqrt(self.variance)
+
+    @property
+    def standard_cap(self) -> Expr:
+        """The bound on the multiplier in standard units."""
+        return oo if self.cap == oo else self.cap * self.strength / sqrt(self.variance)
+
+    @property
+    def standard_softness(self) -> Expr:
+        """The softness in standard units."""
+        return self.softness / self.strength
+
+
+@dataclass
+class VectorSide(Side):
+    """The theory of a side whose sites are projections."""
+
+    convex: ConvexLaw | None = None
+
+    def solve(self) -> None:
+        """Solve the scalar law between the multiplier and g(V), and recognise the projection."""
+        convex = self.convex = read_law(self.law)
+        text = f"The law of a {self.side} site"
+        (heard,) = self.heard
+        (emission,) = heard.couplings or (None,)
+        if emission != convex.Lam:
+            raise UnsupportedLaw(f"{text} does not answer by its vector multiplier.", "constraints on one vector field")
+        F, mean = heard.couplings[emission]
+        eta, strength = Symbol("x", real=True), Symbol("F", positive=True)
+        level = Field("G", index=self.law.index).at_site()
+        rest = [q for q in self.law.unknowns if q not in (convex.V, convex.Lam)]
+        put = {convex.level: level}
+        solution = solve_site(
+            [level - eta - strength * convex.lam, *(e.xreplace(put) for e in convex.scalar)],
+            [(p.xreplace(put), q.xreplace(put)) for p, q in convex.pairs],
+            [*rest, level],
+            eta,
+            [],
+            text,
+        )
+        order = list(solution.regions)[::-1]  # a large field first: there the multiplier vanishes
+        tight = None if len(order) not in (2, 3) else _soft_bound(order[1].values, convex.lam, level, eta, strength)
+        if tight is None or order[0].values[convex.lam] != 0 or (tight[1] != 0 and len(order) == 3):
+            raise UnsupportedLaw(
+                f"{text} is not a bound on {convex.g}.",
+                f"constraints {convex.g}(V) >= c, hard or with slack xi[mu] at a linear cost C*Sum(xi[mu], (mu, 1, P)) "
+                "or a quadratic cost C/2*Sum(xi[mu]**2, (mu, 1, P))",
+            )
+        bound, softness = tight
+        cap = order[2].values[convex.lam] if len(order) == 3 else oo
+        if cap != oo and cap.has(eta):
+            raise UnsupportedLaw(f"{text} is not a bound on {convex.g}.", "slack with a linear cost")
+        tight_field = bound - (softness + strength) * convex.lam
+        back = [{eta: convex.level}, {eta: tight_field}, {eta: convex.level - strength * cap}]
+        states = {
+            q: tuple(tidy_fraction(r.values[q].xreplace(b)) for r, b in zip(order, back, strict=False)) for q in rest
+        }
+        states[convex.lam] = (S.Zero, convex.lam, cap)[: len(order)]
+        regime = regime_of(self.side)
+        signed = ComponentSymbol(F.base, F.side, F.indices, positive=True)
+        heard.couplings = {emission: (signed, mean)}
+        self.signs = ((signed, 1),)
+        self.generic = ProjectionSolution(  # type: ignore[assignment]
+            convex, bound, cap, states, signed, S.One, regime, softness=softness
+        )
+
+    def strength(self) -> Expr:
+        """The mean self-coupling: the factor in front of the identity matrix."""
+        (mean,) = self.means().values()
+        return without_deltas(mean)
+
+    def solution(self) -> Any:
+        """The solution at the mean self-coupling, for the variance of the field."""
+        (heard,) = self.heard
+        generic: Any = self.generic
+        parts = (generic.bound, generic.cap, generic.states)
+        variance = self.covariance[heard.eta, heard.eta]
+        return ProjectionSolution(
+            self.convex,  # type: ignore[arg-type]
+            *parts,
+            self.strength(),
+            variance,
+            generic.regime,
+            softness=generic.softness,
+        )
+
+    def ensemble(self) -> Any:
+        """The Gaussian ensemble of the site."""
+        return VectorEnsemble(self.side, self.solution())
+
+
+def _soft_bound(
+    values: dict[SiteQuantity, Expr], lam: SiteQuantity, level: SiteQuantity, eta: Symbol, strength: Symbol
+) -> tuple[Expr, Expr] | None:
+    """Return (r, sigma) of a branch on which ``g(V) = r - sigma*lambda``, else None."""
+    slope = values[lam].diff(eta)
+    if slope == 0 or slope.has(eta) or values[level].diff(eta, 2) != 0:
+        return None
+    softness = cancel(-values[level].diff(eta) / slope)
+    bound = cancel(values[level] + softness * values[lam])
+    return None if softness.has(strength, eta) or bound.has(strength, eta) else (bound, softness)
+
+
+def without_deltas(expr: Expr) -> Expr:
+    """The factor in front of the identity matrix."""
+    return expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One))
+
+
+@dataclass(frozen=True)
+class VectorEnsemble:
+    """A site that projects a Gaussian vector: averages of its states and responses."""
+
+    side: str
+    solution: ProjectionSolution
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities over its field and its quenched parameters."""
+        return quenched_average(self.at_site(body))
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the field only: a function of the site's quenched parameters."""
+        solution = self.solution
+        convex = solution.convex
+        q, S_ = solution.variance, solution.strength
+        body = body.xreplace({node: convex.level for node in body.atoms(Support) if node.body == convex.V})
+        inner = body.xreplace({s: self._sum(s) for s in body.atoms(Sum)})
+        rule: dict[Any, Expr] = {convex.lam: sqrt(q) / S_ * LAM, solution.regime: REGIME}
+        for state in site_quantities(inner):
+            if state.family == convex.V.family:
+                rule[state] = sqrt(q) * component("v", self._which(state))
+            elif state.family == convex.Lam.family:
+                rule[state] = sqrt(q) / S_ * component("d", self._which(state))
+        signs = {
+            r: r.func(*(LAM if arg == convex.lam else arg for arg in r.args))
+            for r in inner.atoms(Relational)
+            if convex.lam in r.args and S.Zero in r.args
+        }
+        inner = inner.xreplace(signs)
+        inner = self._by_branches(inner).xreplace({convex.level: sqrt(q) * GV})
+        left = [*inner.atoms(SiteResponse)] + [
+            x for x in site_quantities(inner) if x not in rule and not isinstance(x.family, Quenched)
+        ]
+        if left:
+            raise UnsupportedLaw(
+                f"{left[0]} in {body} has no average at a site of this law.",
+                f"{', '.join(map(str, solution.unknowns))}, and traces of responses",
+                f"Sum(response({convex.Lam}), ({convex.components.index}, ...))",
+            )
+        return projection_average(
+            inner.xreplace(rule),
+            convex.g,
+            convex.components.size,
+            solution.standard_bound,
+            solution.standard_cap,
+            solution.standard_softness,
+        )
+
+    def _by_branches(self, body: Expr) -> Expr:
+        """Put the scalar states in: what is averaged becomes a case for each branch, whatever conditions it holds."""
+        solution = self.solution
+        present = [s for s in solution.states if s != solution.convex.lam and body.has(s)]
+        if not present:
+            return body
+        count = len(solution.states[present[0]])
+        values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
+        none = {solution.convex.lam: S.Zero}
+        if count == 2 and (values[1] - values[0]).xreplace(none).expand() == 0:
+            return values[1]  # the formula of the tight branch holds without a multiplier too
+        tests = [LAM <= 0, S.true] if count < 3 else [LAM <= 0, Ne(REGIME, SATURATED), S.true]
+        cases = [(v, t) for v, t in zip(values, tests, strict=True)]
+        while len(cases) > 1 and cases[-2][0] == cases[-1][0]:
+            del cases[-2]
+        return Piecewise(*cases[:-1], (cases[-1][0], True)) if len(cases) > 1 else cases[0][0]
+
+    @staticmethod
+    def _which(state: SiteQuantity) -> Expr:
+        k = state.indices[-1]
+        if not k.is_Integer:
+            raise UnsupportedLaw(
+                f"{state} stands alone in an average.", "sums over the components, or a component by its number"
+            )
+        return k
+
+    def _sum(self, total: Sum) -> Expr:
+        """A sum over the components, by invariants of the projection."""
+        solution, convex = self.solution, self.solution.convex
+        q, S_ = solution.variance, solution.strength
+        ((a, low, high),) = total.limits
+        if (low, high) != (convex.components.range[1], convex.components.range[2]):
+            raise UnsupportedLaw(f"{total} does not run over all components.", str(convex.components.range))
+        V, Lam = (x.xreplace({x.indices[-1]: a}) for x in (convex.V, convex.Lam))
+        v, d, r, j = (Dummy(n) for n in "vdrj")
+        marked = total.function.xreplace({V: v, Lam: d, SiteResponse(Lam): r, SiteResponse(V): j}).expand()
+        values = {
+            v**2: q * V2,
+            d**2: q / S_**2 * GAP2,
+            v * d: q / S_ * LAM * GV,
+            r: PSI / S_,
+            j: PSI + convex.components.size,
+            S.One: convex.components.size,
+        }
+        out = S.Zero
+        for term in Add.make_args(marked):
+            factors = [f for f in Mul.make_args(term) if f.has(v, d, r, j)]
+            monomial = Mul(*factors)
+            if monomial not in values:
+                raise UnsupportedLaw(
+                    f"The sum {total} over components has no average here.",
+                    f"sums of {V}**2, {Lam}**2, {V}*{Lam}, {SiteResponse(Lam)}",
+                )
+            out += cancel(term / monomial) * values[monomial]
+        return out
+
+
+__all__ = ["ProjectionSolution", "VectorEnsemble", "VectorSide", "without_deltas"]

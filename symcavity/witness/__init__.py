@@ -1,0 +1,1 @@
+"""Witnesses: independent computations that judge the claims of a derivation."""

@@ -1,0 +1,279 @@
+"""Direct numerical averages over a site's fields: the independent judge of every closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
+
+from symcavity.algebra.quadrature import mp_gaussian
+from symcavity.model.quantities import (
+    SIZE,
+    Average,
+    N,
+    P,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    alpha,
+    site_quantities,
+)
+
+SEEDS = 2
+GRIDS = {1: 160, 2: 80, 3: 14}  # nodes a panel and an axis, by the number of fields
+DIGITS = {1: 6, 2: 6, 3: 5}  # what such a grid has where the solution has kinks
+
+
+def direct_average(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple[Any, int, str]:
+    """Hold a closed form against a numerical average, at seeded values of all order parameters.
+
+    Returns
+    -------
+    (gap, digits, how)
+        The largest relative gap, the digits to be expected, and how the average was taken.
+    """
+    from symcavity.method.theory import side_of
+
+    body = meaning.args[0]
+    side = theory.sides[side_of(body)]
+    size = SIZE[side.side] if isinstance(meaning, Sum) else None
+    return hold(theory, side, body, claimed, dps, size)
+
+
+def hold(
+    theory: Any, side: Any, body: Expr, claimed: Expr, dps: int, size: Symbol | None = None
+) -> tuple[Any, int, str]:
+    """Hold a closed form against the numerical average of a single-site expression of one side."""
+    solution = side.solution()
+    body = by_parts(side, body)
+    simple = len(side.heard) == 1 and not solution.is_implicit and bool(solution.regions)
+    few = min(dps, 50)
+    worst = mpmath.mpf(0)
+    for seed in range(SEEDS if simple else 1):
+        values, laws = _point(theory, claimed, side, seed)
+        with mpmath.workdps(few + 12):
+            direct = (_exact if simple else _double)(side, body, values, laws, few)
+            if size is not None:
+                direct *= mpmath.mpf(int(values[size].p)) / int(values[size].q)
+            expected = _claimed(claimed, values, laws, few, double=not simple)
+            scale = max(abs(direct), abs(expected))
+            worst = max(worst, abs(direct - expected) / (scale if scale > mpmath.mpf("1e-12") else 1))
+    if simple:
+        return worst, few - 8, "direct quadrature of the solution"
+    return worst, DIGITS[len(side.heard)], "direct quadrature in double of the solution found by bisection"
+
+
+def by_parts(side: Any, body: Expr) -> Expr:
+    """Write responses by Gaussian integration by parts, as moments of a state with the fields.
+
+    ``<d m/d eta_a> = sum_b (C^-1)_ab <eta_b m>``: the derivative of the solution is not used at all.
+    """
+    order = [h.eta for h in side.heard]
+    inverse = Matrix([[side.covariance[a, b] for b in order] for a in order]).inv()
+    rule = {}
+    for node in body.atoms(SiteResponse):
+        h = next((h for h in side.heard if h.carrier == node.field), side.heard[0])
+        row = order.index(h.eta)
+        moments = sum((inverse[row, k] * eta for k, eta in enumerate(order)), S.Zero)
+        rule[node] = moments * node.state / h.factor
+    return body.xreplace(rule)
+
+
+def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    from symcavity.record.symbols import OrderParameter
+    from symcavity.witness.points import seeded_values
+    from symcavity.witness.single_site import Point
+
+    solution = side.solution()
+    exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
+    for part in (*solution.branches, *solution.regions):
+        exprs += list(part.values.values())
+        if part.implicit:
+            exprs.append(part.implicit[1])
+    bound = {b.implicit[0] for b in solution.branches if b.implicit}
+    bound |= {h.eta for h in side.heard} | set(side.plain_sources().values())
+    point = Point(seed + 11, exprs)
+    laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
+    for q in theory.system.quenched:
+        if q not in laws:
+            finite = isinstance(q.law, Tuple)
+            laws[q] = dict(q.law) if finite else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
+    values = {k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound}
+    values |= {N: S(30), P: S(30) * values.get(alpha, S.One)}
+    for a in side.heard:  # a covariance matrix must be positive: let the mixed moments be small
+        for b in side.heard:
+            if a is not b:
+                for s in side.covariance[a.eta, b.eta].atoms(OrderParameter):
+                    if s in values and not s.is_positive:
+                        values[s] = values[s] / (10 * (1 + abs(values[s])))
+    return values, laws
+
+
+def _cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[dict[Any, Any], Any]]:
+    """Joint values of quenched parameters with their weights."""
+    out: list[tuple[dict[Any, Any], Any]] = [({}, S.One)]
+    for q in quantities:
+        out = [({**known, q: v}, w * u) for known, w in out for v, u in laws[q.family].items()]
+    return out
+
+
+def _averages(expr: Expr, laws: dict[Any, Any]) -> Expr:
+    """Replace averages of purely quenched quantities by their values."""
+    rule = {}
+    for node in expr.atoms(Average):
+        quenched = site_quantities(node.body, Quenched)
+        rule[node] = sum((w * node.body.xreplace(v) for v, w in _cases(quenched, laws)), S.Zero)
+    return expr.xreplace(rule)
+
+
+def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
+    """Integrate the solution over the one field of the site, split where the branches meet."""
+    h = side.heard[0]
+    solution = side.solution()
+    plain = side.plain_sources()
+    source = plain[h.source]
+    quiet = solution.without_sources()
+    quenched = sorted(
+        {
+            q
+            for e in (body, side.covariance[h.eta, h.eta], *(v for r in solution.regions for v in r.values.values()))
+            for q in site_quantities(e, Quenched)
+        },
+        key=str,
+    )
+    total = mpmath.mpf(0)
+    with mpmath.workdps(dps + 12):
+        for case, weight in _cases(quenched, laws):
+            rule = {**values, **case}
+
+            def number(expr: Expr, rule: dict[Any, Any] = rule) -> Any:
+                value = _averages(expr, laws).xreplace(rule)
+                return mpmath.mpf(value.evalf(dps + 12)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001
+
+            sigma = mpmath.sqrt(number(side.covariance[h.eta, h.eta]))
+            s = number(solution.reflection)
+            edges = [number(r.high) for r in quiet.regions if r.high is not None]
+            calls = []
+            for region in solution.regions:
+                here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
+                inside = _averages(body.xreplace(here), laws).xreplace(rule)
+                calls.append(lambdify(h.eta, inside, "mpmath"))
+
+            def integrand(z: Any, calls: Any = calls, edges: Any = edges, s: Any = s, sigma: Any = sigma) -> Any:
+                eta = sigma * z
+                t = s * eta
+                k = sum(1 for e in edges if t > e)
+                return calls[k](eta)
+
+            extra = _body_breaks(body, solution, rule, laws, h.eta, source, dps)
+            points = [e / (s * sigma) for e in edges] + [p / sigma for p in extra]
+            total += mpmath.mpf(int(weight.p)) / int(weight.q) * mp_gaussian(integrand, points)
+    return total
+
+
+def _body_breaks(
+    body: Expr, solution: Any, rule: Any, laws: Any, eta: Symbol, source: Symbol, dps: int
+) -> list[Any]:
+    """Fields at which the integrand itself has a kink or a jump."""
+    from symcavity.algebra.quadrature import break_points
+
+    if not body.has(Max, Min, Abs, sign, Heaviside, Piecewise):
+        return []
+    out = []
+    for region in solution.regions:
+        here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
+        inside = _averages(body.xreplace(here), laws).xreplace(rule)
+        for b in break_points(inside, eta):
+            value = b.evalf(dps + 12)
+            if value.is_real:
+                out.append(mpmath.mpf(value._to_mpmath(mpmath.mp.prec)))  # noqa: SLF001
+    return out
+
+
+def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], _dps: int) -> Any:
+    """Average in double over a grid of all fields; the states are found by testing the branches."""
+    solution = side.solution()
+    sources = list(side.plain_sources().values())
+    order = [h.eta for h in side.ordered()]
+    exprs = [body, *side.covariance.values()]
+    for b in solution.branches:
+        exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]
+    quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+    total = 0.0
+    for case, weight in _cases(quenched, laws):
+        rule = {**values, **case}
+
+        def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
+            return _averages(expr, laws).xreplace(rule)
+
+        matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
+        lower = np.linalg.cholesky(matrix)
+        nodes, weights = _grid(len(order))
+        fields = lower @ nodes
+        total += float(weight) * float(np.sum(weights * _on_branches(solution, body, plain, order, fields, sources)))
+    return mpmath.mpf(total)
+
+
+def _grid(count: int) -> tuple[np.ndarray, np.ndarray]:
+    x, w = np.polynomial.legendre.leggauss(GRIDS[count])
+    edges = np.linspace(-8, 8, 9)
+    z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in pairwise(edges)])
+    g = np.concatenate([(b - a) / 2 * w for a, b in pairwise(edges)])
+    g = g * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    fields = np.stack([axis.ravel() for axis in np.meshgrid(*[z] * count, indexing="ij")])
+    return fields, np.prod([axis.ravel() for axis in np.meshgrid(*[g] * count, indexing="ij")], axis=0)
+
+
+def _on_branches(
+    solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
+) -> np.ndarray:
+    from symcavity.evaluate.compiler import invert
+
+    quiet = dict.fromkeys(sources, S.Zero)
+    out = np.full(fields.shape[1], np.nan)
+    for branch in solution.branches:
+        arguments = list(order)
+        grid: list[Any] = list(fields)
+        values = dict(branch.values)
+        inside = plain(body.xreplace(values).xreplace(quiet))
+        conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
+        if branch.implicit:
+            x, psi = branch.implicit
+            mark = Dummy("x")
+            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), "numpy")
+            found = invert(partial(_with_fields, call, fields), fields[-1])
+            arguments, grid = [x, *order], [found, *fields]
+        holds = np.ones(fields.shape[1], dtype=bool)
+        for c in conditions:
+            holds &= np.broadcast_to(lambdify(arguments, c, "numpy")(*grid), holds.shape) >= -1e-12
+        here = np.broadcast_to(lambdify(arguments, inside, "numpy")(*grid), holds.shape)
+        out = np.where(holds & np.isnan(out), here, out)
+    return out
+
+
+def _with_fields(call: Callable[..., Any], fields: np.ndarray, x: np.ndarray) -> Any:
+    return call(x, *fields)
+
+
+def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
+    """The closed form at the same values."""
+    from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+    from symcavity.evaluate.quenched import read_quenched
+
+    quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
+    site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
+    if double:
+        env: dict[Any, Any] = {k: float(v) for k, v in values.items()}
+        with np.errstate(all="ignore"):
+            return mpmath.mpf(float(Compiled(claimed, "numpy")({**env, LAWS: site_laws})))
+    with mpmath.workdps(dps + 12):
+        env = {k: to_mpf(v) for k, v in values.items()}
+        return mpmath.mpf(Compiled(claimed, "mpmath")({**env, LAWS: site_laws}))
+
+
+__all__ = ["direct_average", "hold"]

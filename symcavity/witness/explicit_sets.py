@@ -1,0 +1,31 @@
+"""Explicit convex sets, and the states of a site at explicit fields, for the witnesses of laws of convex sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+TRIANGLE = np.array([[1, 0, 1], [-0.5, 0.8, 1.2], [-0.4, -0.9, 0.9]])
+
+
+def shapes(size: Any = None) -> list[Any]:
+    """Explicit sets for checks: curved and flat, in two and three dimensions (or in ``size``)."""
+    from symcavity.shapes import Ball, Ellipsoid, PointCloud, TwoPoints
+
+    triangle = PointCloud(TRIANGLE)
+    every = [Ball(1, "0.7"), TwoPoints("0.2"), Ball(2, "0.5"), Ellipsoid(["1", "0.4"]), triangle]
+    return [s for s in every if size is None or not size.is_Integer or s.dimension == int(size)]
+
+
+def projected(
+    shape: Any, T: Any, bound: float, cap: float, strength: float, softness: float = 0.0
+) -> tuple[Any, Any, Any]:
+    """The states V, lambda, s at the fields T."""
+    from symcavity.evaluate.slack import with_slack
+
+    p = with_slack(shape, T, bound, cap * strength, softness / strength)
+    return p.v, p.lam / strength, p.anchor
+
+
+__all__ = ["projected", "shapes"]

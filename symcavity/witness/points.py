@@ -1,0 +1,145 @@
+"""Seeded points at which a whole theory is solved, for checks of its formulas."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import mpmath
+from sympy import Rational, Symbol
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.polyhedral import CellAverage
+from symcavity.errors import SymcavityError
+from symcavity.evaluate.binding import supports
+from symcavity.model.convexity import sample_parameter
+from symcavity.model.quantities import DATUM, N, P, Quenched, SiteResponse, alpha, families
+from symcavity.record.derivation import Verdict
+from symcavity.sites.set_averages import ProjectionAverage
+
+TRIES = 12
+
+
+def seeded_values(theory: Any, seed: int) -> dict[Any, Any]:
+    """Values for every parameter, the load where nothing fixes it, and finite laws for quenched parameters."""
+    rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
+    values: dict[Any, Any] = {}
+    system = theory.system
+    for s in system.parameters:
+        values[s] = Rational(str(round(sample_parameter(s, rng), 2)))
+    uses_sizes = any(e.difference.has(N, P) for e in theory.equations)
+    if uses_sizes:
+        values |= {P: 40 + 10 * seed, N: 60}
+    elif not system.fixed:
+        values[alpha] = Rational(rng.randint(4, 9), 10)
+    for _ in range(max(len(system.fixed) - 1, 0)):
+        values.pop(next(s for s in reversed(system.parameters) if s in values))
+    scales = {
+        q for law in system.laws.values() for f in law.fields for q in families([f.coupling.family.variance], Quenched)
+    }
+    for q in system.quenched:
+        if q.law is None:
+            half = Rational(1, 2)
+            signed = q.slots == (DATUM,) and q not in scales and not q.positive
+            size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
+            values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
+    return _with_sets(theory, values, rng)
+
+
+def _with_sets(theory: Any, values: dict[Any, Any], rng: random.Random) -> dict[Any, Any]:
+    """A ball for every support function; the number of components follows from it."""
+    for g, size in supports(theory).items():
+        if g.shape is None:
+            from symcavity.shapes import Ball
+
+            count = int(size) - 1 if size.is_Integer else 2
+            values[g] = Ball(count, Rational(rng.randint(3, 9), 10))
+        values = {k: v for k, v in values.items() if k not in size.free_symbols}
+    return values
+
+
+def _is_numerical(expr: Any) -> bool:
+    """Whether an average has no value at many digits (those over balls and over polyhedra in the plane have)."""
+    return any(not _has_many_digits(node) for node in expr.atoms(GaussianAverage, ImplicitAverage))
+
+
+def _has_many_digits(node: Any) -> bool:
+    if isinstance(node, CellAverage):
+        return node.has_many_digits
+    return isinstance(node, ProjectionAverage) and node.is_known
+
+
+def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
+    """Solve a theory at the first seeded point that is feasible.
+
+    Returns
+    -------
+    (solution, digits, where)
+        The digits that its formulas can be held to; the solution is None if no point was feasible.
+    """
+    key = "_solved_points"
+    store = theory.__dict__.setdefault(key, {})
+    if dps in store:
+        return store[dps]
+    numerical = any(_is_numerical(e.difference) for e in theory.equations)
+    digits = 8 if numerical else dps - 10
+    last = ""
+    for seed in range(TRIES):
+        values = seeded_values(theory, seed)
+        try:
+            solution = theory.solve(values, dps=15 if numerical else dps)
+        except SymcavityError as problem:
+            last = str(problem).splitlines()[0]
+            continue
+        where = ", ".join(f"{k} = {v}" for k, v in values.items() if isinstance(k, Symbol)) or "seeded values"
+        store[dps] = (solution, digits, where)
+        return store[dps]
+    store[dps] = (None, 0, f"no seeded point could be solved: {last}")
+    return store[dps]
+
+
+def compare_with_naive(theory: Any, *, symmetric: bool) -> list[Verdict]:
+    """Hold the load or the first second moment of the cavity theory against the naive one."""
+    cavity = theory.system.cavity() if theory.is_naive else theory
+    naive = theory if theory.is_naive else theory.system.naive()
+    kind = "comparison with the naive theory"
+    state = _moment_of(cavity)
+    meanings = [m for m in cavity.order_parameters.values() if m.has(state) and not m.has(SiteResponse)]
+    target = alpha if theory.system.fixed else (meanings or list(cavity.order_parameters.values()))[0]
+    details = []
+    for values in _feasible(cavity):
+        a = mpmath.mpf(cavity.solve(values, dps=15)[target])
+        try:
+            b = mpmath.mpf(naive.solve(values, dps=15)[target])
+        except SymcavityError as problem:
+            return [Verdict(kind, not symmetric, f"the naive theory has no solution: {problem.found}")]
+        agree = bool(abs(a - b) < mpmath.mpf("1e-9") * max(abs(a), abs(b)))
+        details.append(f"{target}: cavity {mpmath.nstr(a, 8)}, naive {mpmath.nstr(b, 8)}")
+        if agree != symmetric:
+            if symmetric:
+                return [Verdict(kind, False, details[-1])]
+            continue  # without a symmetry they may still agree at some points
+        if not symmetric or len(details) > 1:
+            return [Verdict(kind, True, details[-1])]
+    return [Verdict(kind, symmetric and bool(details), "; ".join(details) or "no seeded point could be solved")]
+
+
+def _feasible(theory: Any) -> Iterator[dict[Any, Any]]:
+    """Seeded values at which a theory has a solution."""
+    for seed in range(TRIES):
+        values = seeded_values(theory, seed)
+        try:
+            theory.solve(values, dps=15)
+        except SymcavityError:
+            continue
+        yield values
+
+
+def _moment_of(theory: Any) -> Any:
+    states = [q for f in theory.system.datum.fields for q in f.states()]
+    return states[0] if states else next(iter(theory.system.feature.unknowns))
+
+
+__all__ = ["compare_with_naive", "seeded_values", "solved_point"]

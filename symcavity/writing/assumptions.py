@@ -1,0 +1,82 @@
+"""The words of the assumptions, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from symcavity.model.quantities import SIZE, Complementary
+from symcavity.writing.fragments import Fragment, Fragments, listed, small
+
+
+def assumption(name: str, data: dict[str, Any]) -> Fragments:
+    """Return the words of an assumption, by its name.
+
+    Parameters
+    ----------
+    name : str
+        The name; one that is unknown is said by itself.
+    data : dict
+        What it needs to be said; ``text`` (a string or fragments) overrides the words of the table.
+    """
+    if "text" in data:
+        own = data["text"]
+        return [own] if isinstance(own, str) else list(own)
+    words = _ASSUMPTIONS.get(name)
+    if words is not None:
+        return words(data)
+    extra = [
+        value
+        for value in data.values()
+        if isinstance(value, Expr | Complementary) or hasattr(value, "rel_op")
+    ]
+    return [name.replace("_", " ").strip().capitalize(), *([": ", *listed(extra)] if extra else []), "."]
+
+
+def _signs(data: dict[str, Any]) -> Fragments:
+    found = data.get("relations", data.get("sign_assumptions", data.get("relation", [])))
+    some = list(found) if isinstance(found, list | tuple | set | frozenset) else [found]
+    return ["The sign ", *listed(some), "."] if some else ["A sign is assumed."]
+
+
+def _order(data: dict[str, Any]) -> Fragments:
+    return ["Terms smaller by a factor of order ", small(data.get("order")), " are dropped."]
+
+
+def _fixed_words(*fragments: Fragment) -> Callable[[dict[str, Any]], Fragments]:
+    return lambda _data: list(fragments)
+
+
+_ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
+    "iid": _fixed_words("The couplings are independent and identically distributed."),
+    "independence": _fixed_words(
+        "The fresh couplings are independent of the unperturbed system: of its messages and of its responses."
+    ),
+    "clt": _fixed_words("A sum of many weak independent terms is Gaussian (central limit theorem)."),
+    "self_averaging": _fixed_words(
+        "Self-couplings and averages over sites take their mean value; their fluctuations vanish with "
+            "the size."
+    ),
+    "linear_response": _order,
+    "order": _order,
+    "large_size": _fixed_words(
+        "The limit of large ", SIZE["feature"], " and ", SIZE["datum"], " is taken at a fixed ratio ",
+        Symbol("alpha"), ".",
+    ),
+    "uniqueness": _fixed_words(
+        "The couplings determine the states uniquely, with infinitesimal sources as well as without."
+    ),
+    "convexity": _fixed_words("The problem is convex, so that the solution of the conditions is its "
+        "minimum."),
+    "sign": _signs,
+    "signs": _signs,
+    "naive_independence": _fixed_words(
+        "The messages are treated as independent of the couplings. This is incorrect: it defines the "
+            "naive analysis."
+    ),
+    "replica_symmetry": _fixed_words("There is a single minimum, reached by every sequence of insertions."),
+}  # fmt: skip
+
+__all__ = ["assumption"]

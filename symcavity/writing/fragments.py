@@ -1,0 +1,108 @@
+"""The pieces of prose: strings, mathematics, and a few marks that every writer knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sympy import sqrt
+
+from symcavity.model.quantities import INDEX, SIZE, Family, SiteQuantity
+from symcavity.record.derivation import Step
+from symcavity.writing.printing import tex
+
+Fragment = Any
+Fragments = list[Any]
+
+
+@dataclass(frozen=True)
+class Given:
+    """The place of "By equations (3) and (5),": the sentence that follows rests on earlier steps."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Show:
+    """Displayed mathematics: rows, each an object or a tuple of objects and words."""
+
+    rows: tuple[Any, ...]
+    numbered: bool = True
+
+
+@dataclass(frozen=True)
+class Emphasis:
+    """Words to be stressed."""
+
+    words: str
+
+
+@dataclass
+class Prose:
+    """What stands before the claims of a step, and the reason after them."""
+
+    before: Fragments = field(default_factory=list)
+    after: Fragments = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Inline mathematics that is given as TeX."""
+
+    tex: str
+
+
+def formula(*parts: Any) -> Formula:
+    """Join objects, and TeX that is given as strings, to one inline formula."""
+    return Formula(" ".join(part if isinstance(part, str) else tex(part) for part in parts))
+
+
+def listed(objects: Iterable[Any], conjunction: str = " and ") -> Fragments:
+    """Return ``a, b and c`` as fragments."""
+    items = list(objects)
+    out: Fragments = []
+    for place, item in enumerate(items):
+        if place:
+            out.append(conjunction if place == len(items) - 1 else ", ")
+        out.append(item)
+    return out
+
+
+def side_of(obj: Any) -> str:
+    """Return the side of a site quantity, or nothing."""
+    slots = obj.family.slots if isinstance(obj, SiteQuantity) else getattr(obj, "slots", ())
+    return slots[0] if len(slots) == 1 else ""
+
+
+def over_sites(side: str) -> Fragments:
+    """Return ``i = 1, ..., N``."""
+    if side not in INDEX:
+        return []
+    return [formula(INDEX[side], "= 1, \\ldots,", SIZE[side])]
+
+
+def quantity(obj: Any) -> Any:
+    """Return a family at its canonical site, and anything else as it is."""
+    return obj.at_site() if isinstance(obj, Family) and obj.slots else obj
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """Choose the singular or the plural."""
+    return one if count == 1 else many
+
+
+def states_of(step: Step) -> list[Any]:
+    """Return the states that a step is about."""
+    states = step.data.get("states", step.data.get("state", []))
+    return list(states) if isinstance(states, list | tuple) else [states]
+
+
+def side_in(step: Step) -> str:
+    """Return the side that a step is about, or nothing."""
+    return str(step.data.get("side", ""))
+
+
+def small(order: Any) -> Any:
+    """Return the order of a dropped term: 1/sqrt(N) unless the step says otherwise."""
+    return 1 / sqrt(SIZE["feature"]) if order is None else order

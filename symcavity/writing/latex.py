@@ -1,0 +1,192 @@
+"""A derivation as a LaTeX document that needs amsmath and bm only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from symcavity.record.derivation import Derivation, Step
+from symcavity.writing.fragments import Emphasis, Formula
+from symcavity.writing.layout import (
+    Block,
+    Display,
+    Document,
+    Line,
+    Paragraph,
+    Span,
+    fragment_tree,
+    group_lines,
+    layout,
+    single,
+)
+from symcavity.writing.lines import width
+from symcavity.writing.markup import to_tex
+from symcavity.writing.printing import escape_tex, tex
+
+LINE_WIDTH = 64.0
+
+_PREAMBLE = r"""\documentclass[11pt]{article}
+\usepackage{amsmath}
+\usepackage{bm}
+\setlength{\textwidth}{16cm}
+\setlength{\textheight}{23cm}
+\setlength{\oddsidemargin}{0cm}
+\setlength{\topmargin}{-1cm}
+\setlength{\emergencystretch}{4em}
+\setlength{\jot}{6pt}
+\allowdisplaybreaks
+"""
+_TYPOGRAPHY = {
+    "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
+    "≥": "$\\ge$", "≤": "$\\le$", "→": "$\\to$", "⊥": "$\\perp$", "×": "$\\times$", "²": "$^2$",
+}  # fmt: skip
+_SIZES = ((1.55, "\\scriptsize"), (1.3, "\\footnotesize"), (1.14, "\\small"))
+
+
+def document(derivation: Derivation) -> str:
+    """Return a complete LaTeX document.
+
+    Parameters
+    ----------
+    derivation : Derivation
+        The record to be written.
+    """
+    doc = layout(derivation)
+    parts = [
+        _PREAMBLE,
+        f"\\title{{{words(doc.title)}}}",
+        "\\author{}",
+        "\\date{}",
+        "\\begin{document}",
+        "\\maketitle",
+    ]
+    parts += ["\\begin{abstract}", "\\noindent " + _inline(doc.opening), "\\end{abstract}", ""]
+    for section in doc.sections:
+        parts.append(f"\\section{{{words(section.title)}}}")
+        for step in section.steps:
+            parts += [_block(block) for block in step.blocks]
+            parts.append("")
+    parts += _closing(doc)
+    parts.append("\\end{document}")
+    return "\n".join(parts) + "\n"
+
+
+def _closing(doc: Document) -> list[str]:
+    parts: list[str] = []
+    if doc.results:
+        parts += [f"\\section{{{doc.results_title}}}", *(_block(block) for block in doc.results), ""]
+    if doc.parameters:
+        parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
+        parts += ["\\begin{tabular}{ll}", "\\hline", "symbol & meaning \\\\", "\\hline"]
+        parts += ["\\noalign{\\vskip 6pt}"]
+        parts += [f"{_math(symbol)} & {_cell(meaning)} \\\\[9pt]" for symbol, meaning in doc.parameters]
+        parts += ["\\hline", "\\end{tabular}", "\\end{center}", ""]
+    if doc.assumptions:
+        parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]
+        parts += [f"\\item {_inline(item)}" for item in doc.assumptions]
+        parts += ["\\end{enumerate}", ""]
+    return parts
+
+
+def step_latex(step: Step) -> str:
+    """Return the displayed mathematics of one step, for a notebook."""
+    rows = []
+    for block in single(step):
+        if isinstance(block, Display):
+            for group in block.groups:
+                rows += [_line(line) for line in group_lines(group, 1.4 * LINE_WIDTH)]
+    if not rows:
+        said = [_inline(block.fragments) for block in single(step) if isinstance(block, Paragraph)]
+        return " ".join(said)
+    return "$$\n\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n$$"
+
+
+def words(sentence: str) -> str:
+    """Return plain words as LaTeX."""
+    return "".join(_TYPOGRAPHY.get(char, char) for char in escape_tex(sentence))
+
+
+def _math(obj: Any) -> str:
+    return f"${obj.tex if isinstance(obj, Formula) else tex(obj, inline=True)}$"
+
+
+def _cell(meaning: Any) -> str:
+    if isinstance(meaning, list | tuple):
+        return _inline(meaning)
+    return words(meaning) if isinstance(meaning, str) else f"$\\displaystyle {tex(meaning)}$"
+
+
+def _fragment(fragment: Any) -> str:
+    if isinstance(fragment, str):
+        return words(fragment)
+    if isinstance(fragment, Emphasis):
+        return f"\\emph{{{words(fragment.words)}}}"
+    if isinstance(fragment, Span):
+        ranges = []
+        for (first, a), (last, b) in fragment.ranges:
+            ranges.append(f"\\eqref{{{label(first)}}}" + (f"--\\eqref{{{label(last)}}}" if b > a else ""))
+        return _enumerated(ranges)
+    return _math(fragment)
+
+
+def _enumerated(entries: list[str]) -> str:
+    return entries[0] if len(entries) == 1 else f"{', '.join(entries[:-1])} and {entries[-1]}"
+
+
+def _inline(fragments: Any) -> str:
+    return re.sub(r" {2,}", " ", "".join(_fragment(fragment) for fragment in fragments)).strip()
+
+
+def label(key: str) -> str:
+    """Return a key as a TeX label."""
+    return "eq:" + re.sub(r"[^A-Za-z0-9.:+-]", "-", key)
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        said = _inline(block.fragments)
+        return f"\\noindent {said}\n" if block.why else said
+    return _display(block)
+
+
+def _line(line: Line) -> str:
+    indent = "\\qquad " if line.continued else ""
+    return f"{to_tex(line.left)} & {indent}{to_tex(line.right)}".strip()
+
+
+def _display(block: Display) -> str:
+    numbered = any(group.label for group in block.groups)
+    star = "" if numbered else "*"
+    groups = [(group, group_lines(group, LINE_WIDTH)) for group in block.groups]
+    widest = max(
+        width(line.left) + width(line.right) + 4 * line.continued for _, some in groups for line in some
+    )
+    left = max(width(line.left) for _, some in groups for line in some)
+    right = max(width(line.right) + 4 * line.continued for _, some in groups for line in some)
+    size = next((name for ratio, name in _SIZES if max(widest, left + right) > ratio * LINE_WIDTH), "")
+    if len(groups) == 1 and len(groups[0][1]) == 1:
+        group, (line,) = groups[0]
+        body = f"{to_tex(line.left)} {to_tex(line.right)}".strip() + block.end
+        out = f"\\begin{{equation{star}}}{_label(group.label)}\n{body}\n\\end{{equation{star}}}"
+    elif len(groups) == 1:
+        group, some = groups[0]
+        body = " \\\\\n".join(_line(line) for line in some) + block.end
+        out = f"\\begin{{equation{star}}}{_label(group.label)}\n\\begin{{split}}\n{body}\n\\end{{split}}\n"
+        out += f"\\end{{equation{star}}}"
+    else:
+        rows = []
+        for place, (group, some) in enumerate(groups):
+            end = block.end if place == len(groups) - 1 else ","
+            for number, line in enumerate(some):
+                last = number == len(some) - 1
+                mark = (_label(group.label) if numbered else "") if last else "\\notag" if numbered else ""
+                rows.append(f"{_line(line)}{end if last else ''} {mark}".rstrip())
+        out = f"\\begin{{align{star}}}\n" + " \\\\\n".join(rows) + f"\n\\end{{align{star}}}"
+    return f"\\begingroup{size}\n{out}\n\\endgroup" if size else out
+
+
+def _label(key: str) -> str:
+    return f"\\label{{{label(key)}}}" if key else ""
+
+
+__all__ = ["document", "fragment_tree", "step_latex"]

@@ -1,0 +1,337 @@
+"""A derivation as blocks: paragraphs, displays and tables, numbered once for all writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sympy.core.relational import Relational
+
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.derivation import Derivation, Step
+from symcavity.writing.assumptions import assumption
+from symcavity.writing.fragments import Emphasis, Formula, Fragments, Given, Show, listed
+from symcavity.writing.lines import lines, relation_at
+from symcavity.writing.markup import Atom, Row
+from symcavity.writing.printing import tree
+from symcavity.writing.prose import prose
+
+
+@dataclass(frozen=True)
+class Group:
+    """What shares one number: an object, or a chain of right-hand sides of one left-hand side."""
+
+    rows: tuple[Any, ...]
+    label: str = ""
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Display:
+    """Displayed mathematics; ``end`` is the punctuation after it."""
+
+    groups: tuple[Group, ...]
+    end: str = "."
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text; ``why`` marks the reason that a rule applies."""
+
+    fragments: tuple[Any, ...]
+    why: bool = False
+
+
+@dataclass(frozen=True)
+class Span:
+    """References to equations: pairs of the first and the last (label, number)."""
+
+    ranges: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one equation is meant."""
+        return len(self.ranges) > 1 or any(first != last for first, last in self.ranges)
+
+
+Block = Display | Paragraph
+
+
+@dataclass(frozen=True)
+class StepBlocks:
+    """The blocks of one step."""
+
+    step: Step
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of the document."""
+
+    title: str
+    steps: tuple[StepBlocks, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A derivation ready to be written."""
+
+    title: str
+    opening: tuple[Any, ...]
+    sections: tuple[Section, ...]
+    results: tuple[Block, ...]
+    parameters: tuple[tuple[Any, Any], ...]
+    assumptions: tuple[tuple[Any, ...], ...]
+
+    @property
+    def results_title(self) -> str:
+        """The title of the closing list of equations, which no other section has."""
+        return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
+
+
+# Rules whose claims are conditions of their own, even where they share a left-hand side.
+_SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])
+
+
+class _Numbers:
+    """Gives numbers in order of appearance and remembers them by the key of the step."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.known: dict[str, list[tuple[str, int]]] = {}
+        self.separate = {"results"}
+
+    def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
+        out = []
+        for chain in _chains(rows) if key not in self.separate else [(row,) for row in rows]:
+            if not numbered:
+                out.append(Group(chain))
+                continue
+            self.count += 1
+            some = self.known.setdefault(key, [])
+            label = key if not some else f"{key}:{len(some) + 1}"
+            some.append((label, self.count))
+            out.append(Group(chain, label, self.count))
+        return tuple(out)
+
+    def span(self, keys: Iterable[str]) -> Span | None:
+        found = sorted({entry for key in keys for entry in self.known.get(key, [])}, key=lambda e: e[1])
+        ranges: list[tuple[tuple[str, int], tuple[str, int]]] = []
+        for entry in found:
+            if ranges and ranges[-1][1][1] == entry[1] - 1:
+                ranges[-1] = (ranges[-1][0], entry)
+            else:
+                ranges.append((entry, entry))
+        ranges = [
+            part
+            for first, last in ranges
+            for part in ([(first, first), (last, last)] if last[1] == first[1] + 1 else [(first, last)])
+        ]
+        return Span(tuple(ranges)) if ranges else None
+
+
+def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+    out: list[list[Any]] = []
+    for row in rows:
+        last = out[-1][-1] if out else None
+        if isinstance(row, Equation) and isinstance(last, Equation) and row.lhs == last.lhs:
+            out[-1].append(row)
+        else:
+            out.append([row])
+    return [tuple(chain) for chain in out]
+
+
+def layout(derivation: Derivation) -> Document:
+    """Arrange a derivation for writing."""
+    numbers = _Numbers()
+    sections: dict[str, list[StepBlocks]] = {}
+    for step in derivation.steps:
+        title = step.section or "Derivation"
+        sections.setdefault(title, []).append(StepBlocks(step, _step_blocks(step, numbers)))
+    results: tuple[Block, ...] = ()
+    shown = [claim for step in derivation.steps if step.rule == "result" for claim in step.claims]
+    if derivation.results and not all(claim in shown for claim in derivation.results):
+        results = (
+            Paragraph(("The closed equations of the theory are",)),
+            Display(numbers.groups(derivation.results, "results")),
+        )
+    items = []
+    for name, data, keys in derivation.assumptions():
+        span = numbers.span(keys)
+        said: Fragments = [*assumption(name, data)]
+        items.append(tuple([*said, " Used in ", *_cite(span), "."] if span else said))
+    return Document(
+        derivation.title,
+        tuple(_opening(derivation)),
+        tuple(Section(title, tuple(steps)) for title, steps in sections.items()),
+        results,
+        derivation.parameters,
+        tuple(items),
+    )
+
+
+def single(step: Step) -> tuple[Block, ...]:
+    """Return the blocks of one step by itself, without numbers or references."""
+    blocks = []
+    for block in _step_blocks(step, _Numbers()):
+        if isinstance(block, Display):
+            block = Display(tuple(Group(group.rows) for group in block.groups), block.end)
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def _cite(span: Span) -> Fragments:
+    return ["equations " if span.several else "equation ", span]
+
+
+def _opening(derivation: Derivation) -> Fragments:
+    quantities = {
+        str(q.family): q for step in derivation.steps if step.rule == "problem"
+        for some in dict(step.data.get("states") or {}).values() for q in some if isinstance(q, SiteQuantity)
+    }  # fmt: skip
+    out: Fragments = ["We derive the large-size theory of a bipartite system of features and data "]
+    if quantities:
+        out += ["with the site variables ", *listed(quantities.values())]
+        out += [", which interact through random couplings. "]
+    else:
+        out[0] += "that interact through random couplings. "
+    if derivation.method == "naive":
+        out += ["The method is the naive mean-field analysis: the messages that a site receives are treated "]
+        out += ["as independent of the couplings that carry them. This is "]
+        out += [Emphasis("not justified in general"), ", and the end of the derivation shows what it costs. "]
+    else:
+        out += [
+            "The method is the cavity method at zero temperature: a site is inserted on either side in turn, "
+        ]
+        out += ["the other side responds linearly, and the average over the fresh couplings, of which the "]
+        out += ["unperturbed system knows nothing, closes the equations. "]
+    if derivation.parameters:
+        out += ["The theory is expressed by "]
+        out += [*listed(symbol for symbol, _ in derivation.parameters), ". "]
+    return [
+        *out,
+        "Each equation names the equations that it rests on, and the reason for which its rule applies.",
+    ]
+
+
+def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
+    said = prose(step)
+    if step.rule in _SEPARATE:
+        numbers.separate.add(step.key)
+    span = numbers.span(step.rests_on)
+    blocks: list[Block] = []
+    running: Fragments = []
+
+    def flush(why: bool = False) -> None:
+        if any(part != "" for part in running):
+            blocks.append(Paragraph(tuple(running), why))
+        running.clear()
+
+    before = [part for fragment in said.before for part in _resolved(fragment, span)]
+    if span is not None and not any(isinstance(fragment, Given) for fragment in said.before) and step.claims:
+        before = _parenthesis(before, ["see ", *_cite(span)])
+    if step.reference:
+        before = _parenthesis(before, [_source(step.reference)])
+    for place, fragment in enumerate(before):
+        if isinstance(fragment, Show):
+            flush()
+            after = before[place + 1] if place + 1 < len(before) else "."
+            end = "," if isinstance(after, str) and after[:1].islower() else "."
+            blocks.append(Display(numbers.groups(fragment.rows, step.key, fragment.numbered), end))
+        else:
+            running.append(fragment)
+    flush()
+    if step.claims:
+        blocks.append(Display(numbers.groups(step.claims, step.key)))
+    running += said.after
+    flush(why=True)
+    return tuple(blocks)
+
+
+def _resolved(fragment: Any, span: Span | None) -> Fragments:
+    if not isinstance(fragment, Given):
+        return [fragment]
+    if span is None:
+        return [fragment.sentence]
+    sentence = fragment.sentence
+    if not sentence[:2].isupper():
+        sentence = sentence[:1].lower() + sentence[1:]
+    return ["By ", *_cite(span), ", ", sentence]
+
+
+def _source(reference: str) -> str:
+    several = any(mark in reference for mark in ",-–")
+    return f"equation{'s' if several else ''} {reference} of the source"
+
+
+def _parenthesis(before: Fragments, inside: Fragments) -> Fragments:
+    """Put a parenthesis at the end of the text, before its last punctuation."""
+    tail = before[-1] if before and isinstance(before[-1], str) else ""
+    bare = tail.rstrip()
+    mark = bare[-1:] if bare[-1:] in (":", ",", ".") else ""
+    head = before[:-1] if tail else before
+    return [*head, bare[: len(bare) - len(mark)], " (", *inside, ")", mark]
+
+
+# ------------------------------------------------------------------------------------------ lines
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a display: what stands before the relation, and the rest."""
+
+    left: Row
+    right: Row
+    continued: bool = False
+
+
+def group_lines(group: Group, limit: float) -> list[Line]:
+    """Break a group into lines that are aligned at the relation."""
+    out: list[Line] = []
+    for place, obj in enumerate(group.rows):
+        row = _row(obj)
+        aligned = isinstance(obj, Equation | Relational)
+        cut = relation_at(row) if aligned else None
+        if place and cut is not None:
+            row = Row(row.items[cut:], row.spaced[cut:])
+            cut = 0
+        for number, line in enumerate(lines(row, limit)):
+            if number == 0 and cut is not None and len(line.items) > cut:
+                out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))
+            elif number == 0:
+                out.append(Line(Row(()), line))
+            else:
+                out.append(Line(Row(()), line, continued=True))
+    return out
+
+
+def _cut(row: Row, start: int, stop: int | None) -> Row:
+    return Row(row.items[start:stop], row.spaced[start:stop])
+
+
+def _row(obj: Any) -> Row:
+    if not isinstance(obj, tuple):
+        return tree(obj)
+    items: list[Any] = []
+    for part in obj:
+        if isinstance(part, str):
+            items.append(Atom("text", part, f"\\text{{{part}}}"))
+        else:
+            items += fragment_tree(part).items
+    return Row(tuple(items), (True,) * len(items))
+
+
+def fragment_tree(fragment: Any, inline: bool = False) -> Row:
+    """Return the tree of a fragment that is mathematics."""
+    from symcavity.writing.markup import parse
+
+    return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
+
+
+__all__ = [
+    "Block", "Display", "Document", "Emphasis", "Group", "Line", "Paragraph", "Section", "Span", "StepBlocks",
+    "fragment_tree", "group_lines", "layout", "single",
+]  # fmt: skip

@@ -1,0 +1,191 @@
+"""The width of a formula, and where its lines may end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from symcavity.writing.markup import (
+    SPACES,
+    Accent,
+    Atom,
+    Fence,
+    Frac,
+    Node,
+    Root,
+    Row,
+    Script,
+    Table,
+    delimiter_char,
+    is_big,
+    items_of,
+    role_of,
+)
+
+_WIDE = 12.0  # a bracket narrower than this is not worth a line break
+
+
+def width(node: Node) -> float:
+    """Estimate the width of a tree, in typical letters of the running size."""
+    match node:
+        case Atom():
+            return _atom_width(node)
+        case Row():
+            return sum(width(item) for item in node.items)
+        case Frac():
+            return (0.75 if node.small else 1.0) * max(width(node.top), width(node.bottom)) + 0.4
+        case Root():
+            return width(node.body) + 1.6
+        case Script():
+            marks = [0.72 * width(mark) for mark in (node.sub, node.sup) if mark is not None]
+            if is_big(node) and isinstance(node.base, Atom) and node.base.char != "∫":
+                return max(2.6, *marks) + 0.4
+            return width(node.base) + max(marks, default=0.0)
+        case Fence():
+            return width(node.body) + 1.7
+        case Accent():
+            return width(node.base)
+        case Table():
+            columns: dict[int, float] = {}
+            for row in node.rows:
+                for column, cell in enumerate(row):
+                    columns[column] = max(columns.get(column, 0.0), width(cell))
+            return sum(columns.values()) + 1.5 * len(columns)
+    return 1.0
+
+
+def _atom_width(atom: Atom) -> float:
+    match atom.kind:
+        case "rel":
+            return 2.5
+        case "bin":
+            return 2.2
+        case "big":
+            return 2.6
+        case "space":
+            return 1.9 * SPACES.get(atom.tex[1:], 0.0)
+        case "punct":
+            return 0.8
+        case "open" | "close":
+            return 0.8
+        case "num":
+            return 0.95 * len(atom.char)
+        case "fun" | "text":
+            return 0.85 * len(atom.char) + 0.4
+    return (1.05 if len(atom.char) == 1 else 0.95) * len(atom.char)
+
+
+def relation_at(row: Row) -> int | None:
+    """Return the place of the first relation of a row."""
+    for place, item in enumerate(row.items):
+        if isinstance(item, Atom) and item.kind == "rel":
+            return place
+    return None
+
+
+def _sum_places(items: Sequence[Node], start: int) -> list[int]:
+    places = []
+    before = "open"
+    for place, item in enumerate(items):
+        role = role_of(item)
+        if (
+            role == "bin"
+            and before not in ("open", "bin", "rel", "punct")
+            and place > start
+            and _is_sign(item)
+        ):
+            places.append(place)
+        if role == "rel" and place > start:
+            places.append(place)
+        before = role
+    return places
+
+
+def _is_sign(item: Node) -> bool:
+    return isinstance(item, Atom) and item.char in "+-·×±"
+
+
+def _chunks(items: Sequence[Node], start: int) -> list[tuple[int, int]]:
+    cuts = [0, *_sum_places(items, start), len(items)]
+    return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
+
+
+def _unfold(items: Sequence[Node], a: int, b: int) -> list[Node] | None:
+    """Open the widest bracket (or fraction) among items a..b, so that lines may end inside it."""
+    best, size = None, _WIDE
+    for place in range(a, b):
+        item = items[place]
+        core = item.base if isinstance(item, Script) else item
+        if isinstance(core, Fence | Frac) and width(core) > size and _breakable(core):
+            best, size = place, width(core)
+    if best is None:
+        return None
+    return [*items[:best], *_opened(items[best]), *items[best + 1 :]]
+
+
+def _breakable(core: Fence | Frac) -> bool:
+    items = items_of(_inside(core))
+    if _sum_places(items, -1):
+        return True
+    cores = [item.base if isinstance(item, Script) else item for item in items]
+    return any(
+        isinstance(inner, Fence | Frac) and width(inner) > _WIDE and _breakable(inner) for inner in cores
+    )
+
+
+def _inside(core: Fence | Frac) -> Node:
+    return core.body if isinstance(core, Fence) else core.top
+
+
+def _opened(item: Node) -> list[Node]:
+    script = item if isinstance(item, Script) else None
+    core = script.base if script else item
+    if isinstance(core, Frac):
+        one = Row((Atom("num", "1", "1"),))
+        head: list[Node] = [replace(core, top=one)]
+        left, right, body = "[", "]", core.top
+    elif isinstance(core, Fence):
+        head, left, right, body = [], core.left, core.right, core.body
+    else:
+        return [item]
+    first = Atom("open", delimiter_char(left), f"\\Bigl{left}")
+    last: Node = Atom("close", delimiter_char(right), f"\\Bigr{right}")
+    if script:
+        last = replace(script, base=last)
+    return [*head, first, *items_of(body), last]
+
+
+def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
+    """Break a row into lines that are not much wider than ``limit``.
+
+    The first line holds the left-hand side; lines end before the signs of the outermost sum, and inside
+    a bracket only where a single term is too wide.
+    """
+    if width(row) <= limit:
+        return [row]
+    start = relation_at(row)
+    head = start if start is not None else -1
+    items: list[Node] = list(row.items)
+    for _ in range(6):
+        wide = [(a, b) for a, b in _chunks(items, head) if width(Row(tuple(items[a:b]))) > limit - indent]
+        opened = next((new for a, b in wide if (new := _unfold(items, a, b)) is not None), None)
+        if opened is None:
+            break
+        if start is not None:
+            shift = relation_at(Row(tuple(opened)))
+            head = shift if shift is not None else head
+        items = opened
+    out: list[list[Node]] = [[]]
+    room = limit
+    if start is not None and width(Row(tuple(items[:head]))) > 0.55 * limit:
+        first = lines(Row(tuple(items[:head])), limit - indent)
+        out, items = [*(list(line.items) for line in first), []], items[head:]
+        head, room = 0, limit - indent
+    for a, b in _chunks(items, head):
+        piece = list(items[a:b])
+        if out[-1] and width(Row(tuple(out[-1] + piece))) > room:
+            out.append([])
+            room = limit - indent
+        out[-1] += piece
+    return [Row(tuple(line)) for line in out if line]

@@ -1,0 +1,431 @@
+"""The printer of mathematics, in the notation of the source: TeX, and Unicode text and MathML after it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Symbol
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.precedence import PRECEDENCE, precedence_traditional
+
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import (
+    Average,
+    Complementary,
+    Coupling,
+    Datum,
+    Family,
+    Feature,
+    Quenched,
+    SiteQuantity,
+)
+from symcavity.writing.lines import width
+from symcavity.writing.markup import Frac, MarkupError, Row, Script, parse
+from symcavity.writing.mathml import to_mathml
+from symcavity.writing.unicode import to_text
+
+_DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
+_LONG = 24.0
+
+
+class CavityPrinter(LatexPrinter):
+    """LaTeX in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages."""
+
+    def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
+        super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
+        self._inline = int(inline)
+
+    # -- powers, products, sums -----------------------------------------------------------------
+
+    def _helper_print_standard_power(self, expr: Pow, template: str) -> str:
+        exponent = self._in_script(expr.exp)
+        return template % (self._power_base(expr.base), exponent)
+
+    def _power_base(self, base: Expr) -> str:
+        body = self._print(base)
+        if not base.is_Symbol and precedence_traditional(base) < PRECEDENCE["Atom"]:
+            if isinstance(base, SiteQuantity) and "^" not in body:
+                return body
+            return self._bracket(body)
+        items = _tree(body).items
+        crowded = (
+            len(items) != 1
+            or isinstance(items[0], Frac)
+            or (isinstance(items[0], Script) and items[0].sup is not None)
+        )
+        return self._bracket(body) if crowded else body
+
+    @staticmethod
+    def _bracket(body: str) -> str:
+        return f"\\left({body}\\right)"
+
+    def _in_script(self, expr: Any) -> str:
+        self._inline += 1
+        try:
+            return self._print(expr)
+        finally:
+            self._inline -= 1
+
+    def _print_Pow(self, expr: Pow) -> str:
+        base, power = expr.as_base_exp() if isinstance(expr, Pow) else (expr, S.One)
+        base, power = expr.args if isinstance(expr, Pow) else (base, power)
+        if power is S.Half:
+            return f"\\sqrt{{{self._print(base)}}}"
+        if power.is_Rational and power.is_negative:
+            return self._quotient([], [Pow(base, -power, evaluate=False) if power != -1 else base], S.One)
+        if power.is_Rational and power.q != 1:
+            return f"{self._power_base(base)}^{{{power.p}/{power.q}}}"
+        if base.is_Function:
+            try:
+                return self._print(base, exp=self._in_script(power))
+            except TypeError:  # a function that does not take its power inside
+                pass
+        return self._helper_print_standard_power(expr, "%s^{%s}")
+
+    def _print_Mul(self, expr: Mul) -> str:
+        number, above, below = S.One, [], []
+        for factor in expr.args:
+            if factor.is_Rational:
+                number *= factor
+            elif isinstance(factor, Pow) and factor.exp.is_Rational and factor.exp.is_negative:
+                below.append(
+                    factor.base if factor.exp == -1 else Pow(factor.base, -factor.exp, evaluate=False)
+                )
+            else:
+                above.append(factor)
+        sign = ""
+        if number.is_negative:
+            sign, number = "- ", -number
+        return sign + self._quotient(above, below, number)
+
+    def _quotient(self, above: list[Expr], below: list[Expr], number: Rational) -> str:
+        number, above, below = _gather_roots(number, above, below)
+        above, below = sorted(above, key=_factor_key), sorted(below, key=_factor_key)
+        tops: list[Expr] = [Integer(number.p)] if number.p != 1 else []
+        bottoms: list[Expr] = [Integer(number.q)] if number.q != 1 else []
+        bottoms += below
+        if not bottoms:
+            return self._factors(tops + above) if tops or above else "1"
+        behind = [factor for factor in above if self._stands_behind(factor)]
+        if len(above) == 1 and isinstance(above[0], Add) and not tops and behind:
+            behind = behind if width(_tree(self._print(above[0]))) > 2 * _LONG else []
+        top = self._factors(tops + [factor for factor in above if factor not in behind], alone=True)
+        bottom = self._factors(bottoms, alone=True)
+        if self._inline:
+            top = self._bracket(top) if " + " in top or " - " in top else top
+            heavy = len(bottoms) > 1 or isinstance(bottoms[0], Add | Mul)
+            out = f"{top} / {self._bracket(bottom) if heavy else bottom}"
+        else:
+            out = f"\\frac{{{top}}}{{{bottom}}}"
+        return f"{out} {self._factors(behind)}" if behind else out
+
+    def _stands_behind(self, factor: Expr) -> bool:
+        core = factor.base if isinstance(factor, Pow) else factor
+        name = type(core).__name__
+        if name in ("Sum", "Integral", "Piecewise", "Product"):
+            return True
+        if isinstance(core, Add | Average) or name in ("GaussianAverage", "DisorderAverage"):
+            return width(_tree(self._print(factor))) > _LONG
+        return False
+
+    def _factors(self, factors: list[Expr], alone: bool = False) -> str:
+        if not factors:
+            return "1"
+        if len(factors) == 1 and alone:
+            return self._print(factors[0])
+        out: list[str] = []
+        for place, factor in enumerate(factors):
+            body = self._print(factor)
+            last = place == len(factors) - 1
+            open_ended = (
+                type(factor).__name__ in ("Sum", "Integral", "Product", "Limit", "Derivative") and not last
+            )
+            loose = isinstance(factor, Add) or getattr(factor, "is_Relational", False) or body.startswith("-")
+            if open_ended or loose or (isinstance(factor, Mul) and body.startswith("-")):
+                body = self._bracket(body)
+            if out and re.match(r"\d", body) and re.search(r"\d$", out[-1]):
+                out.append("\\cdot")
+            out.append(body)
+        return " ".join(out)
+
+    def _print_MatAdd(self, expr: Any) -> str:
+        out = ""
+        for body in sorted(map(self._print, expr.args), key=lambda body: (body.startswith("-"), len(body))):
+            out += f" - {body[1:].lstrip()}" if out and body.startswith("-") else f" + {body}" if out else body
+        return out
+
+    def _print_Add(self, expr: Add, order: Any = None) -> str:
+        terms = sorted(self._as_ordered_terms(expr, order=order), key=_term_key)
+        for place, term in enumerate(terms):
+            if not term.could_extract_minus_sign() and _term_key(term) == _term_key(terms[0]):
+                terms.insert(0, terms.pop(place))
+                break
+        out = ""
+        for term in terms:
+            body = self._print(term)
+            if self._needs_add_brackets(term) or isinstance(term, Add):
+                body = self._bracket(body)
+            if out:
+                out += f" - {body[1:].lstrip()}" if body.startswith("-") else f" + {body}"
+            else:
+                out = body
+        return out
+
+    # -- sums and integrals ---------------------------------------------------------------------
+
+    def _print_Integral(self, expr: Any) -> str:
+        return super()._print_Integral(expr).replace("\\limits", "")
+
+    def _print_Sum(self, expr: Any) -> str:
+        limits: list[Any] = []
+        body = expr
+        while type(body).__name__ == "Sum":
+            limits += list(body.limits)
+            body = body.function
+        limits.reverse()
+        groups: dict[tuple[Any, ...], list[Any]] = {}
+        for entry in limits:
+            bounds = tuple(entry[1:])
+            free = set().union(*(b.free_symbols for b in bounds)) & {e[0] for e in limits}
+            groups.setdefault((*bounds, entry[0]) if free else bounds, []).append(entry[0])
+        out = ""
+        for bounds, dummies in groups.items():
+            names = ",".join(self._print(d) for d in sorted(dummies, key=str))
+            low, high = (self._print(b) for b in bounds[:2]) if len(bounds) >= 2 else ("", "")
+            out += f"\\sum_{{{names}={low}}}^{{{high}}} " if low else f"\\sum_{{{names}}} "
+        inner = self._print(body)
+        return out + (self._bracket(inner) if isinstance(body, Add) or inner.startswith("-") else inner)
+
+    # -- functions ------------------------------------------------------------------------------
+
+    def _print_Identity(self, _expr: Any) -> str:
+        return "\\mathbf{1}"
+
+    def _print_Max(self, expr: Any, exp: str | None = None) -> str:
+        rest = [arg for arg in expr.args if arg != 0]
+        power = f"^{{{exp}}}" if exp else ""
+        if len(rest) == 1 and len(expr.args) == 2:
+            return f"\\left[{self._print(rest[0])}\\right]_{{+}}{power}"
+        return f"\\max{power}\\left({', '.join(self._print(arg) for arg in expr.args)}\\right)"
+
+    def _print_Min(self, expr: Any, exp: str | None = None) -> str:
+        power = f"^{{{exp}}}" if exp else ""
+        return f"\\min{power}\\left({', '.join(self._print(arg) for arg in expr.args)}\\right)"
+
+    def _print_Abs(self, expr: Any, exp: str | None = None) -> str:
+        power = f"^{{{exp}}}" if exp else ""
+        return f"\\left|{self._print(expr.args[0])}\\right|{power}"
+
+    def _print_Heaviside(self, expr: Any, exp: str | None = None) -> str:
+        power = f"^{{{exp}}}" if exp else ""
+        return f"\\Theta{power}\\left({self._print(expr.args[0])}\\right)"
+
+    def _print_ExpBase(self, expr: Any, exp: str | None = None) -> str:
+        body = self._in_script(expr.args[0])
+        if width(_tree(body)) > _LONG:
+            power = f"^{{{exp}}}" if exp else ""
+            return f"\\exp{power}\\left({self._print(expr.args[0])}\\right)"
+        out = f"e^{{{body}}}"
+        return f"{self._bracket(out)}^{{{exp}}}" if exp else out
+
+    def _print_KroneckerDelta(self, expr: Any, exp: str | None = None) -> str:
+        upper = any(
+            getattr(index, "name", "").rstrip("0123456789'_") in _DATUM_INDICES for index in expr.args
+        )
+        marks = " ".join(self._print(index) for index in expr.args)
+        out = f"\\delta{'^' if upper else '_'}{{{marks}}}"
+        return f"{self._bracket(out)}^{{{exp}}}" if exp else out
+
+    def _print_Piecewise(self, expr: Any) -> str:
+        if len(expr.args) == 2 and expr.args[0][0] == 1 and expr.args[1] == (0, True):
+            return f"\\mathbf{{1}}\\left[{self._print(expr.args[0][1])}\\right]"
+        rows: list[str] = []
+        for value, condition in expr.args:
+            if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
+                continue
+            words = "\\text{otherwise}" if condition == True else f"\\text{{if }} {self._print(condition)}"  # noqa: E712
+            rows.append(f"{self._print(value)}, & {words}")
+        return "\\begin{cases} " + " \\\\ ".join(rows) + " \\end{cases}"
+
+    # -- relations and words --------------------------------------------------------------------
+
+    def _print_Relational(self, expr: Any) -> str:
+        signs = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
+        return f"{self._print(expr.lhs)} {signs[expr.rel_op]} {self._print(expr.rhs)}"
+
+    def _print_And(self, expr: Any) -> str:
+        between = _interval(expr)
+        if between is not None:
+            (low, first), middle, (last, high) = between
+            return f"{self._print(low)} {first} {self._print(middle)} {last} {self._print(high)}"
+        parts = sorted(expr.args, key=str)
+        return " \\text{ and } ".join(self._print(part) for part in parts)
+
+    def _print_Or(self, expr: Any) -> str:
+        parts = sorted(expr.args, key=str)
+        return " \\text{ or } ".join(self._print(part) for part in parts)
+
+    def _print_BooleanTrue(self, _expr: Any) -> str:
+        return "\\text{always}"
+
+    def _print_BooleanFalse(self, _expr: Any) -> str:
+        return "\\text{never}"
+
+    def _print_Equation(self, expr: Equation) -> str:
+        return f"{self._print(expr.lhs)} = {self._print(expr.rhs)}"
+
+    def _print_Complementary(self, expr: Complementary) -> str:
+        p, q = (self._print(part) for part in expr.pair)
+        return f"0 \\le {p} \\perp {q} \\ge 0"
+
+    def _print_str(self, expr: str) -> str:
+        return f"\\text{{{escape_tex(expr)}}}"
+
+    def _print_Float(self, expr: Any) -> str:
+        return super()._print_Float(expr.round(6) if 1e-3 < abs(expr) < 1e6 else expr)
+
+    def _print_Basic(self, expr: Any) -> str:
+        return self.emptyPrinter(expr)
+
+    def emptyPrinter(self, expr: Any) -> str:
+        """Print what nobody knows how to print by its own string."""
+        return f"\\mathtt{{{escape_tex(str(expr))}}}"
+
+
+_ESCAPES = {
+    "\\": "\\textbackslash ", "{": "\\{", "}": "\\}", "$": "\\$", "%": "\\%", "&": "\\&", "#": "\\#",
+    "_": "\\_", "^": "\\textasciicircum ", "~": "\\textasciitilde ",
+}  # fmt: skip
+
+
+def escape_tex(words: str) -> str:
+    """Escape the characters that TeX reads as commands."""
+    return "".join(_ESCAPES.get(char, char) for char in words)
+
+
+@lru_cache(maxsize=4096)
+def _tree(source: str) -> Row:
+    return parse(source)
+
+
+def _factor_key(factor: Any) -> tuple[int, int, str]:
+    """Numbers, parameters, couplings, responses, states, averages, sums: the order of a physicist."""
+    core = factor.base if isinstance(factor, Pow) else factor
+    name = type(core).__name__
+    if core.is_number:
+        rank = 0
+    elif isinstance(core, Symbol):
+        rank = 4 if name == "CavitySymbol" else 2 if name == "OrderParameter" else 1
+    elif isinstance(core, SiteQuantity):
+        ranks = ((Coupling, 5), (Quenched, 3), (Datum, 8), (Feature, 8))
+        rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
+    elif name in ("ResponseElement", "SiteResponse"):
+        rank = 6
+    elif name == "KroneckerDelta":
+        rank = 5
+    elif name == "Perturbation":
+        rank = 9
+    elif isinstance(core, Add):
+        rank = 10
+    elif name in ("Sum", "Integral", "Piecewise"):
+        rank = 12
+    else:
+        rank = 7
+    return rank, len(getattr(core, "args", ())) if rank == 10 else 0, str(factor)
+
+
+def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:
+    """Read two bounds of one quantity as an interval."""
+    if len(expr.args) != 2 or not all(
+        getattr(part, "rel_op", "") in ("<", "<=", ">", ">=") for part in expr.args
+    ):
+        return None
+    pairs = [(part.lts, part.gts, "<" if "=" not in part.rel_op else "\\le") for part in expr.args]
+    for (low, one, first), (two, high, last) in (pairs, pairs[::-1]):
+        if one == two and not one.is_number:
+            return (low, first), one, (last, high)
+    return None
+
+
+def _gather_roots(
+    number: Rational, above: list[Expr], below: list[Expr]
+) -> tuple[Rational, list[Expr], list[Expr]]:
+    """Write sqrt(2)/(2*sqrt(pi)) as 1/sqrt(2*pi)."""
+    above, below = list(above), list(below)
+    for factor in list(above):
+        if factor.is_Pow and factor.exp is S.Half and factor.base.is_Integer and number.q % factor.base == 0:
+            above.remove(factor)
+            below.append(factor)
+            number *= factor.base
+    roots = [factor for factor in below if factor.is_Pow and factor.exp is S.Half]
+    if len(roots) > 1:
+        inside = Mul(*(root.base for root in roots), evaluate=False)
+        below = [f for f in below if f not in roots] + [Pow(inside, S.Half, evaluate=False)]
+    return number, above, below
+
+
+def _term_key(term: Any) -> int:
+    """Put the cavity field first; perturbations and sources last, whatever the rest of the sum is."""
+    quantities = [term, *getattr(term, "args", ())]
+    if type(term).__name__ == "CavitySymbol":
+        return -1
+    if any(type(q).__name__ == "Perturbation" for q in quantities):
+        return 2
+    if any(isinstance(q, SiteQuantity) and type(q.family).__name__ == "Source" for q in quantities):
+        return 3
+    if isinstance(term, Basic) and any(type(q).__name__ == "ResponseElement" for q in term.atoms(Expr)):
+        return 1
+    return 0
+
+
+def tex(obj: Any, inline: bool = False) -> str:
+    """Return the LaTeX of an expression, an equation, a condition or a relation.
+
+    Parameters
+    ----------
+    obj : object
+        Anything; what is not mathematics is printed as its string.
+    inline : bool
+        Write fractions with a slash, for running text.
+    """
+    if isinstance(obj, str):
+        return f"\\text{{{escape_tex(obj)}}}"
+    printer = CavityPrinter(inline=inline)
+    if isinstance(obj, Equation):
+        return f"{printer.doprint(obj.lhs)} = {printer.doprint(obj.rhs)}"
+    if isinstance(obj, tuple | list):
+        return ",\\; ".join(tex(part, inline) for part in obj)
+    if isinstance(obj, int | float | Basic | Family):
+        return printer.doprint(obj)
+    if hasattr(obj, "_latex"):
+        return obj._latex(printer)  # noqa: SLF001 - SymPy's printing protocol
+    return printer.emptyPrinter(obj)
+
+
+def tree(obj: Any, inline: bool = False) -> Row:
+    """Return the formula of an object as a tree; its plain string where its TeX cannot be read."""
+    try:
+        return _tree(tex(obj, inline))
+    except MarkupError:
+        return _tree(CavityPrinter().emptyPrinter(obj))
+
+
+def text(obj: Any) -> str:
+    """Return one line of Unicode text for an expression, an equation, a condition or a relation.
+
+    Parameters
+    ----------
+    obj : object
+        Anything; what is not mathematics is printed as its string.
+    """
+    return obj if isinstance(obj, str) else to_text(tree(obj))
+
+
+def mathml(obj: Any) -> str:
+    """Return the inside of a MathML element for an expression, an equation or a condition."""
+    return to_mathml(tree(obj))
+
+
+__all__ = ["CavityPrinter", "escape_tex", "mathml", "tex", "text", "tree"]

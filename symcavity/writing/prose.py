@@ -1,0 +1,533 @@
+"""What is said about a step: one template for each rule, filled from the data of the step.
+
+A template returns fragments.  A fragment is a string, or a SymPy object that each writer prints in its own
+way, or one of the marks below.  No template knows a problem; an unknown rule still reads as a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import SIZE, Quenched, SiteQuantity, alpha
+from symcavity.record.derivation import Step
+from symcavity.writing.fragments import (
+    Emphasis,
+    Fragments,
+    Given,
+    Prose,
+    Show,
+    formula,
+    listed,
+    over_sites,
+    plural,
+    quantity,
+    side_in,
+    small,
+    states_of,
+)
+from symcavity.writing.set_prose import TEMPLATES
+
+Template = Callable[[Step], Prose]
+_TEMPLATES: dict[str, Template] = dict(TEMPLATES)
+
+_PLURAL = {"feature": "features", "datum": "data"}
+_OTHER = {"feature": "datum", "datum": "feature"}
+
+
+def rule(name: str) -> Callable[[Template], Template]:
+    """Register the template of a rule."""
+
+    def register(template: Template) -> Template:
+        _TEMPLATES[name] = template
+        return template
+
+    return register
+
+
+# The rules whose words need no data: what leads to the claims, and the reason after them.
+_PLAIN = {
+    "sources": (
+        "We add an infinitesimal source to each equation that hears the other side,",
+        "The sources define the response functions, and are set to zero at the end.",
+    ),
+    "implicit": (
+        "The state of a single site is given implicitly, as a function of its field, by",
+        (
+            "Its derivative with respect to the field follows by implicit differentiation. The solution "
+            "is unique "
+            "because the problem is convex."
+        ),
+    ),
+    "global_condition": (
+        "The condition of the variable that all sites share becomes, per site,",
+        "A sum over all sites is self-averaging, and is replaced by the average over one of them.",
+    ),
+    "fixed": ("The condition that the declaration fixes reads", ""),
+    "units": (
+        (
+            "A variable that all sites share is compared with the field that it shifts. In units of the standard "
+            "deviation of that field it is given by"
+        ),
+        "",
+    ),
+    "work_identity": (
+        "Multiplying each equation by its state and summing over the sites of either side gives",
+        (
+            "The identity is exact at any size: the same bilinear form in the couplings is summed in two "
+            "orders. No "
+            "average over the disorder has been taken, and no independence was assumed."
+        ),
+    ),
+    "inconsistency": (
+        "The exact identity and the naive statistics do not agree. They give",
+        (
+            "The two formulas contradict each other: the naive analysis ignores the correlations between "
+            "the states "
+            "and the quenched disorder."
+        ),
+    ),
+    "consistency": (
+        "With the response that the cavity method gives, the formulas agree by the identity",
+        "The contradiction of the naive analysis is thereby resolved.",
+    ),
+}
+
+
+_STARTS = frozenset(["sources", "inconsistency"])
+
+
+def rules() -> tuple[str, ...]:
+    """Return the rules that have words of their own."""
+    return (*_TEMPLATES, *_PLAIN)
+
+
+def prose(step: Step) -> Prose:
+    """Return what is to be said about a step."""
+    if step.rule in _TEMPLATES:
+        said = _TEMPLATES[step.rule](step)
+    elif step.rule in _PLAIN:
+        lead, after = _PLAIN[step.rule]
+        said = Prose([lead if step.rule in _STARTS else Given(lead)], [after] if after else [])
+    else:
+        words = step.rule.replace("_", " ").strip().capitalize()
+        said = Prose([Given(words + (":" if step.claims else "."))])
+    said.after = [*said.after, *_reason(step)]
+    return said
+
+
+def _reason(step: Step) -> Fragments:
+    reason = step.data.get("reason", [])
+    if not reason:
+        return []
+    return [" ", *([reason] if isinstance(reason, str) else list(reason))]
+
+
+# ------------------------------------------------------------------------------- the declared problem
+
+
+@rule("problem")
+def _problem(step: Step) -> Prose:
+    data = step.data
+    said: Fragments = []
+    states = {side: list(some) for side, some in dict(data.get("states") or {}).items() if some}
+    who: Fragments = []
+    for side in ("feature", "datum"):
+        if states.get(side):
+            who += [
+                " and " if who else "",
+                f"the {side} variables ",
+                *listed(states[side]),
+                ", ",
+                *over_sites(side),
+            ]
+            who += [","]
+    if who and who[-1] == ",":
+        who.pop()
+    globals_ = list(data.get("globals") or [])
+    if data.get("minimize") is not None:
+        shown = [("minimize ", data["minimize"])]
+        shown += [("subject to ", condition) for condition in data.get("subject_to") or []]
+        said += ["We consider the convex problem"]
+        if who:
+            said += [" in ", *who]
+        said += [Show(tuple(shown))]
+        if data.get("subject_to"):
+            said += ["A constraint that carries a site index holds at every site. "]
+    else:
+        said += ["The system is declared by its equations"]
+        if who:
+            said += [" for ", *who]
+        said += [Show(tuple(data.get("equations") or ()))]
+    if data.get("conditions"):
+        said += ["together with the complementarity conditions", Show(tuple(data["conditions"]))]
+    if data.get("fixed"):
+        some = list(data["fixed"])
+        said += [f"The {plural(len(some), 'average', 'averages')} "]
+        said += [*listed(some), f" {plural(len(some), 'is', 'are')} held fixed. "]
+    if globals_:
+        said += [f"The {plural(len(globals_), 'variable', 'variables')} ", *listed(globals_)]
+        said += [f" {plural(len(globals_), 'is', 'are')} shared by all sites. "]
+    quenched = [quantity(q) for q in data.get("quenched") or []]
+    if quenched:
+        said += [f"The quenched {plural(len(quenched), 'parameter', 'parameters')} ", *listed(quenched)]
+        said += [f" {plural(len(quenched), 'is', 'are')} drawn once and then held fixed"]
+        said += [*_laws(data.get("quenched") or []), ". "]
+    said += ["We take ", SIZE["feature"], " and ", SIZE["datum"], " to infinity at a fixed ratio "]
+    said += [Equation(alpha, SIZE["datum"] / SIZE["feature"]), "."]
+    return Prose(said)
+
+
+def _laws(quenched: Iterable[Any]) -> Fragments:
+    out: Fragments = []
+    for family in quenched:
+        law = family.law if isinstance(family, Quenched) else None
+        if law is None or not getattr(law, "args", ()) or not isinstance(law.args[0], type(law)):
+            continue
+        out += ["; " if out else " (", quantity(family), " takes "]
+        pairs = [[value, " with probability ", weight] for value, weight in law.args]
+        for place, pair in enumerate(pairs):
+            out += [*(["" if not place else ", " if place < len(pairs) - 1 else " and "]), *pair]
+    return [*out, ")"] if out else []
+
+
+@rule("disorder")
+def _disorder(step: Step) -> Prose:
+    couplings = [quantity(c) for c in step.data.get("couplings") or []]
+    before = ["The couplings ", *listed(couplings), " are independent and identically distributed"]
+    if any(c.rhs.has(SiteQuantity) for c in step.claims):
+        before = ["The couplings ", *listed(couplings), " are independent of each other"]
+    after = [
+        "No other property of their distribution enters: each sum over couplings has many small terms, and "
+    ]
+    after += ["the central limit theorem leaves only the first two moments."]
+    return Prose([*before, ", with moments"], after)
+
+
+@rule("lagrangian")
+def _lagrangian(step: Step) -> Prose:
+    multipliers = list(step.data.get("multipliers") or [])
+    auxiliary = list(step.data.get("auxiliary") or [])
+    before: Fragments = []
+    for symbol, kink in auxiliary:
+        before += [
+            "The term ",
+            kink,
+            " is not smooth; it is replaced by its least upper bound ",
+            symbol,
+            ". ",
+        ]
+    if multipliers:
+        before += ["We attach a multiplier to each constraint: "]
+        parts: list[Fragments] = []
+        for symbol, constraint, *rest in multipliers:
+            equality = bool(rest and rest[0])
+            parts.append([symbol, " to ", formula(constraint, "=" if equality else "\\ge", 0)])
+        for place, part in enumerate(parts):
+            before += ["" if not place else ", " if place < len(parts) - 1 else " and ", *part]
+        before += [". "]
+    return Prose([*before, "The Lagrangian is"])
+
+
+@rule("stationarity")
+def _stationarity(step: Step) -> Prose:
+    states = states_of(step)
+    if not states:
+        return Prose([Given("Stationarity of the Lagrangian gives")])
+    return Prose([Given("Stationarity of the Lagrangian with respect to "), *listed(states), " gives"])
+
+
+@rule("dual")
+def _dual(step: Step) -> Prose:
+    dual = step.data.get("dual")
+    before: Fragments = [
+        "The message that a site sends is minus the derivative of its loss with respect to its field"
+    ]
+    before += [", " if dual is not None else "", *([] if dual is None else [dual]), ":"]
+    return Prose(before, ["It plays the part that a multiplier plays for a hard constraint."])
+
+
+@rule("complementarity")
+def _complementarity(step: Step) -> Prose:
+    pairs = list(step.data.get("pairs") or [])
+    before: Fragments = [
+        "Primal feasibility, dual feasibility and complementary slackness say that, at every site,"
+    ]
+    if pairs and not step.claims:
+        before += [Show(tuple(pairs))]
+    after: Fragments = ["Both members of each pair are non-negative, and at least one of them is zero."]
+    return Prose(before, after) if step.claims else Prose([*before, *after])
+
+
+# ----------------------------------------------------------------------------- insertion of one site
+
+
+@rule("insert")
+def _insert(step: Step) -> Prose:
+    side = side_in(step)
+    other = str(step.data.get("other", _OTHER.get(side, "other")))
+    states = states_of(step)
+    couplings = [quantity(c) for c in step.data.get("couplings") or []]
+    before: Fragments = [f"We start from the unperturbed system and insert a new {side}, with index 0"]
+    if states:
+        before += [f" and {plural(len(states), 'variable', 'variables')} ", *listed(states)]
+    if couplings:
+        before += [", through fresh couplings ", *listed(couplings)]
+    before += [". " if not step.claims else f". The fields of the {_PLURAL.get(other, other)} change by"]
+    after: Fragments = [f"Since the graph of interactions is bipartite, the new {side} is heard by the "]
+    after += [
+        (
+            f"{_PLURAL.get(other, other)} only, and it hears nothing but them. The fresh couplings are "
+            "independent "
+        )
+    ]
+    after += ["of every quantity of the unperturbed system."]
+    return Prose(before, after)
+
+
+@rule("respond")
+def _respond(step: Step) -> Prose:
+    side = side_in(step)
+    other = str(step.data.get("other", _OTHER.get(side, "")))
+    before = [
+        Given(f"The shift of the fields is small, and the {_PLURAL.get(other, other)} respond linearly:")
+    ]
+    after: Fragments = ["The next order of this expansion is smaller by a factor of order "]
+    return Prose(list(before), [*after, small(step.data.get("order")), " and is dropped."])
+
+
+@rule("substitute")
+def _substitute(step: Step) -> Prose:
+    side = side_in(step)
+    subject = f"The equation of the new {side}" if side else "The equation of the new site"
+    return Prose([Given(f"{subject}, with the perturbed messages, reads")])
+
+
+@rule("cavity_field")
+def _cavity_field(step: Step) -> Prose:
+    one = len(step.claims) < 2
+    before = [f"The {plural(2 - one, 'term', 'terms')} of zeroth order in the perturbation "]
+    return Prose([*before, "defines the cavity field" if one else "define the cavity fields"])
+
+
+@rule("self_coupling")
+def _self_coupling(step: Step) -> Prose:
+    one = len(step.claims) < 2
+    before = (
+        "The term of first order, in which the new site acts back on itself through the others, defines the "
+    )
+    return Prose([before + ("self-coupling" if one else "self-couplings")])
+
+
+@rule("cavity_equation")
+def _cavity_equation(step: Step) -> Prose:
+    side = side_in(step) or "site"
+    return Prose([Given(f"In these terms the new {side} obeys")])
+
+
+@rule("field_statistics")
+def _field_statistics(step: Step) -> Prose:
+    one = not step.data.get("several", False)
+    before = [Given(f"The cavity {plural(2 - one, 'field is', 'fields are')} Gaussian, with")]
+    after = [
+        "The fresh couplings are independent of the unperturbed messages that they multiply, so the averages "
+    ]
+    after += ["factorise; a sum of many such terms is Gaussian by the central limit theorem."]
+    return Prose(list(before), after)
+
+
+@rule("self_coupling_mean")
+def _self_coupling_mean(step: Step) -> Prose:
+    one = len(step.claims) < 2
+    head = (
+        "The self-coupling is of order one and self-averaging"
+        if one
+        else ("The self-couplings are of order one and self-averaging")
+    )
+    after = [
+        (
+            "The fresh couplings are independent of the responses of the unperturbed system, and only the "
+            "diagonal "
+        )
+    ]
+    after += ["of the response matrix survives the average. The fluctuations about the mean are of order "]
+    return Prose([Given(f"{head}, with mean")], [*after, small(None), " and are dropped."])
+
+
+@rule("naive_drop")
+def _naive_drop(step: Step) -> Prose:
+    before = [
+        (
+            "The naive analysis treats the messages as independent of the couplings that they are summed "
+            "with, and "
+        )
+    ]
+    before += ["so leaves out the self-coupling of the feature side" + (":" if step.claims else ".")]
+    after: Fragments = [
+        "This assumption is ",
+        Emphasis("not correct"),
+        ": the messages depend on the couplings. ",
+    ]
+    after += ["It is kept here in order to see what follows from it."]
+    return Prose(before, after)
+
+
+@rule("effective_law")
+def _effective_law(step: Step) -> Prose:
+    pairs = list(step.data.get("pairs") or [])
+    side = side_in(step)
+    where = f"of a {side} site " if side else ""
+    before: Fragments = [Given(f"With the self-coupling at its mean, the effective law {where}is")]
+    after: Fragments = ["It is to be read together with ", *listed(pairs), "."] if pairs else []
+    return Prose(before, after)
+
+
+# ------------------------------------------------------------------------------------- the single site
+
+
+@rule("branches")
+def _branches(step: Step) -> Prose:
+    branches = list(step.data.get("branches") or [])
+    field_ = step.data.get("field")
+    signs = list(step.data.get("sign_assumptions") or [])
+    if len(branches) < 2 and not signs:
+        return Prose([Given("The law of a single site is solved by")])
+    before: Fragments = []
+    if branches:
+        before += [
+            (
+                f"The complementary pairs leave {_count(len(branches))} "
+                f"{plural(len(branches), 'branch', 'branches')}"
+            )
+        ]
+        before += [". In each, one member of every pair is zero:"]
+        before += [Show(tuple(_branch_row(branch) for branch in branches), numbered=False)]
+    before += [Given("For each value of the field exactly one branch is consistent, and the solution is")]
+    if field_ is not None:
+        before[-1] = Given("For each value of ")
+        before += [field_, " exactly one branch is consistent, and the solution is"]
+    after: Fragments = []
+    if signs:
+        after = ["This uses ", *listed(signs), "."]
+    return Prose(before, after)
+
+
+def _count(number: int) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[number] if number < len(words) else str(number)
+
+
+def _branch_row(branch: Any) -> tuple[Any, ...]:
+    names, region, values = (
+        (*branch, None, None)[:3] if isinstance(branch, list | tuple) else (branch, None, None)
+    )
+    row: Fragments = []
+    some = [names] if isinstance(names, str) else list(names or [])
+    if not isinstance(values, dict) or not values:
+        row += listed(some, ", ")
+    else:
+        row += [*_comma([Equation(state, value)] for state, value in values.items())]
+    if region is not None:
+        row += [formula("\\quad\\text{if }"), region]
+    return tuple(row)
+
+
+def _comma(groups: Iterable[Fragments]) -> Fragments:
+    out: Fragments = []
+    for group in groups:
+        out += [", " if out else "", *group]
+    return [part for part in out if not (isinstance(part, str) and part == "")]
+
+
+@rule("response")
+def _response(step: Step) -> Prose:
+    side = side_in(step)
+    whose = f" of a {side}" if side else ""
+    return Prose(
+        [Given(f"Differentiation with respect to the source gives the response{whose},")],
+        [],
+    )
+
+
+@rule("closure")
+def _closure(step: Step) -> Prose:
+    symbol = step.data.get("symbol")
+    if symbol is None:
+        return Prose([Given("Averaging over the cavity field closes the equations:")])
+    return Prose([Given("Averaging over the cavity field fixes "), symbol, ":"])
+
+
+# --------------------------------------------------------------------------------------------- results
+
+
+@rule("closed_system")
+def _closed_system(step: Step) -> Prose:
+    unknowns = list(step.data.get("unknowns") or [])
+    parameters = list(step.data.get("parameters") or [])
+    before: Fragments = ["Collecting the conditions, the theory is closed by"]
+    after: Fragments = []
+    if unknowns:
+        after += [f"There are as many equations as unknowns, {plural(len(unknowns), 'namely', 'which are')} "]
+        after += [*listed(unknowns)]
+        after += ["; the parameters are ", *listed(parameters)] if parameters else []
+        after += ["."]
+    return Prose(before, after)
+
+
+@rule("elimination")
+def _elimination(step: Step) -> Prose:
+    solved = step.data.get("solved")
+    if solved is None:
+        return Prose([Given("Elimination gives")])
+    return Prose([Given("Solving for "), solved, ","])
+
+
+@rule("result")
+def _result(step: Step) -> Prose:
+    return Prose([Given(f"The final {plural(len(step.claims), 'formula is', 'formulas are')}")])
+
+
+@rule("symmetry")
+def _symmetry(step: Step) -> Prose:
+    if step.data.get("found"):
+        before: Fragments = ["The declared law has a symmetry: it is left as it is by the rescaling"]
+        before = before if step.claims else ["The declared law has a scaling symmetry."]
+        after: Fragments = [
+            "A quantity that is invariant under this rescaling cannot depend on the response that it "
+        ]
+        after += [
+            "changes, so that any positive value of that response may be assumed for it; the naive analysis "
+        ]
+        after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
+        return Prose(before, after)
+    before = ["No rescaling of the states of one side leaves the rest of the law as it is"]
+    return Prose(
+        [*before, ":" if step.claims else "."], ["The naive analysis is not protected by a symmetry here."]
+    )
+
+
+@rule("proof")
+def _proof(step: Step) -> Prose:
+    text = str(step.data.get("text", ""))
+    lead = "To prove it, start from " if step.data.get("first") else ""
+    words = f"{lead}{text}" if lead else text[:1].upper() + text[1:]
+    return Prose([f"{words}:"])
+
+
+@rule("truncated_moments")
+def _truncated_moments(step: Step) -> Prose:
+    variable = step.data.get("variable")
+    who: Fragments = [] if variable is None else [" over a standard Gaussian ", variable]
+    after = ["They obey a recurrence of two terms, so that two of them give all others."]
+    return Prose(["The averages that follow are truncated moments", *who, ","], after)
+
+
+@rule("interpretation")
+def _interpretation(step: Step) -> Prose:
+    symbol = step.data.get("symbol")
+    subject: Fragments = ["The response"] if symbol is None else ["The order parameter ", symbol]
+    return Prose([*subject, " has a direct meaning:"])
+
+
+__all__ = ["prose", "rules"]

@@ -1,0 +1,171 @@
+"""A derivation as plain text, for a terminal of 100 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from symcavity.record.derivation import Checked, Derivation, Step, Verification
+from symcavity.writing.fragments import Emphasis
+from symcavity.writing.layout import (
+    Block,
+    Display,
+    Group,
+    Paragraph,
+    Span,
+    fragment_tree,
+    group_lines,
+    layout,
+    single,
+)
+from symcavity.writing.markup import Row
+from symcavity.writing.printing import text
+from symcavity.writing.unicode import to_text
+
+COLUMNS = 98
+_INDENT = "    "
+_HARD = "\u00a0"
+
+
+def derivation_text(derivation: Derivation) -> str:
+    """Return a whole derivation as text.
+
+    Parameters
+    ----------
+    derivation : Derivation
+        The record to be written.
+    """
+    doc = layout(derivation)
+    out = [doc.title, "=" * len(doc.title), "", _wrapped(_inline(doc.opening)), ""]
+    for number, section in enumerate(doc.sections, start=1):
+        out += _heading(f"{number}. {section.title}")
+        for step in section.steps:
+            out += [*_blocks(step.blocks), ""]
+    if doc.results:
+        out += [*_heading(doc.results_title), *_blocks(doc.results), ""]
+    if doc.parameters:
+        symbols = [text(symbol) for symbol, _ in doc.parameters]
+        column = max(map(len, symbols))
+        out += _heading("Order parameters")
+        for symbol, (_, meaning) in zip(symbols, doc.parameters, strict=True):
+            said = _inline(meaning) if isinstance(meaning, list | tuple) else text(meaning)
+            out.append(f"{_INDENT}{symbol:<{column}}  {said}".replace(_HARD, " "))
+        out.append("")
+    if doc.assumptions:
+        out += _heading("Assumptions")
+        for number, item in enumerate(doc.assumptions, start=1):
+            out.append(_wrapped(_inline(item), first=f"{number:3}. ", rest="     "))
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def step_text(step: Step) -> str:
+    """Return one step as text."""
+    return "\n".join(_blocks(single(step)))
+
+
+def verification_text(verification: Verification) -> str:
+    """Return the outcome of a verification as an aligned table with a summary."""
+    rows = [row for row in verification if row.step.claims or row.checked]
+    keys = max([len(row.step.key) for row in rows] + [4])
+    out = [f"{'step':<{keys}}  {'outcome':<7}  checked by", "-" * min(COLUMNS, keys + 60)]
+    for row in rows:
+        out += _verdict_lines(row, keys)
+    checked = [row for row in rows if row.checked]
+    failed = len(verification.failed)
+    silent = len(verification.unchecked)
+    summary = (
+        f"{len(rows)} steps with claims: {len(checked) - failed} ok, {failed} FAILED, {silent} unchecked."
+    )
+    return "\n".join([*out, "-" * min(COLUMNS, keys + 60), summary])
+
+
+def _verdict_lines(row: Checked, keys: int) -> list[str]:
+    kinds = ", ".join(dict.fromkeys(verdict.kind for verdict in row.verdicts))
+    if not row.checked:
+        return [f"{row.step.key:<{keys}}  {'-':<7}  nothing has checked this claim"]
+    out = [f"{row.step.key:<{keys}}  {'ok' if row.ok else 'FAILED':<7}  {kinds}"]
+    blank = " " * (keys + 11)
+    for verdict in row.verdicts:
+        if not verdict.ok:
+            said = f"{verdict.kind}: {verdict.detail or 'does not hold'}"
+            out += textwrap.wrap(said, COLUMNS, initial_indent=blank, subsequent_indent=blank + "  ")
+    return out
+
+
+# ------------------------------------------------------------------------------------------ pieces
+
+
+def _heading(title: str) -> list[str]:
+    return [title, "-" * len(title), ""]
+
+
+def _inline(fragments: Any) -> str:
+    return "".join(_fragment(fragment) for fragment in fragments)
+
+
+def _fragment(fragment: Any) -> str:
+    if isinstance(fragment, str):
+        return fragment
+    if isinstance(fragment, Emphasis):
+        return fragment.words
+    if isinstance(fragment, Span):
+        parts = []
+        for (_, a), (_, b) in fragment.ranges:
+            parts.append(f"({a})" + (f"–({b})" if b > a else ""))
+        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    said = to_text(fragment_tree(fragment))
+    return said.replace(" ", _HARD) if len(said) < 40 else said
+
+
+def _wrapped(said: str, first: str = "", rest: str = "") -> str:
+    lines = textwrap.wrap(
+        " ".join(said.split(" ")),
+        COLUMNS,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+    )
+    return "\n".join(lines).replace(_HARD, " ")
+
+
+def _blocks(blocks: tuple[Block, ...]) -> list[str]:
+    out: list[str] = []
+    for block in blocks:
+        if out:
+            out.append("")
+        if isinstance(block, Paragraph):
+            out.append(_wrapped(_inline(block.fragments)))
+        else:
+            out += _display(block)
+    return out
+
+
+def _display(block: Display) -> list[str]:
+    out: list[str] = []
+    for group in block.groups:
+        rows = _group(group)
+        if group.number is not None:
+            mark = f"({group.number})"
+            rows[-1] = f"{rows[-1]:<{COLUMNS - len(mark) - 1}} {mark}"
+        out += rows
+    return out
+
+
+def _group(group: Group) -> list[str]:
+    room = COLUMNS - len(_INDENT) - 8
+    out: list[str] = []
+    shift = 0
+    for place, line in enumerate(group_lines(group, 1.05 * room)):
+        said = to_text(Row((*line.left.items, *line.right.items), (*line.left.spaced, *line.right.spaced)))
+        if place == 0:
+            left = to_text(line.left)
+            shift = len(left) + 1 if left and len(left) < room // 2 else 4
+        blank = "" if place == 0 else " " * (shift + 2 * line.continued)
+        out += textwrap.wrap(
+            blank + said.strip(), room + 2, subsequent_indent=" " * (shift + 4), break_long_words=False
+        ) or [""]
+    return [_INDENT + row for row in out]
+
+
+__all__ = ["derivation_text", "step_text", "verification_text"]

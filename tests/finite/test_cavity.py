@@ -1,0 +1,127 @@
+"""The cavity, tested: insertions of a site, sample by sample."""
+
+import numpy as np
+import pytest
+from declarations_simulated import VALUES, C, hard, ridge, soft, uneven
+
+from symcavity.errors import Infeasible
+from symcavity.finite import cavity_experiment
+from symcavity.finite.insertion import extended, insert
+from symcavity.finite.run import as_system, prepare
+from symcavity.model.quantities import alpha
+
+
+def setup_of(name):
+    problem, values = VALUES[name]
+    system = as_system(problem)
+    return prepare(system, values)
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return cavity_experiment(soft, soft.cavity(), {alpha: 1, C: 1}, N=150, seeds=40)
+
+
+def line(inserted, name):
+    return next(f for f in inserted.findings() if f.name == name)
+
+
+@pytest.mark.parametrize("side", ["feature", "datum"])
+def test_the_instance_without_the_site_is_part_of_the_instance_with_it(side):
+    setup = setup_of("uneven")
+    instance = setup.instance(30, 5)
+    grown, fresh, variances = extended(setup, instance, side)
+    n, p = grown.size["feature"], grown.size["datum"]
+    assert (n, p) == ((31, 15) if side == "feature" else (30, 16))
+    assert np.array_equal(grown.couplings[0][:15, :30], instance.couplings[0])
+    last = grown.couplings[0][:, -1] if side == "feature" else grown.couplings[0][-1]
+    assert np.array_equal(last, fresh[0])
+    assert variances[0].shape == fresh[0].shape
+    assert instance.size == {"feature": 30, "datum": 15}
+
+
+@pytest.mark.parametrize("side", ["feature", "datum"])
+def test_a_linear_system_obeys_the_cavity_exactly(side):
+    setup = setup_of("ridge")
+    found = insert(setup, (side, 30, 1))
+    assert found.linear_shift == pytest.approx(found.shift, abs=1e-10)
+    own = found.shift  # what the others send has moved by R x0 times what the site sends
+    assert own.shape == (1, 60 if side == "feature" else 30)
+    states = dict(zip(as_system(ridge).laws[side].unknowns, found.state, strict=True))
+    sent = next(iter(states.values()))
+    assert found.field == pytest.approx(found.cavity_field + found.self_coupling[:, 0] * sent, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["biased", "tied", "logistic", "mixed", "positive"])
+def test_globals_losses_and_bounds_have_a_cavity_too(name):
+    problem, values = VALUES[name]
+    found = cavity_experiment(problem, None, values, N=80, seeds=12)
+    for inserted in found:
+        j = inserted._shown()
+        gap = np.abs(inserted.actual[:, j] - inserted.predicted[:, j])
+        assert np.median(gap) < 0.05 * np.std(inserted.actual[:, j])
+
+
+@pytest.mark.parametrize("side", ["feature", "datum"])
+def test_the_single_site_law_holds_sample_by_sample(experiment, side):
+    inserted = getattr(experiment, side)
+    j = inserted._shown()
+    actual = inserted.actual[:, j]
+    assert np.corrcoef(actual, inserted.predicted[:, j])[0, 1] > 0.99
+    assert np.corrcoef(actual, inserted.predicted_by_mean[:, j])[0, 1] > 0.95
+    wrong = inserted._site(-inserted.stack("self_coupling"))[:, j]
+    good = np.isfinite(wrong)
+    assert np.mean((wrong - actual)[good] ** 2) > 5 * np.mean((inserted.predicted[:, j] - actual) ** 2)
+
+
+def test_fields_and_self_couplings_are_what_theory_says(experiment):
+    for inserted in experiment:
+        assert inserted.theory_self_coupling is not None
+        for f in inserted.findings():
+            if "self-coupling" in f.name and "fluctuation" not in f.name:
+                assert abs(f.z) < 4, f
+            if f.name.startswith("cavity field"):
+                assert abs(f.z) < 4, f
+            if "fluctuation" in f.name:
+                assert 0.1 < f.measured < 10
+
+
+def test_independence_holds_without_the_site_and_not_with_it():
+    experiment = cavity_experiment(hard, None, {alpha: 0.5}, N=150, seeds=80)
+    without = line(experiment.feature, "field squared over its variance, without the site")
+    within = line(experiment.feature, "field squared over its variance, with the site")
+    assert abs(without.z) < 3.5
+    assert within.z < -8
+
+
+def test_fluctuations_shrink_like_one_over_sqrt_n():
+    spread = []
+    for n in (50, 200):
+        stack = cavity_experiment(ridge, None, VALUES["ridge"][1], N=n, seeds=40).datum
+        relative = stack.stack("self_coupling") / stack.stack("mean_self_coupling") - 1
+        spread.append(np.std(relative))
+    assert spread[0] / spread[1] == pytest.approx(2, rel=0.45)
+
+
+def test_uneven_features_have_a_self_coupling_of_their_own():
+    found = cavity_experiment(uneven, uneven.cavity(), VALUES["uneven"][1], N=120, seeds=20)
+    theory = found.feature.theory_self_coupling[:, 0, 0]
+    assert len(set(np.round(theory, 6))) == 2
+    assert theory.min() / theory.max() == pytest.approx(9, rel=1e-6)
+    assert np.corrcoef(theory, found.feature.stack("self_coupling")[:, 0, 0])[0, 1] > 0.9
+
+
+def test_instances_that_become_infeasible_are_counted():
+    found = cavity_experiment(hard, None, {alpha: 1.8}, N=20, seeds=25)
+    assert found.datum.missing > 0
+    assert "have no solution" in str(found)
+    with pytest.raises(Infeasible):
+        cavity_experiment(hard, None, {alpha: 5}, N=20, seeds=2)
+
+
+def test_the_experiment_is_shown(experiment, tmp_path):
+    assert "one feature added to 40 instances" in str(experiment)
+    assert experiment._repr_html_().count("<table>") == 2
+    pytest.importorskip("matplotlib")
+    experiment.plot().savefig(tmp_path / "cavity.png")
+    assert (tmp_path / "cavity.png").stat().st_size > 10000

@@ -1,0 +1,216 @@
+"""Theory against simulation: the right theory passes, wrong ones fail, and tables say so."""
+
+import numpy as np
+import pytest
+from declarations_simulated import VALUES, C, hard, kappa, l, logistic, ridge, soft, uneven, w
+from sympy import Rational, Sum
+
+from symcavity.errors import Infeasible, ValuesError
+from symcavity.finite import Estimate, compare, point_of, simulate
+from symcavity.model.quantities import N, P, alpha, average, i, mu, response
+from symcavity.record.derivation import Step
+
+# Means and standard errors of simulations made with another program (120, 40 and 100 instances).
+REFERENCES = {
+    "hard": {
+        "kappa": (0.9966836269501955, 0.004062454246635033),
+        "support": (0.8420272435897436, 0.0019229892457837464),
+        "lambda": (1.9473775162541636, 0.015875329200844973),
+        "norm": (1.0126363084521652, 0.008255171184439386),
+    },
+    "soft": {
+        "norm": (0.41233629751140344, 0.003729483208115135),
+        "violators": (0.6752, 0.005080278611378588),
+        "margin": (0.2671, 0.004403931809714517),
+        "lambda": (0.8324700871563951, 0.003126028118258889),
+        "xi": (0.42013378965938414, 0.005075765965871316),
+    },
+    "uneven": {
+        "kappa": (0.49505274941521404, 0.003271314666857984),
+        "support": (0.7010714285714286, 0.002046807562517986),
+        "low": (4.605993546413955, 0.09001270824321228),
+        "high": (3.6627588456862274, 0.03825342251677269),
+    },
+}
+
+
+def agree(estimate, reference, limit=3.5):
+    mean, error = reference
+    assert abs(estimate.mean - mean) < limit * np.hypot(estimate.stderr, error)
+
+
+def test_hard_margin_against_another_program():
+    sim = simulate(hard, {alpha: Rational(208, 400)}, N=400, seeds=20)
+    lam, reference = sim.system["lam"][mu], REFERENCES["hard"]
+    agree(sim[kappa], reference["kappa"])
+    agree(sim[average(lam > 0)], reference["support"])
+    agree(sim[average(lam)], reference["lambda"])
+    agree(sim[average(w[i] ** 2)], reference["norm"])
+
+
+def test_soft_margin_against_another_program():
+    sim = simulate(soft, {alpha: 1, C: 1}, N=250, seeds=20)
+    lam, xi, reference = sim.system["lam"][mu], sim.system["xi"][mu], REFERENCES["soft"]
+    agree(sim[average(w[i] ** 2)], reference["norm"])
+    agree(sim[average(xi > 0)], reference["violators"])
+    agree(sim[average((lam > 0) & (lam < C))], reference["margin"])
+    agree(sim[average(lam)], reference["lambda"])
+    agree(sim[average(xi)], reference["xi"])
+
+
+def test_uneven_features_against_another_program():
+    spectrum = np.repeat([0.2, 1.8], 200)
+    sim = simulate(uneven, {alpha: 0.77, l: spectrum}, N=400, seeds=15)
+    reference = REFERENCES["uneven"]
+    agree(sim[kappa], reference["kappa"])
+    agree(sim[average(sim.system["lam"][mu] > 0)], reference["support"])
+    agree(sim[2 * average(w[i] ** 2 * (Rational(9, 5) - l[i])) / Rational(8, 5)], reference["low"])
+    agree(sim[2 * average(w[i] ** 2 * (l[i] - Rational(1, 5))) / Rational(8, 5)], reference["high"])
+
+
+@pytest.fixture(scope="module")
+def soft_sim():
+    return simulate(soft, {alpha: 2, C: 1}, N=200, seeds=24)
+
+
+@pytest.fixture(scope="module")
+def comparison(soft_sim):
+    return compare(soft.cavity(), soft_sim)
+
+
+def test_the_cavity_theory_passes(comparison):
+    assert comparison.agrees(4)
+    assert len(comparison) > 6
+    assert comparison[average(w[i] ** 2)].theory == pytest.approx(0.555204, abs=1e-6)
+    assert comparison[response(w)].z == pytest.approx(comparison[average(response(w[i]))].z)
+
+
+def test_the_naive_theory_fails(soft_sim):
+    naive = compare(soft.naive(), soft_sim)
+    assert not naive.agrees()
+    assert naive.worst > 10
+    assert "finite-size" in str(naive)
+
+
+def test_the_participation_ratio_fails_for_uneven_features():
+    sim = simulate(uneven, {alpha: 0.77, l: {Rational(1, 5): 0.5, Rational(9, 5): 0.5}}, N=300, seeds=20)
+    assert compare(uneven.cavity(), sim, [average(w[i] ** 2), response(w)]).agrees()
+    claims = {kappa: 0.3886430092521787}  # the effective dimension with rescaled kappa, at this load
+    assert compare(claims, sim, [kappa]).worst > 10
+
+
+def test_kernel_ridge_passes_and_its_printed_sign_fails():
+    sim = simulate(ridge, VALUES["ridge"][1], N=150, seeds=20)
+    eps = sim.system["eps"]
+    assert compare(ridge.cavity(), sim).agrees()
+    f = sim[1 / average(response(eps[mu])) - 1].mean
+    wrong = {average(response(eps[mu])): 1 / (1 - f)}
+    assert compare(wrong, sim, [response(eps)]).worst > 10
+
+
+def test_tables_render(comparison):
+    text, tex, html = str(comparison), comparison.to_latex(), comparison._repr_html_()
+    assert "average(lambda[mu] > 0)" in text
+    assert "average(lambda[mu]**2)" in text
+    assert tex.startswith(r"\begin{tabular}")
+    assert tex.count(r"\\") == len(comparison) + 1
+    assert tex.count("{") == tex.count("}")
+    assert html.count("<tr>") == len(comparison) + 1
+    with pytest.raises(KeyError):
+        comparison[average(w[i] ** 7)]
+
+
+def test_sizes_are_extrapolated_beside_raw_values():
+    sims = simulate(logistic, VALUES["logistic"][1], N=[40, 80, 160], seeds=12)
+    table = compare(logistic.cavity(), sims)
+    assert table.agrees(4)
+    assert set(table.rows[0].raw) == {40, 80, 160}
+    assert "1/N -> 0" in str(table)
+    assert "N = 160:" in str(table)
+    sims = simulate(ridge, VALUES["ridge"][1], N=[40, 80], seeds=12)
+    assert "only the largest" in str(compare(ridge.cavity(), sims))
+
+
+def test_observables_without_theory_are_noted(soft_sim):
+    class Half:
+        def __getitem__(self, key):
+            if key == average(w[i] ** 2):
+                return 0.5552044236977545
+            raise ValuesError("unknown")
+
+    table = compare(Half(), soft_sim, [average(w[i] ** 2), average(w[i] ** 4)])
+    assert table.agrees()
+    assert np.isnan(table[average(w[i] ** 4)].theory)
+    assert "unknown" in str(table)
+    with pytest.raises(ValuesError):
+        compare(3, soft_sim)
+
+
+def test_infeasible_instances_are_noted():
+    sim = simulate(hard, {alpha: 1.9}, N=20, seeds=12)
+    assert "have no solution" in str(compare({average(w[i] ** 2): 1.0}, sim, [average(w[i] ** 2)]))
+
+
+def test_a_fraction_is_not_known_better_than_one_site():
+    never = Estimate(np.zeros(10), tuple(range(10)), "rare", 0, 100)
+    assert never.stderr == 0
+    assert abs(never.z(1e-5)) < 1
+    assert abs(never.z(0.1)) > 10
+    assert np.isnan(Estimate(np.zeros(1), (0,), "one", 0, 100).z(1.0))
+
+
+def test_the_point_of_a_simulation_is_what_theory_needs(soft_sim):
+    assert point_of(soft_sim) == {C: 1.0, alpha: 2, N: 200, P: 400}
+    sim = simulate(uneven, {alpha: 0.3, l: 1}, N=20, seeds=1)
+    assert uneven.cavity().solve(point_of(sim))[average(w[i] ** 2)] > 0
+
+
+def test_derivation_steps_get_a_witness(soft_sim):
+    claim = {"observable": average(w[i] ** 2), "prediction": lambda at: 0.2776 * float(at[alpha])}
+    assert soft_sim.witness(Step("silent", "words")) == []
+    (right,) = soft_sim.witness(Step("right", "average", data=claim))
+    (wrong,) = soft_sim.witness(Step("wrong", "average", data=claim | {"prediction": lambda _: 0.7}))
+    assert right.ok
+    assert not wrong.ok
+    assert "z =" in wrong.detail
+
+
+@pytest.mark.parametrize("name", ["soft", "hard", "uneven", "ridge", "logistic", "biased"])
+def test_instances_bear_witness_to_a_derivation(name):
+    problem, values = VALUES[name]
+    sim = simulate(problem, values, N=150, seeds=20)
+    right = {step.key: sim.witness(step) for step in problem.cavity().derivation}
+    assert all(v.ok for verdicts in right.values() for v in verdicts), right
+    assert sum(bool(verdicts) for verdicts in right.values()) >= 3
+    naive = {step.key: sim.witness(step) for step in problem.naive().derivation}
+    wrong = [key for key, verdicts in naive.items() if any(not v.ok for v in verdicts)]
+    assert any(key.startswith("closure") for key in wrong)
+
+
+def test_a_changed_sign_in_a_derivation_is_noticed():
+    sim = simulate(hard, {alpha: 0.5}, N=150, seeds=20)
+    derivation = hard.cavity().derivation
+    key = "closure.S_w"
+    (claim,) = derivation[key].claims
+    changed = derivation.replaced(key, claims=(type(claim)(claim.lhs, claim.rhs * 2 - claim.rhs**2),))
+    assert all(v.ok for v in sim.witness(derivation[key]))
+    assert not all(v.ok for v in sim.witness(changed[key]))
+
+
+def test_sums_scale_with_size(soft_sim):
+    total, mean = soft_sim[Sum(w[i] ** 2, (i, 1, N))], soft_sim[average(w[i] ** 2)]
+    assert total.mean == pytest.approx(200 * mean.mean)
+
+
+def test_plots_are_pictures(comparison, soft_sim, tmp_path):
+    pytest.importorskip("matplotlib")
+    from symcavity.finite import plot_distribution
+
+    comparison.plot().figure.savefig(tmp_path / "z.png")
+    ax = plot_distribution(
+        soft_sim, soft_sim.system["xi"][mu], solution=soft.cavity().solve(point_of(soft_sim)), bins=8
+    )
+    ax.figure.savefig(tmp_path / "xi.png")
+    assert all((tmp_path / name).stat().st_size > 5000 for name in ("z.png", "xi.png"))
+    with pytest.raises(Infeasible):
+        plot_distribution(simulate(hard, {alpha: 4}, N=10, seeds=1), w[i])

@@ -1,0 +1,163 @@
+"""The declared problem is what is solved: residuals, independent solvers, negative controls."""
+
+import numpy as np
+import pytest
+from declarations_simulated import (
+    VALUES,
+    C,
+    gamma,
+    hard,
+    l,
+    logistic,
+    margin,
+    rho,
+    ridge,
+    soft,
+    tied,
+    uneven,
+    w,
+    y,
+)
+from scipy.optimize import minimize
+
+from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.finite import simulate
+from symcavity.finite.compiled import compile_system
+from symcavity.finite.draw import coupling_law
+from symcavity.finite.given_values import read_values
+from symcavity.finite.instance import Instance
+from symcavity.finite.minimum import solve_instance
+from symcavity.finite.quadratic import quadratic_program, solve_assembled
+from symcavity.finite.run import as_system
+from symcavity.model.quantities import average, i
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_equations_hold(name):
+    problem, values = VALUES[name]
+    sim = simulate(problem, values, N=40, seeds=3)
+    assert sim.infeasible == 0
+    assert sim.residuals.worst < 1e-8
+    assert set(sim.samples[0].arrays) == {*sim.system.variables, *(g.name for g in sim.system.globals)}
+
+
+@pytest.mark.parametrize(
+    "name", ["hard", "soft", "hinge", "biased", "uneven", "positive", "band", "exact", "lasso", "pursuit"]
+)
+def test_an_independent_conic_solver_agrees(name):
+    pytest.importorskip("clarabel")
+    problem, values = VALUES[name]
+    system = as_system(problem)
+    instance = Instance(compile_system(system), read_values(system, values), 20, 3, coupling_law("gaussian"))
+    ours = solve_instance(system, instance)
+    program = quadratic_program(system)
+    theirs = solve_assembled(program.assemble(instance))
+    weights = ours.state.site["feature"][:, compile_system(system).laws["feature"].labels.index("w[i]")]
+    start = 20 * [str(q) for q in program.forms["feature"].states].index("w[i]")
+    assert weights == pytest.approx(theirs.variables[start : start + 20], abs=1e-5)
+
+
+def test_logistic_minimises_the_written_objective():
+    sim = simulate(logistic, VALUES["logistic"][1], N=12, seeds=1)
+    instance = sim.reader(0).instance
+    signs, (x,) = instance.quenched[y], instance.couplings
+
+    def objective(v):
+        return v @ v / 2 + np.sum(np.log1p(np.exp(-signs * (x @ v))))
+
+    assert sim.samples[0]["w"] == pytest.approx(minimize(objective, np.zeros(12), tol=1e-10).x, abs=1e-5)
+
+
+def test_ridge_is_the_textbook_solution():
+    sim = simulate(ridge, VALUES["ridge"][1], N=15, seeds=1)
+    (f,) = sim.reader(0).instance.couplings
+    weights = np.linalg.solve(f.T @ f + 3 * np.eye(15), f.T @ f @ np.ones(15))
+    assert sim.samples[0]["Delta"] == pytest.approx(1 - weights, abs=1e-12)
+    assert sim.samples[0].method == "linear solve"
+    assert rho in sim.reader(0).instance.quenched
+    assert gamma in sim.setup.values.parameters
+
+
+@pytest.mark.parametrize("method", ["active set", "interior point", "conic"])
+def test_methods_agree(method):
+    chosen = simulate(hard, {"alpha": 0.8}, N=30, seeds=2)
+    other = simulate(hard, {"alpha": 0.8}, N=30, seeds=2, method=method)
+    assert other.arrays("w") == pytest.approx(chosen.arrays("w"), abs=1e-10)
+    assert other.samples[0].method == method
+
+
+def test_a_system_of_equations_gives_the_same_as_the_problem():
+    from_equations = simulate(margin, {"alpha": 0.7}, N=30, seeds=2)
+    from_problem = simulate(hard, {"alpha": 0.7}, N=30, seeds=2)
+    assert from_equations.arrays("lambda") == pytest.approx(from_problem.arrays("lambda"), abs=1e-9)
+
+
+def test_multipliers_off_the_margin_are_exactly_zero():
+    sample = simulate(hard, {"alpha": 0.5}, N=40, seeds=1).samples[0]
+    on = sample["lambda"] > 0
+    assert np.all(sample["lambda"][~on] == 0)
+    assert np.all(sample["h"][on] == 0)
+    assert np.all(sample["h"][~on] > 0)
+
+
+def test_a_penalised_bias_follows_its_condition():
+    sim = simulate(tied, VALUES["tied"][1], N=30, seeds=1)
+    signs = sim.reader(0).instance.quenched[y]
+    assert 30 * sim.samples[0]["b"] == pytest.approx(np.sum(signs * sim.samples[0]["lambda"]))
+
+
+def test_declared_variances_are_drawn():
+    sim = simulate(uneven, VALUES["uneven"][1], N=200, seeds=1)
+    instance = sim.reader(0).instance
+    measured = 200 * instance.couplings[0].var(axis=0)
+    for value in (0.2, 1.8):
+        assert measured[instance.quenched[l] == value].mean() == pytest.approx(value, rel=0.1)
+
+
+@pytest.mark.parametrize("broken", ["lambda", "w", "h"])
+def test_residuals_notice_a_changed_variable(broken):
+    sim = simulate(hard, {"alpha": 0.5}, N=30, seeds=1)
+    instance, state = sim.reader(0).instance, sim.samples[0].solved.state.copy()
+    for side, law in instance.system.laws.items():
+        if broken in law.names:
+            state.site[side][:, law.names.index(broken)] *= 1.001
+    assert instance.residuals(state).worst > 1e-4
+
+
+def test_residuals_notice_a_flipped_sign_in_the_law():
+    from declarations_simulated import field, lam, w, x
+    from sympy import Eq, Sum
+
+    from symcavity.model.quantities import Complementary, Field, P, i, mu
+    from symcavity.model.system import BipartiteSystem
+
+    h = Field("h")
+    wrong = BipartiteSystem(
+        [Eq(w[i], -Sum(lam[mu] * x[mu, i], (mu, 1, P))), Eq(h[mu], field - 1)],
+        [Complementary(lam[mu], h[mu])],
+    )
+    sim = simulate(margin, {"alpha": 0.5}, N=30, seeds=1)
+    flipped = Instance(
+        compile_system(wrong), read_values(wrong, {"alpha": 0.5}), 30, 0, coupling_law("gaussian")
+    )
+    assert flipped.residuals(sim.samples[0].solved.state).worst > 0.1
+    with pytest.raises(NotConverged):
+        simulate(wrong, {"alpha": 0.5}, N=30, seeds=1)
+
+
+def test_forced_methods_that_do_not_apply_are_refused():
+    with pytest.raises(UnsupportedLaw):
+        simulate(soft, {"alpha": 1, C: 1}, N=20, seeds=1, method="active set")
+    with pytest.raises(UnsupportedLaw):
+        simulate(ridge, VALUES["ridge"][1], N=20, seeds=1, method="interior point")
+    with pytest.raises(UnsupportedLaw):
+        simulate(hard, {"alpha": 0.5}, N=20, seeds=1, method="guess")
+
+
+@pytest.mark.parametrize("method", ["", "interior point"])
+def test_infeasible_instances_are_counted(method):
+    sim = simulate(hard, {"alpha": 1.9}, N=20, seeds=12, method=method)
+    assert 0 < sim.infeasible < 12
+    assert sim.feasible_fraction.mean == 1 - sim.infeasible / 12
+    assert f"{sim.infeasible}" in str(sim)
+    assert sim[average(w[i] ** 2)].infeasible == sim.infeasible

@@ -1,0 +1,150 @@
+"""The writers, on derivations made by hand."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from symcavity.model.equations import Equation
+from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Derivation, Step, Verdict, Verification
+from symcavity.writing.assumptions import assumption
+from symcavity.writing.html import page, verification_html
+from symcavity.writing.latex import document, step_latex
+from symcavity.writing.prose import rules
+from symcavity.writing.text import derivation_text, step_text
+
+_spec = importlib.util.spec_from_file_location("derivation_samples", Path(__file__).with_name("samples.py"))
+s = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(s)
+
+NO_TEX = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX")
+
+
+def test_the_sample_has_every_rule():
+    from symcavity.derivations import manifold, soft_manifold
+
+    convex = [step for module in (manifold, soft_manifold) for step in module.problem.cavity().derivation]
+    assert set(rules()) <= {step.rule for step in (*s.STEPS, *convex)}
+
+
+@pytest.mark.parametrize("step", s.STEPS, ids=lambda step: step.key)
+def test_every_step_renders_alone_in_every_writer(step):
+    alone = Derivation("One step", "cavity", (step,))
+    assert step_text(step).strip()
+    assert str(step) == step_text(step)
+    assert step_latex(step).strip()
+    assert "\\label" not in step_latex(step)
+    for whole in (derivation_text(alone), document(alone), page(alone)):
+        assert "One step" in whole
+    bare = Step(step.key, step.rule, step.claims, step.section)  # the data may be missing
+    assert step_text(bare).strip()
+
+
+def test_the_number_of_an_equation_is_the_same_everywhere():
+    derivation = s.sample()
+    latex, plain, html = document(derivation), derivation_text(derivation), page(derivation)
+    labels = re.findall(r"\\label\{(.*?)\}", latex)
+    assert len(labels) == len(set(labels))
+    assert plain.count(f"({len(labels)})\n") == 1
+    assert f"({len(labels) + 1})" not in plain
+    assert re.findall(r'<tr id="(.*?)"', html) == labels
+    for label in re.findall(r"\\eqref\{(.*?)\}", latex):
+        assert label in labels
+    for anchor in re.findall(r'href="#(.*?)"', html):
+        assert f'id="{anchor}"' in html
+
+
+def test_references_reasons_and_assumptions_are_said():
+    plain = " ".join(derivation_text(s.sample()).split())
+    assert "(equation 28 of the source)" in plain
+    assert "(equations 11, 12 of the source)" in plain
+    assert "By equations (3), (4) and (14), the cavity field is Gaussian" in plain
+    assert "independent of the unperturbed messages" in plain
+    assert "smaller by a factor of order 1/√N" in plain
+    assert "The sign S^w > 0. Used in equation (24)." in plain
+    assert "Some new rule" in plain
+    assert "Odd_thing{kappa}" in plain
+
+
+def test_contradictory_formulas_are_not_joined_to_a_chain():
+    step = next(step for step in s.STEPS if step.rule == "inconsistency")
+    assert step_text(step).count("1/α = ") == 2
+
+
+def test_the_naive_method_announces_itself():
+    assert "not justified in general" in derivation_text(s.sample(method="naive"))
+
+
+def test_unknown_assumptions_are_said_by_name():
+    assert assumption("no_such_name", {}) == ["No such name", "."]
+    assert assumption("any", {"text": "In words."}) == ["In words."]
+
+
+def test_text_fits_the_terminal():
+    for derivation in (s.sample(), s.long_sample()):
+        assert max(map(len, derivation_text(derivation).splitlines())) <= 100
+
+
+def test_latex_needs_two_packages_only():
+    assert set(re.findall(r"\\usepackage(?:\[.*?\])?\{(.*?)\}", document(s.sample()))) == {"amsmath", "bm"}
+
+
+@NO_TEX
+@pytest.mark.parametrize("name", ["sample", "long_sample"])
+def test_documents_compile_and_nothing_runs_over_the_margin(name, tmp_path):
+    (tmp_path / "a.tex").write_text(document(getattr(s, name)()), encoding="utf-8")
+    command = [shutil.which("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "a.tex"]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
+        assert done.returncode == 0, done.stdout[-3000:]
+    assert "undefined" not in done.stdout
+    assert "Double superscript" not in done.stdout
+    over = [float(size) for size in re.findall(r"Overfull \\hbox \(([0-9.]+)pt", done.stdout)]
+    assert max(over, default=0.0) < 20
+
+
+@NO_TEX
+def test_every_step_compiles_in_a_notebook_cell(tmp_path):
+    cells = [step_latex(step) for step in s.STEPS]
+    head = "\\documentclass{article}\\usepackage{amsmath}\\begin{document}\n"
+    (tmp_path / "a.tex").write_text(head + "\n\n".join(cells) + "\n\\end{document}\n", encoding="utf-8")
+    command = [shutil.which("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "a.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize("name", ["sample", "long_sample"])
+def test_the_page_is_well_formed_and_needs_no_network(name):
+    whole = page(getattr(s, name)())
+    assert "http" not in whole
+    assert "<script" not in whole
+    body = re.sub(r"<meta [^>]*>|<br>", "", whole.split("\n", 1)[1]).replace("&#160;", " ")
+    ET.fromstring(body)  # noqa: S314 - our own output
+    if name == "sample":
+        assert "points &amp; 100%" in whole
+        assert "<details>" in whole
+
+
+def _judged(step, ok):
+    verdicts = [Verdict(SYMBOLIC, True), Verdict(NUMERIC, ok, "" if ok else "0.25 against 0.75")]
+    return Checked(step, tuple(verdicts) if step.key != "c" else ())
+
+
+def test_the_table_of_a_verification():
+    claims = (Equation(s.S_w, 1 - s.alpha),)
+    steps = [Step(key, "result", claims) for key in "abc"]
+    outcome = Verification((*(_judged(step, step.key != "b") for step in steps), Checked(Step("d", "problem"), ())))
+    plain = str(outcome)
+    assert not outcome
+    assert re.search(r"^a +ok +symbolic, 50 digits", plain, re.MULTILINE)
+    assert re.search(r"^b +FAILED", plain, re.MULTILINE)
+    assert "0.25 against 0.75" in plain
+    assert re.search(r"^c +- +nothing has checked this claim", plain, re.MULTILINE)
+    assert "3 steps with claims: 1 ok, 1 FAILED, 1 unchecked." in plain
+    html = verification_html(outcome)
+    assert "nothing has checked this claim" in html
+    assert "FAILED" in html
