@@ -19,6 +19,7 @@ from symcavity.errors import (
 )
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import N, P, Sites, alpha, i, mu
 from symcavity.model.problem import ConvexProblem
 from symcavity.model.quantities import (
     Complementary,
@@ -27,13 +28,9 @@ from symcavity.model.quantities import (
     Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
-    alpha,
+    Variable,
     average,
-    i,
-    mu,
     response,
 )
 from symcavity.model.support import SupportFunction
@@ -90,12 +87,14 @@ __all__ = [
     "Segment",
     "Shape",
     "ShapeWarning",
+    "Sites",
     "SupportFunction",
     "SymcavityError",
     "Theory",
     "TwoPoints",
     "UnsupportedLaw",
     "ValuesError",
+    "Variable",
     "alpha",
     "average",
     "check",

@@ -15,7 +15,8 @@ from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.quantities import SIZE, Family, N, P, Quenched, alpha, average, i, mu, response
+from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Family, Quenched, average, response
 from symcavity.model.support import SupportFunction
 from symcavity.model.system import BipartiteSystem
 
@@ -345,7 +346,8 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
     words |= {q.name: q for q in system.quenched}
     words |= {f.components[0].name: f.components[0] for f in [*words.values()] if f.components}
     words |= {q.family.name: q.family for q in (regime_of(s) for s, law in system.laws.items() if holds_set(law))}
-    words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu, *SIZE.values())}
+    words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu)}
+    words |= {k.size.name: k.size for k in system.kinds}
     written = re.sub(r"\blambda\b", "lam", text.strip())[:_WORDY]  # lambda is a word of Python's
     try:
         return _Reader(written, words).read(ast.parse(written, mode="eval"))

@@ -17,7 +17,7 @@ from symcavity.finite.compare import default_observables
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
 from symcavity.model.bound_sets import vector_sizes
-from symcavity.model.quantities import N, P, alpha
+from symcavity.model.kinds import N, P, alpha
 from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:

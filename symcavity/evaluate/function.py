@@ -19,7 +19,8 @@ from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
 from symcavity.method.eliminate import Closed, tidy_arguments
-from symcavity.model.quantities import N, P, SiteQuantity, alpha
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import SiteQuantity
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory

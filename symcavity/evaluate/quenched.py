@@ -16,7 +16,8 @@ from sympy.stats import density
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.model.quantities import DATUM, FEATURE, SIZE, Quenched, finite_law
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Quenched, finite_law
 
 
 def exact_value(value: Any, name: str, dps: int) -> Any:
@@ -261,7 +262,7 @@ def _finite_distribution(variable: RandomSymbol) -> Tuple | None:
 def _join_arrays(
     law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, dps: int, sizes: Mapping[Any, Any]
 ) -> None:
-    expected = sizes.get(SIZE[side])
+    expected = sizes.get(side.size)
     length = None
     columns: list[list[Any] | np.ndarray] = []
     for q, value in entries:
@@ -277,19 +278,19 @@ def _join_arrays(
             if column.ndim != 1 or not np.all(np.isfinite(column)):
                 raise ValuesError(
                     f"The array of {q.name} has shape {column.shape} or entries that are not finite.",
-                    f"one finite number for each of the {SIZE[side]} sites",
+                    f"one finite number for each of the {side.size} sites",
                 )
         else:
             if isinstance(value, str) or not hasattr(value, "__len__") or any(np.ndim(v) for v in value):
                 raise ValuesError(
                     f"The value of {q.name} is {value!s:.60}.",
-                    f"one number for each of the {SIZE[side]} sites",
+                    f"one number for each of the {side.size} sites",
                 )
             column = [exact_value(v, q.name, dps) for v in value]
         if (length is not None and len(column) != length) or (expected is not None and len(column) != expected):
             raise ValuesError(
                 f"The array of {q.name} has {len(column)} entries, against {length or expected} sites.",
-                f"arrays of one length on the {side} side, equal to {SIZE[side]} where that is given",
+                f"arrays of one length on the {side} side, equal to {side.size} where that is given",
             )
         length = len(column)
         columns.append(column)

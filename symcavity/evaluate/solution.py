@@ -15,7 +15,8 @@ from symcavity.errors import DeclarationError, NotConverged, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.values import Given, Task
 from symcavity.method.eliminate import tidy_arguments
-from symcavity.model.quantities import N, P, SiteQuantity, alpha
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import SiteQuantity
 
 GUARD = 12
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it

@@ -17,7 +17,8 @@ from symcavity.errors import Infeasible, NotConverged
 from symcavity.evaluate.roots import STARTS, Unknown, find_roots, newton, polish
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task, read_values
-from symcavity.model.quantities import N, P, SiteQuantity, alpha
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import SiteQuantity
 
 WEAKEST = 1e-3
 COARSE = 500

@@ -17,7 +17,8 @@ from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.method.eliminate import Closed
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import DATUM, FEATURE, N, P, Quenched, SiteQuantity, alpha
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha
+from symcavity.model.quantities import Quenched, SiteQuantity
 
 MANY_SITES = 4000
 

@@ -10,7 +10,7 @@ import numpy as np
 from symcavity.errors import MissingDependency
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.quadratic import QuadraticProgram, SideForm
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE
 
 INFINITE, ACTIVE, EQUAL = 1e30, 1, 5
 _GUESSES, _SETTLED, _POWER = 80, 4, 8

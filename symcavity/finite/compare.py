@@ -13,7 +13,8 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import Family, SiteQuantity, Variable, average, response
 from symcavity.model.support import stays_whole
 from symcavity.model.system import BipartiteSystem
 from symcavity.shapes.base import WHOLE
@@ -207,9 +208,9 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
     for law in system.laws.values():
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]
-        heard = {s for f in system.laws[_other(law.side)].fields for s in f.states()}
+        heard = {s for f in system.laws[_other(law.kind)].fields for s in f.states()}
         for q in law.unknowns:
-            if not isinstance(q.family, Feature | Datum) or q in auxiliary:
+            if not isinstance(q.family, Variable) or q in auxiliary:
                 continue
             over = [(q.indices[-1], *q.family.components[1:])] if stays_whole(q) else []
             out += [average(q), average(q > 0)] if q in signed else []
@@ -217,7 +218,7 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
             if len(moving) == 1 and q in heard:
                 out.append(average(Sum(response(q), *over) if over else response(q)))
         if holds_set(law):
-            out.append(average(Eq(regime_of(law.side), WHOLE)))
+            out.append(average(Eq(regime_of(law.kind), WHOLE)))
     return out
 
 

@@ -13,9 +13,11 @@ from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.finite.bipartite import OTHER
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.set_law import SetPart
-from symcavity.model.quantities import DATUM, FEATURE, OTHER, N, P, Quenched, SiteQuantity, alpha
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.system import BipartiteSystem, Law
 
 Args = list[Any]
@@ -137,11 +139,11 @@ class CompiledLaw:
     """
 
     def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
-        self.side, self.law = law.side, law
+        self.side, self.law = law.kind, law
         self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
         self.names = [_name(q) for q in law.unknowns]
         self.labels = [str(q) for q in law.unknowns]
-        self.quenched: list[Quenched] = [q for q in system.quenched if q.slots == (law.side,)]
+        self.quenched: list[Quenched] = [q for q in system.quenched if q.slots == (law.kind,)]
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(law.unknowns)}
         marks |= {q.at_site(): Dummy(q.name, real=True) for q in self.quenched}
         fields = [f.symbol for f in law.fields]
@@ -164,7 +166,7 @@ class CompiledLaw:
         self.local = {*z, *fields, *self._quenched, *given}
         equations = [e.difference.xreplace(self._marks) for e in law.equations]
         pairs = [tuple(e.xreplace(self._marks) for e in p.pair) for p in law.pairs]
-        heard = system.laws[OTHER[law.side]].fields
+        heard = system.laws[OTHER[law.kind]].fields
         emissions = [f.emission.xreplace(self._marks) for f in heard]
         self.k, self.m, self.ke, self.kp, self.out = (
             len(z),

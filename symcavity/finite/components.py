@@ -144,7 +144,7 @@ def _law(law: Law, rule: dict[Any, Any]) -> Law:
         for k in _range(f.coupling, rule):
             symbol = FieldSymbol(f"{f.symbol.name}_{k}", real=True)
             coupling, emission = (_translated(e, rule).xreplace({index: k}) for e in (f.coupling, f.emission))
-            fields.append(RandomField(f.side, coupling, emission, symbol))
+            fields.append(RandomField(f.hearer, coupling, emission, symbol))
             parts[f.symbol].append(symbol)
     summed = {f.symbol: Add(*parts[f.symbol]) for f in law.fields if f.inner}
     equations: list[Equation] = []
@@ -161,7 +161,7 @@ def _law(law: Law, rule: dict[Any, Any]) -> Law:
             equations.append(Equation(lhs, rhs))
     pairs = tuple(Complementary(*(_translated(q, rule) for q in p.pair)) for p in law.pairs)
     unknowns = [part for q in law.unknowns for part in _components(q, rule)]
-    return Law(law.side, tuple(unknowns), tuple(equations), pairs, tuple(fields))
+    return Law(law.kind, tuple(unknowns), tuple(equations), pairs, tuple(fields))
 
 
 def _open_components(equation: Equation) -> list[SiteQuantity]:

@@ -6,20 +6,10 @@ import numpy as np
 from sympy import Expr, Sum, sympify
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.finite.bipartite import OTHER
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import (
-    INDEX,
-    OTHER,
-    SIZE,
-    Average,
-    N,
-    P,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.system import BipartiteSystem
 
 
@@ -74,7 +64,7 @@ def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[
     """
     other = OTHER[side]
     own, reply = system.laws[side], system.laws[other]
-    size = SIZE[other]
+    size = other.size
     coupling, variance = [], []
     for f in own.fields:
         row = []
@@ -106,7 +96,7 @@ def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
     outside, inside = body.as_independent(*[q for q in body.atoms(SiteQuantity) if other in q.site], as_Add=False)
     if any(inside.has(q) for q in mine):
         raise UnsupportedLaw(f"The variance {body} does not factorise into the two sides.", "products of them")
-    total = outside * size * (Average(inside) if inside.has(INDEX[other]) else inside)
+    total = outside * size * (Average(inside) if inside.has(other.index) else inside)
     return total.xreplace({P: alpha * N})
 
 

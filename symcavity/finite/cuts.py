@@ -17,7 +17,7 @@ from symcavity.errors import MissingDependency
 from symcavity.finite.activeset import ACTIVE, EQUAL, INFINITE, dense_solve
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.quadratic import Answer, Assembled, Cuts, QuadraticProgram, solve_assembled
-from symcavity.model.quantities import DATUM
+from symcavity.model.kinds import DATUM
 
 _ROUNDS, _IDLE, _CLOSED = 300, 3, 1e-11
 

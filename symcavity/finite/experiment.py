@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
+from symcavity.finite.bipartite import OTHER
 from symcavity.finite.compare import point_of
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
@@ -17,7 +18,7 @@ from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.insertion import Insertion, insert, single_site
 from symcavity.finite.run import Setup, as_system, check_sizes, prepare
-from symcavity.model.quantities import DATUM, FEATURE, OTHER
+from symcavity.model.kinds import DATUM, FEATURE
 
 
 @dataclass(frozen=True)

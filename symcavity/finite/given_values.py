@@ -14,17 +14,8 @@ from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.model.fields import parameters_of
-from symcavity.model.quantities import (
-    FEATURE,
-    INDEX,
-    SIZE,
-    N,
-    P,
-    Quenched,
-    SiteQuantity,
-    alpha,
-    finite_law,
-)
+from symcavity.model.kinds import FEATURE, N, P, alpha
+from symcavity.model.quantities import Quenched, SiteQuantity, finite_law
 from symcavity.model.system import BipartiteSystem
 
 _ALPHA_HINT = (
@@ -232,7 +223,7 @@ def _quenched(family: Quenched, value: Any) -> Any:
     if array.ndim > 1 or not np.all(np.isfinite(array)):
         raise ValuesError(
             f"The values of {family} are {value!r}.",
-            f"a finite law, a distribution, or an array with one number for each {INDEX[family.slots[0]]}",
+            f"a finite law, a distribution, or an array with one number for each {(family.slots[0]).index}",
         )
     return array
 
@@ -259,7 +250,7 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
         if law.ndim == 0:
             return np.full(size, float(law))
         if law.shape != (size,):
-            letter = SIZE[FEATURE if family.slots == (FEATURE,) else "datum"]
+            letter = FEATURE if family.slots == (FEATURE,) else "datum".size
             raise ValuesError(
                 f"{law.shape[0]} values are given for {family}, and {letter} = {size}.",
                 f"one value for each site ({letter} of them)",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.finite.bipartite import OTHER
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.draw import coupling_law, stream
 from symcavity.finite.given_values import draw_quenched
@@ -21,7 +22,8 @@ from symcavity.finite.instance import Instance, State
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.newton import linearise, slopes
 from symcavity.finite.run import Setup
-from symcavity.model.quantities import DATUM, FEATURE, OTHER, Quenched
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Quenched
 
 _PROBE, _NEWTON = 7, 60
 
@@ -315,7 +317,7 @@ def single_site(
         found |= fits
     if not np.all(found):
         raise NotConverged(
-            f"The law of a single {law.side} site has no solution at {int(np.sum(~found))} of {n} fields.",
+            f"The law of a single {law.kind} site has no solution at {int(np.sum(~found))} of {n} fields.",
             best=answer,
             hint="larger sizes: the measured self-coupling must have the sign that makes the site stable",
         )

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import ValuesError
+from symcavity.finite.bipartite import OTHER
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
 from symcavity.finite.draw import Law, stream
 from symcavity.finite.given_values import Values, draw_quenched
-from symcavity.model.quantities import DATUM, FEATURE, OTHER, Quenched
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Quenched
 
 _QUENCHED, _COUPLINGS = 0, 1
 

@@ -15,7 +15,7 @@ import numpy as np
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearSystem, Plane, SideSystem
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE
 
 SIDES = (FEATURE, DATUM)
 _PATH_STEPS, _REPAIRS, _NEWTON, _START = 120, 40, 60, 9

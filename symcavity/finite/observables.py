@@ -9,6 +9,7 @@ from sympy import Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, lambdify, solve, sy
 from sympy.core.relational import Relational
 
 from symcavity.errors import ValuesError
+from symcavity.finite.bipartite import OTHER
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved
@@ -16,17 +17,8 @@ from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
 from symcavity.model.convex_law import regime_of
 from symcavity.model.fields import FieldBook, extract_fields, free_side, site_sum
-from symcavity.model.quantities import (
-    DATUM,
-    OTHER,
-    Average,
-    N,
-    P,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.kinds import DATUM, N, P, alpha
+from symcavity.model.quantities import Average, SiteQuantity, SiteResponse, site_quantities
 from symcavity.shapes.base import SATURATED
 
 TOUCHING = 1e-9
@@ -229,7 +221,7 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     if quantity is None:
         if len({law.carrier(law.fields[m]) for m in moving}) != 1:
             raise ValuesError(
-                f"The {law.side} sites hear {len(moving)} random fields; the response names no source.",
+                f"The {law.kind} sites hear {len(moving)} random fields; the response names no source.",
                 "response(state, quantity): the quantity whose equation carries the source",
             )
         return moving[0]

@@ -13,7 +13,8 @@ from symcavity.errors import MissingDependency
 from symcavity.finite.compiled import CompiledSystem, Table, compile_system
 from symcavity.finite.instance import Instance, State
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, SiteQuantity, site_quantities
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Support
 from symcavity.model.system import BipartiteSystem
 
@@ -73,7 +74,7 @@ class SideForm:
         heard = record.problem.book.all(FEATURE if side == DATUM else DATUM)
         exprs: list[Expr] = [objective, *(e for _, e, _ in multipliers), *(f.emission for f in heard)]
         found = [
-            q for e in exprs for q in site_quantities(e, Feature, Datum) if side in q.site and q not in taken
+            q for e in exprs for q in site_quantities(e, Variable) if side in q.site and q not in taken
         ]
         self.states: list[SiteQuantity] = list(dict.fromkeys(found))
         fields = record.problem.book.all(side)

@@ -8,7 +8,7 @@ from symcavity.errors import NotConverged
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.system import BipartiteSystem
 
 

@@ -20,8 +20,9 @@ from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.observables import Reader
+from symcavity.model.kinds import DATUM
 from symcavity.model.problem import ConvexProblem
-from symcavity.model.quantities import DATUM, Family
+from symcavity.model.quantities import Family
 from symcavity.model.system import BipartiteSystem
 
 SMALLEST = 2

@@ -22,7 +22,7 @@ from symcavity.finite.labels import label
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.model.quantities import alpha
+from symcavity.model.kinds import alpha
 from symcavity.model.system import BipartiteSystem
 
 Row = dict[str, Any]

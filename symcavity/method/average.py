@@ -9,22 +9,15 @@ from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExp
 from symcavity.algebra.indexed import average_pairs, contract, flatten, fresh_index
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.fields import RandomField
+from symcavity.model.kinds import FEATURE, N, SiteCount, in_units_of_n, kind_of_range
 from symcavity.model.quantities import (
-    DATUM,
-    INDEX,
-    OTHER,
-    SIZE,
     Average,
     Coupling,
-    Datum,
-    Feature,
     Field,
-    N,
-    P,
     Quenched,
     SiteQuantity,
     SiteResponse,
-    alpha,
+    Variable,
     site_quantities,
 )
 from symcavity.model.system import BipartiteSystem
@@ -43,13 +36,13 @@ def coupling_covariance(x: SiteQuantity, y: SiteQuantity) -> Expr:
     deltas = S.One
     for a, b in zip(x.indices, y.indices, strict=True):
         deltas *= KroneckerDelta(a, b)
-    rule = dict(zip((INDEX[slot] for slot in x.family.slots), x.indices, strict=False))
+    rule = dict(zip((slot.index for slot in x.family.slots), x.indices, strict=False))
     return x.family.variance.xreplace(rule) * deltas
 
 
 def inserted(quantity: Expr, side: str) -> Expr:
     """The quantity at the inserted site 0 of a side."""
-    return quantity.xreplace({INDEX[side]: S.Zero})
+    return quantity.xreplace({side.index: S.Zero})
 
 
 def field_sum(f: RandomField, index: Symbol | None = None) -> Expr:
@@ -57,24 +50,23 @@ def field_sum(f: RandomField, index: Symbol | None = None) -> Expr:
 
     With another index of the other side, a vector takes another component index too.
     """
-    other = OTHER[f.side]
-    dummy = index or INDEX[other]
-    rule = {INDEX[other]: dummy, **(second_component(f) if index else {})}
-    body = inserted(f.coupling, f.side) * _closed(f.emission)
+    dummy = index or f.sender_index
+    rule = {f.sender_index: dummy, **(second_component(f) if index else {})}
+    body = inserted(f.coupling, f.hearer) * _closed(f.sent)
     inner = [(rule.get(f.inner[0], f.inner[0]), *f.inner[1:])] if f.inner else []
-    return Sum(body.xreplace(rule), (dummy, 1, SIZE[other]), *inner)
+    return Sum(body.xreplace(rule), (dummy, 1, f.sender.size), *inner)
 
 
 def second_component(f: RandomField) -> dict[Symbol, Symbol]:
     """Another name for the component index of a field, where it has one."""
     limits = f.inner or f.components
-    return {limits[0]: fresh_index(limits[0], {limits[0], *INDEX.values()})} if limits else {}
+    return {limits[0]: fresh_index(limits[0], {limits[0]})} if limits else {}
 
 
 def second_site(side: str, *fields: RandomField) -> Symbol:
     """Another index of the sites of a side, which no component of the fields has."""
     inner = {index for f in fields for pair in second_component(f).items() for index in pair}
-    return fresh_index(INDEX[side], {*INDEX.values(), *inner})
+    return fresh_index(side.index, {side.index, *inner})
 
 
 def _closed(expr: Expr) -> Expr:
@@ -88,8 +80,7 @@ def _opened(expr: Expr) -> Expr:
 
 def covariance(f: RandomField, g: RandomField) -> tuple[Expr, Expr]:
     """Return the covariance of two cavity fields: the averaged double sum, and its contraction."""
-    other = OTHER[f.side]
-    second = second_site(other, f, g)
+    second = second_site(f.sender, f, g)
     product = flatten(field_sum(f) * field_sum(g, second))
     averaged = average_pairs(product, is_coupling, coupling_covariance)
     return _opened(averaged), _opened(contract(averaged)) if averaged != 0 else S.Zero
@@ -101,22 +92,22 @@ def self_coupling_sum(system: BipartiteSystem, f: RandomField, g: RandomField) -
     ``sum over mu, nu of x_f[mu, 0] d(message of f)^mu/dI_g^nu c_g[nu] x_g[nu, 0]``, where ``c_g`` is the
     factor with which the field g stands in the equation that carries the source I_g.
     """
-    other = OTHER[f.side]
-    first, second = INDEX[other], second_site(other, f, g)
+    other = f.sender
+    first, second = other.index, second_site(other, f, g)
     law = system.laws[other]
     moved = {first: second, **second_component(g)}
     source = source_at(system, g, second)
     weight = law.coefficient(g).xreplace(moved)
-    body = inserted(f.coupling, f.side) * inserted(g.coupling, f.side).xreplace(moved) * weight
+    body = inserted(f.coupling, f.hearer) * inserted(g.coupling, f.hearer).xreplace(moved) * weight
     inner = [tuple(f.inner), (moved[g.components[0]], *g.components[1:])] if f.inner else []
-    return Sum(body * ResponseElement(f.emission, source), (first, 1, SIZE[other]), (second, 1, SIZE[other]), *inner)
+    return Sum(body * ResponseElement(f.emission, source), (first, 1, other.size), (second, 1, other.size), *inner)
 
 
 def source_of(system: BipartiteSystem, f: RandomField) -> Source:
     """The source in the equation that carries a field."""
-    fields = system.laws[f.side].fields
+    fields = system.laws[f.hearer].fields
     position = fields.index(f)
-    return Source(f.side, str(position + 1) if position else "", f.components)
+    return Source(f.hearer, str(position + 1) if position else "", f.components)
 
 
 def source_at(system: BipartiteSystem, f: RandomField, index: Expr) -> SiteQuantity:
@@ -147,7 +138,7 @@ def diagonal_responses(system: BipartiteSystem, expr: Expr) -> Expr:
 
 def message_response(system: BipartiteSystem, message: Expr, carrier: RandomField) -> Expr:
     """The response of a linear message at one site to the source in the equation of a field."""
-    states = site_quantities(message, Feature, Datum, Field)
+    states = site_quantities(message, Variable, Field)
     named = carrier_state(system, carrier)
     return Add(*(message.diff(q) * (SiteResponse(q, named) if named else SiteResponse(q)) for q in states))
 
@@ -158,7 +149,7 @@ def carrier_state(system: BipartiteSystem, f: RandomField) -> SiteQuantity | Non
     It is the left-hand side where that is a single variable; the others take the first variable of their
     equation, or else of the law, that names no other equation.
     """
-    law = system.laws[f.side]
+    law = system.laws[f.hearer]
     if len(law.fields) == 1:
         return None
     names: dict[str, SiteQuantity] = {}
@@ -170,11 +161,11 @@ def carrier_state(system: BipartiteSystem, f: RandomField) -> SiteQuantity | Non
         if g.symbol.name in names:
             continue
         carrier = law.carrier(g)
-        own = [q for side in (carrier.lhs, carrier.rhs) for q in site_quantities(side, Feature, Datum, Field)]
+        own = [q for side in (carrier.lhs, carrier.rhs) for q in site_quantities(side, Variable, Field)]
         free = [q for q in (*own, *law.unknowns) if q not in names.values()]
         if not free:
             raise UnsupportedLaw(
-                f"The equation {carrier} of a {f.side} has no variable to name its source by.",
+                f"The equation {carrier} of a {f.hearer} has no variable to name its source by.",
                 "as many variables as random fields; equations of the form Eq(u[mu], Sum(...) + ...)",
             )
         names[g.symbol.name] = free[0]
@@ -198,24 +189,25 @@ class ParameterBook:
         if total is None:
             return term
         outside = term / total
-        ((index, _, size),) = (lim for lim in total.limits if lim[2] in SIZE.values())
-        inner = [lim for lim in total.limits if lim[2] not in SIZE.values()]
-        side = DATUM if size == P else next(s for s in SIZE if SIZE[s] == size)
+        ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
+        inner = [lim for lim in total.limits if not kind_of_range(lim)]
+        kind = size.kind
         constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
         body = Sum(body, *inner) if inner else body
         scaled = cancel(outside * constant * size)
-        if scaled.has(P):
-            scaled = scaled.subs(P, alpha * N)
-        if not scaled.has(N, P):
-            return scaled * self._symbol(Average(body.xreplace({index: INDEX[side]})))
-        if side == DATUM:
-            return outside * constant * P * self._symbol(Average(body.xreplace({index: INDEX[side]})))
-        return outside * constant * self._symbol(Sum(body.xreplace({index: INDEX[side]}), (INDEX[side], 1, size)))
+        if scaled.has(SiteCount):
+            scaled = in_units_of_n(scaled)
+        body = body.xreplace({index: kind.index})
+        if not scaled.has(N):
+            return scaled * self._symbol(Average(body))
+        if kind != FEATURE:
+            return outside * constant * size * self._symbol(Average(body))
+        return outside * constant * self._symbol(Sum(body, kind.range))
 
     def _symbol(self, meaning: Expr) -> Expr:
         body = meaning.args[0]
         responses = body.atoms(SiteResponse)
-        states = [q.family.at_site() for q in site_quantities(body, Feature, Datum, Field)]
+        states = [q.family.at_site() for q in site_quantities(body, Variable, Field)]
         if not states and not responses:
             return meaning  # a quenched average is a given number
         for symbol, known in self.meanings.items():

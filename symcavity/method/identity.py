@@ -18,19 +18,8 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.eliminate import linear_solution, numerator, tidy_arguments
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    INDEX,
-    SIZE,
-    Average,
-    N,
-    P,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha
+from symcavity.model.quantities import Average, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import Law
 from symcavity.record.derivation import Step
@@ -88,14 +77,14 @@ def work_identity(theory: Theory) -> WorkIdentity | None:
         return None
     uses_sizes = system.feature.fields[0].coupling.family.variance.subs(N, 1) == u.coupling.family.variance
     if uses_sizes:
-        averaged = Equation(Sum(feature, (INDEX[FEATURE], 1, N)), P * Average(datum))
+        averaged = Equation(Sum(feature, (FEATURE.index, 1, N)), P * Average(datum))
     else:
         averaged = Equation(Average(feature), alpha * Average(datum))
     return WorkIdentity(exact, feature, datum, averaged)
 
 
 def _total(side: str, body: Expr, *inner: Any) -> Expr:
-    return Sum(body, (INDEX[side], 1, SIZE[side]), *inner)
+    return Sum(body, (side.index, 1, side.size), *inner)
 
 
 def euler(law: Law, product: Expr) -> Expr:
@@ -269,7 +258,7 @@ def _interpretation(theory: Theory) -> list[Step]:
         (side,) = body.state.site
         view = theory.sides[side]
         solution = view.solution()
-        if len(solution.regions) < 2 or solution.is_implicit or view.law.side != DATUM:
+        if len(solution.regions) < 2 or solution.is_implicit or view.law.kind != DATUM:
             continue
         ensemble = view.ensemble()
         values = [ensemble._response(r.values, None, body) for r in solution.regions]  # noqa: SLF001 - one layer

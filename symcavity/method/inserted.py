@@ -21,7 +21,8 @@ from symcavity.method.average import (
 )
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import FEATURE, INDEX, OTHER, SiteQuantity
+from symcavity.model.kinds import FEATURE
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import BipartiteSystem, Law
 from symcavity.record.symbols import CavitySymbol, ComponentSymbol, OrderParameter
 from symcavity.sites.averages import SiteEnsemble
@@ -99,7 +100,7 @@ class Side:
     @property
     def side(self) -> str:
         """``'feature'`` or ``'datum'``."""
-        return self.law.side
+        return self.law.kind
 
     def plain_sources(self) -> dict[SiteQuantity, Symbol]:
         """A plain symbol for each source."""
@@ -209,13 +210,13 @@ def _signed(symbol: CavitySymbol, sign: int) -> CavitySymbol:
     if not sign:
         return symbol
     assumption = {"positive": True} if sign > 0 else {"negative": True}
-    return CavitySymbol("F", symbol.side, symbol.tag, **assumption)
+    return CavitySymbol("F", symbol.kind, symbol.tag, **assumption)
 
 
 def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive: bool) -> Side:
     """Insert a site on a side: cavity fields and self-couplings, with their statistics."""
     law = system.laws[side]
-    other = system.laws[OTHER[side]]
+    other = system.laws[next(g.hearer for g in system.sent_by(side))]
     several = len(law.fields) > 1
     for each in system.laws.values():
         _refuse_several(each)
@@ -259,7 +260,7 @@ def _refuse_several(law: Law) -> None:
     if vector is not None and len(law.fields) > 1:
         others = " and ".join(str(f.as_sum) for f in law.fields if f is not vector)
         raise UnsupportedLaw(
-            f"A {law.side} site hears the vector {vector.as_sum} together with {others}.",
+            f"A {law.kind} site hears the vector {vector.as_sum} together with {others}.",
             "one vector field a site, and no other field",
             "one vector of more components: the set of points (s, 0) and (0, r) of two sets that share a bound",
         )
@@ -274,7 +275,7 @@ def min_pair(a: HeardField, b: HeardField, heard: list[HeardField]) -> tuple[Sym
 def _at_index(expr: Expr, side: str) -> Expr:
     """The inserted site's quenched parameters, written at the canonical index."""
     return expr.xreplace(
-        {q: q.xreplace({S.Zero: INDEX[side]}) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices}
+        {q: q.xreplace({S.Zero: side.index}) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices}
     )
 
 

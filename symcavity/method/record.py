@@ -18,15 +18,8 @@ from symcavity.method.identity import identity_steps
 from symcavity.method.side_record import SideWriter
 from symcavity.method.symmetry import Symmetry, find_symmetry
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    Average,
-    Coupling,
-    Field,
-    SiteQuantity,
-    alpha,
-)
+from symcavity.model.kinds import DATUM, FEATURE, alpha
+from symcavity.model.quantities import Average, Coupling, Field, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import DisorderAverage
 

@@ -9,9 +9,14 @@ from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
 
 from symcavity.algebra.matrices import BoldMatrix
 from symcavity.method.identity import reference_of
-from symcavity.method.set_response import TouchingResponse, saturated_response, tip_response, touching_response
+from symcavity.method.set_response import (
+    TouchingResponse,
+    saturated_response,
+    tip_response,
+    touching_response,
+)
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, SiteQuantity, SiteResponse
+from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.model.support import Anchor, Support
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import DisorderAverage
@@ -29,7 +34,7 @@ def response_of(side: VectorSide) -> TouchingResponse:
 
     convex = side.convex
     assert convex is not None  # noqa: S101 - set when the side was solved
-    zero = {INDEX[side.side]: S.Zero}
+    zero = {side.side.index: S.Zero}
     V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
     lam = convex.lam.xreplace(zero)
     names = {"V": V, "Lambda": Lam, "lambda": tex(lam), "I": "\\bm{I}^{0}"}
@@ -50,7 +55,7 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     key, theory = side.side, writer.theory
     convex, solution = side.convex, side.solution()
     assert convex is not None  # noqa: S101 - set when the side was solved
-    zero = {INDEX[key]: S.Zero}
+    zero = {key.index: S.Zero}
     V, Lam, lam = (q.xreplace(zero) for q in (convex.V, convex.Lam, convex.lam))
     node = Support(convex.g, V, convex.components)
     a = convex.components.index
@@ -58,7 +63,7 @@ def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Ste
     rests = (f"{key}.effective_law",)
     common = {"section": section, "evidence": evidence}
     strength = solution.strength.xreplace(zero)
-    base: dict[str, Any] = {"side": key, "g": node, "V": V, "lam": lam}
+    base: dict[str, Any] = {"kind": key, "g": node, "V": V, "lam": lam}
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
     softness = solution.softness.xreplace(zero)
     base |= {"softness": softness, "tight": base["bound"] - softness * lam}

@@ -31,15 +31,8 @@ from symcavity.method.inserted import HeardField, Side
 from symcavity.method.set_record import vector_steps
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    INDEX,
-    OTHER,
-    SIZE,
-    SiteQuantity,
-    SiteResponse,
-)
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.model.system import BipartiteSystem
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import ComponentSymbol, DisorderAverage, Perturbation, ResponseElement
@@ -75,7 +68,7 @@ class SideWriter:
                     "naive_drop",
                     [Equation(f, S.Zero) for h in side.heard for f in h.self_couplings],
                     section=section,
-                    data={"side": key},
+                    data={"kind": key},
                     assumptions=(("naive_independence", {}),),
                     rests_on=(f"{key}.cavity_equation",),
                     check="premise",
@@ -89,7 +82,7 @@ class SideWriter:
                 "effective_law",
                 effective,
                 section=section,
-                data={"side": key, "pairs": [p.xreplace({INDEX[key]: S.Zero}) for p in side.law.pairs]},
+                data={"kind": key, "pairs": [p.xreplace({key.index: S.Zero}) for p in side.law.pairs]},
                 rests_on=(f"{key}.cavity_equation", f"{key}.naive_drop" if naive else f"{key}.self_coupling_mean"),
                 check="effective_law",
                 evidence={"side": side, "means": means},
@@ -99,7 +92,7 @@ class SideWriter:
         return steps
 
     def _inserted(self, side: Side, section: str) -> list[Step]:
-        system, key, other = self.system, side.side, OTHER[side.side]
+        system, key, other = self.system, side.side, next(g.hearer for g in self.system.sent_by(side.side))
         answers = self.system.laws[other]
         second = second_site(other, *answers.fields)
         shifts = {g: _shift(g, key) for g in answers.fields}
@@ -110,15 +103,15 @@ class SideWriter:
                 [Equation(Perturbation(self._field_name(g)), shift) for g, shift in shifts.items()],
                 section=section,
                 data={
-                    "side": key,
-                    "other": other,
+                    "kind": key,
+                    "hearers": [other],
                     "states": list(dict.fromkeys(at_zero(q, key) for g in answers.fields for q in g.states())),
                     "couplings": list(dict.fromkeys(inserted(g.coupling, key) for g in answers.fields)),
                 },
                 assumptions=(("independence", {}),),
                 rests_on=("sources",),
                 check="insert",
-                evidence={"fields": list(answers.fields), "side": key},
+                evidence={"fields": list(answers.fields), "kind": key},
             )
         ]
         responds = []
@@ -130,13 +123,13 @@ class SideWriter:
             for g, shift in shifts.items():
                 weight = answers.coefficient(g)
                 element = ResponseElement(message, source_at(system, g, second))
-                moved = {INDEX[other]: second, **(second_component(g) if g.components else {})}
+                moved = {other.index: second, **(second_component(g) if g.components else {})}
                 inner = [(moved[g.components[0]], *g.components[1:])] if g.components else []
-                shifted = Sum(element * (weight * shift).xreplace(moved), (second, 1, SIZE[other]), *inner)
+                shifted = Sum(element * (weight * shift).xreplace(moved), (second, 1, other.size), *inner)
                 total += flatten(shifted) if shift.has(Sum) else shifted
             responds.append(Equation(Perturbation(message), total))
         responds = list(dict.fromkeys(responds))
-        order = 1 / sqrt(SIZE[FEATURE])
+        order = 1 / sqrt(FEATURE.size)
         if responds:
             steps.append(
                 self.step(
@@ -144,11 +137,11 @@ class SideWriter:
                     "respond",
                     responds,
                     section=section,
-                    data={"side": key, "other": other, "order": order},
+                    data={"kind": key, "hearers": [other], "order": order},
                     assumptions=(("linear_response", {"order": order}),),
                     rests_on=(f"{key}.insert",),
                     check="respond",
-                    evidence={"system": system, "side": key, "shifts": shifts, "second": second},
+                    evidence={"system": system, "kind": key, "shifts": shifts, "second": second},
                 )
             )
         steps += self._substituted(side, section, responds)
@@ -156,7 +149,7 @@ class SideWriter:
 
     def _field_name(self, g: RandomField) -> Expr:
         """A field by the variable of its equation where that is its name, else written out."""
-        carrier = self.system.laws[g.side].carrier(g)
+        carrier = self.system.laws[g.hearer].carrier(g)
         if isinstance(carrier.lhs, SiteQuantity) and carrier.rhs == g.symbol:
             return carrier.lhs
         return g.as_sum
@@ -193,13 +186,13 @@ class SideWriter:
             if any(law_equation.difference.has(h.declared.symbol) for h in side.heard)
         ]
         common: dict[str, Any] = {"section": section}
-        base = {"system": system, "side": key, "responds": responds}
+        base = {"system": system, "kind": key, "responds": responds}
         return [
             self.step(
                 f"{key}.substitute",
                 "substitute",
                 chain,
-                data={"side": key},
+                data={"kind": key},
                 rests_on=("sources", f"{key}.respond"),
                 check="substitute",
                 evidence=base,
@@ -209,7 +202,7 @@ class SideWriter:
                 f"{key}.cavity_field",
                 "cavity_field",
                 fields,
-                data={"side": key},
+                data={"kind": key},
                 rests_on=(f"{key}.substitute",),
                 check="definition",
                 evidence=base,
@@ -221,7 +214,7 @@ class SideWriter:
                         f"{key}.self_coupling",
                         "self_coupling",
                         couplings,
-                        data={"side": key},
+                        data={"kind": key},
                         rests_on=(f"{key}.substitute",),
                         check="definition",
                         evidence=base,
@@ -235,7 +228,7 @@ class SideWriter:
                 f"{key}.cavity_equation",
                 "cavity_equation",
                 closed,
-                data={"side": key},
+                data={"kind": key},
                 rests_on=(f"{key}.cavity_field", f"{key}.self_coupling") if couplings else (f"{key}.cavity_field",),
                 check="identify",
                 evidence={**base, "expanded": effective, "definitions": [*fields, *couplings]},
@@ -259,7 +252,7 @@ class SideWriter:
                 claims.append(Equation(DisorderAverage(a.eta * second), value))
         evidence = {
             "system": self.system,
-            "side": key,
+            "kind": key,
             "definitions": definitions,
             "meanings": self.theory.order_parameters,
         }
@@ -269,7 +262,7 @@ class SideWriter:
                 "field_statistics",
                 claims,
                 section=section,
-                data={"side": key, "several": len(side.heard) > 1, "reason": []},
+                data={"kind": key, "several": len(side.heard) > 1, "reason": []},
                 assumptions=(("independence", {}), ("clt", {})),
                 rests_on=("disorder", f"{key}.cavity_field"),
                 check="enumerate",
@@ -286,7 +279,7 @@ class SideWriter:
                     "self_coupling_mean",
                     [Equation(DisorderAverage(f), at_zero(mean, key)) for f, mean, _ in means],
                     section=section,
-                    data={"side": key},
+                    data={"kind": key},
                     assumptions=(("independence", {}), ("self_averaging", {})),
                     rests_on=("disorder", f"{key}.self_coupling"),
                     check="enumerate",
@@ -301,7 +294,7 @@ class SideWriter:
             return vector_steps(self, side, section)
         solution = side.solution().without_sources()
         eta = side.inner().eta
-        zero = {INDEX[key]: S.Zero}
+        zero = {key.index: S.Zero}
         means = side.means()
         relations = [
             StrictGreaterThan(means[f], 0, evaluate=False) if s > 0 else StrictLessThan(means[f], 0, evaluate=False)
@@ -336,7 +329,7 @@ class SideWriter:
                 ],
                 section=section,
                 data={
-                    "side": key,
+                    "kind": key,
                     "branches": branches if len(branches) > 1 and not implicit else [],
                     "field": eta,
                     "sign_assumptions": relations if len(branches) > 1 else [],
@@ -355,7 +348,7 @@ class SideWriter:
                     "response",
                     responses,
                     section=section,
-                    data={"side": key},
+                    data={"kind": key},
                     rests_on=(f"{key}.solution",),
                     check="response",
                     evidence=evidence,
@@ -372,7 +365,7 @@ class SideWriter:
             if side.side in r.state.site
         }
         ensemble = side.ensemble()
-        zero = {INDEX[side.side]: S.Zero}
+        zero = {side.side.index: S.Zero}
         return [
             Equation(DisorderAverage(r.xreplace(zero)), ensemble.at_site(r).xreplace(zero))
             for r in sorted(wanted, key=str)
@@ -413,4 +406,4 @@ def _contracted(equation: Equation) -> Equation:
 
 def at_zero(expr: Any, side: str) -> Any:
     """The site index inside site quantities set to that of the inserted site."""
-    return expr.xreplace({INDEX[side]: S.Zero})
+    return expr.xreplace({side.index: S.Zero})

@@ -14,7 +14,8 @@ from typing import Any
 
 from sympy import Dummy, Expr, cancel
 
-from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, Field, Quenched, SiteQuantity, site_quantities
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import BipartiteSystem, Law
 
 
@@ -215,7 +216,7 @@ def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry
             )
     for pair in law.pairs:
         for member in pair.pair:
-            here = site_quantities(member, Feature, Datum, Field)
+            here = site_quantities(member, Variable, Field)
             mixed = any(q in multipliers for q in here) and any(q in states for q in here)
             if mixed or not any(_homogeneous(member, dict.fromkeys(multipliers, 1), power) for power in (0, 1)):
                 return Symmetry(

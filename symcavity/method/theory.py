@@ -16,18 +16,8 @@ from symcavity.method.average import ParameterBook
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.inserted import Side, build_side, sign_from_mean
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    SIZE,
-    Average,
-    Family,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.kinds import DATUM, FEATURE, alpha, kind_of_range
+from symcavity.model.quantities import Average, Family, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.system import BipartiteSystem
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.averages import SiteEnsemble
@@ -524,7 +514,7 @@ def _without_averages(expr: Expr) -> Expr:
 
 def over_sites(expr: Expr) -> set[Expr]:
     """The averages and the sums over sites; sums over components are none."""
-    sums = {node for node in expr.atoms(Sum) if any(lim[2] in SIZE.values() for lim in node.limits)}
+    sums = {node for node in expr.atoms(Sum) if any(kind_of_range(lim) for lim in node.limits)}
     return expr.atoms(Average) | sums
 
 

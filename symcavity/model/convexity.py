@@ -11,7 +11,8 @@ from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, NotConvex
-from symcavity.model.quantities import Datum, Feature, Global, N, P, Quenched, alpha, site_quantities
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
@@ -50,7 +51,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     where : str
         What is being checked, for the message.
     """
-    states: list[Any] = [*site_quantities(expr, Feature, Datum), *sorted(expr.atoms(Global), key=str)]
+    states: list[Any] = [*site_quantities(expr, Variable), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
     if not states or (expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states)):
         return

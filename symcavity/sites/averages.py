@@ -27,15 +27,7 @@ from sympy import (
 from symcavity.algebra.gaussian import average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError, UnsupportedLaw
-from symcavity.model.quantities import (
-    OTHER,
-    Average,
-    Coupling,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    site_quantities,
-)
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.sites.branches import tidy_fraction
 from symcavity.sites.polyhedra import over_cells
 from symcavity.sites.scalar import SiteSolution
@@ -104,11 +96,11 @@ class SiteEnsemble:
 
     def _check(self, body: Expr) -> None:
         for q in site_quantities(body):
-            if OTHER[self.side] in q.site or isinstance(q.family, Coupling):
+            if set(q.site) != {self.side}:
                 raise DeclarationError(
                     f"{q} stands in an average over the {self.side} sites.",
                     f"quantities of one {self.side}",
-                    "averages of products across the sides are not single-site quantities",
+                    "averages of products across kinds of sites are not single-site quantities",
                 )
             if not isinstance(q.family, Quenched) and q not in self.solution.unknowns:
                 raise DeclarationError(

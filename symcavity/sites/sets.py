@@ -167,7 +167,7 @@ class VectorSide(Side):
         }
         states[convex.lam] = (S.Zero, convex.lam, cap)[: len(order)]
         regime = regime_of(self.side)
-        signed = ComponentSymbol(F.base, F.side, F.indices, positive=True)
+        signed = ComponentSymbol(F.base, F.kind, F.indices, positive=True)
         heard.couplings = {emission: (signed, mean)}
         self.signs = ((signed, 1),)
         self.generic = ProjectionSolution(  # type: ignore[assignment]

@@ -7,7 +7,8 @@ from typing import Any
 
 from sympy import Expr, S, Sum, Symbol
 
-from symcavity.model.quantities import INDEX, SIZE, SiteQuantity
+from symcavity.model.kinds import is_index, kind_of_range
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.support import Anchor, Support
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import ComponentSymbol
@@ -31,7 +32,7 @@ def component_values(limits: Any) -> list[Any]:
 def component_sizes(expr: Expr) -> dict[Any, Any]:
     """Values for the symbols in the ranges of component indices."""
     rule: dict[Any, Any] = {}
-    sizes = [lim[2] - lim[1] + 1 for s in expr.atoms(Sum) for lim in s.limits if lim[2] not in SIZE.values()]
+    sizes = [lim[2] - lim[1] + 1 for s in expr.atoms(Sum) for lim in s.limits if not kind_of_range(lim)]
     sizes += [node.components.size for node in expr.atoms(Support, Anchor)]
     for size in sizes:
         for symbol in size.free_symbols:
@@ -60,7 +61,7 @@ def component_choices(step: Step) -> list[dict[Any, Any]]:
     for expr in claims:
         for q in expr.atoms(SiteQuantity):
             for index in q.indices[len(q.family.slots) :]:
-                if index.is_Symbol and index not in INDEX.values():
+                if index.is_Symbol and not is_index(index):
                     free.setdefault(index, component_values(q.family.components))
     for expr in claims:
         for node in expr.atoms(ComponentSymbol):

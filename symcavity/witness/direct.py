@@ -12,17 +12,8 @@ import numpy as np
 from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
 
 from symcavity.algebra.quadrature import mp_gaussian
-from symcavity.model.quantities import (
-    SIZE,
-    Average,
-    N,
-    P,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 
 SEEDS = 2
 GRIDS = {1: 160, 2: 80, 3: 14}  # nodes a panel and an axis, by the number of fields
@@ -41,7 +32,7 @@ def direct_average(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple
 
     body = meaning.args[0]
     side = theory.sides[side_of(body)]
-    size = SIZE[side.side] if isinstance(meaning, Sum) else None
+    size = side.side.size if isinstance(meaning, Sum) else None
     return hold(theory, side, body, claimed, dps, size)
 
 

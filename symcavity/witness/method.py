@@ -18,14 +18,7 @@ from sympy import Add, Expr, Rational, S, Sum, Symbol
 
 from symcavity.algebra.indexed import explicit
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import (
-    INDEX,
-    OTHER,
-    SIZE,
-    Coupling,
-    SiteQuantity,
-    SiteResponse,
-)
+from symcavity.model.quantities import Coupling, SiteQuantity, SiteResponse
 from symcavity.record.derivation import BRUTE_FORCE, PREMISE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation, ResponseElement, Source
 from symcavity.witness.components import (
@@ -163,17 +156,16 @@ def _message(step: Step, _dps: int) -> list[Verdict]:
 def _insert(step: Step, _dps: int) -> list[Verdict]:
     """The field with the new site minus the field without it, written out."""
     ok, side = True, step.evidence["side"]
-    other = OTHER[side]
     for claim, f in zip(step.claims, step.evidence["fields"], strict=True):
-        leaves = Leaves(3, step)
+        leaves, other = Leaves(3, step), f.hearer
         body = Sum(f.coupling * f.emission, f.inner) if f.inner else f.coupling * f.emission
-        for site in range(1, SIZES[SIZE[other]] + 1):
-            at = {INDEX[other]: S(site)}
+        for site in range(1, SIZES[other.size] + 1):
+            at = {other.index: S(site)}
             longer = Add(
-                *(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(SIZES[SIZE[side]] + 1))
+                *(leaves.value(body.xreplace({**at, side.index: S(k)})) for k in range(SIZES[side.size] + 1))
             )
             shorter = Add(
-                *(leaves.value(body.xreplace({**at, INDEX[side]: S(k)})) for k in range(1, SIZES[SIZE[side]] + 1))
+                *(leaves.value(body.xreplace({**at, side.index: S(k)})) for k in range(1, SIZES[side.size] + 1))
             )
             ok = ok and equal(longer - shorter, leaves.value(at_site(claim, other, site).rhs))
     return result(BRUTE_FORCE, ok, "the fields with and without the new site, N = 3, P = 2")
@@ -182,25 +174,25 @@ def _insert(step: Step, _dps: int) -> list[Verdict]:
 @check("respond")
 def _respond(step: Step, _dps: int) -> list[Verdict]:
     """The first-order change of messages that are explicit linear functions of the shifted sources."""
-    system, side = step.evidence["system"], step.evidence["side"]
-    other = OTHER[side]
+    system = step.evidence["system"]
+    (other,) = {g.hearer for g in step.evidence["shifts"]}
     ok = True
     for claim in step.claims:
         leaves = labelled(Leaves(4, step), system)
         message = claim.lhs.args[0]
-        for site in range(1, SIZES[SIZE[other]] + 1):
-            at = {INDEX[other]: S(site)}
+        for site in range(1, SIZES[other.size] + 1):
+            at = {other.index: S(site)}
             total = S.Zero
             for g, shift in step.evidence["shifts"].items():
                 weight = system.laws[other].coefficient(g)
                 label = source_label(system, g)
-                for k, c in product(range(1, SIZES[SIZE[other]] + 1), component_values(g.components)):
+                for k, c in product(range(1, SIZES[other.size] + 1), component_values(g.components)):
                     here = dict.fromkeys(g.components[:1], c)
                     element = ResponseElement(
                         at_components(message, leaves.components).xreplace(at),
                         Source(other, label, g.components)[(S(k), *here.values())],
                     )
-                    moved = (weight * shift).xreplace({INDEX[other]: S(k)})
+                    moved = (weight * shift).xreplace({other.index: S(k)})
                     change = leaves.value(at_components(moved, here) if here else moved)
                     total += leaves(element) * change
             ok = ok and equal(total, leaves.value(at_site(claim, other, site).rhs))

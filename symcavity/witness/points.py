@@ -15,7 +15,8 @@ from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import SymcavityError
 from symcavity.evaluate.binding import supports
 from symcavity.model.convexity import sample_parameter
-from symcavity.model.quantities import DATUM, N, P, Quenched, SiteResponse, alpha, families
+from symcavity.model.kinds import DATUM, N, P, alpha
+from symcavity.model.quantities import Quenched, SiteResponse, families
 from symcavity.record.derivation import Verdict
 from symcavity.sites.set_averages import ProjectionAverage
 

@@ -13,7 +13,8 @@ from sympy import Expr, Float, Rational, S, Sum, Symbol, Tuple, lambdify
 
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.set_averages import ProjectionAverage
@@ -30,7 +31,7 @@ Values = Mapping[Any, Any]
 def seeded(exprs: Sequence[Expr], seed: int) -> dict[Any, Expr]:
     """Values of all symbols but indices and numbers of components, and of averages over the other side."""
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
-    symbols = set().union(*(e.free_symbols for e in exprs)) - set(INDEX.values())
+    symbols = {s for e in exprs for s in e.free_symbols if not is_index(s)}
     values: dict[Any, Expr] = {}
     for s in sorted(symbols, key=str):
         if not s.is_integer:
@@ -61,7 +62,7 @@ def quenched_points(laws: Mapping[Quenched, Tuple], side: str) -> Iterator[tuple
     for chosen in product(*laws.values()):
         rule: dict[Any, Expr] = {}
         for family, (value, _) in zip(laws, chosen, strict=True):
-            rule |= {family[INDEX[side]]: value, family[S.Zero]: value}
+            rule |= {family[side.index]: value, family[S.Zero]: value}
         yield float(np.prod([float(w) for _, w in chosen])), rule
 
 

@@ -14,7 +14,8 @@ from sympy import Expr, Float, Piecewise, S, Symbol, diff, lambdify
 
 from symcavity.algebra.matrices import evaluate
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, Average, Quenched, site_quantities
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import Average, Quenched, site_quantities
 from symcavity.record.derivation import NUMERIC, Step, Verdict
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
@@ -161,7 +162,7 @@ def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
     nodes: set[Expr] = set()
     for expr in (side.strength(), side.solution().softness):
         nodes |= expr.atoms(Average) | {*site_quantities(expr, Quenched)}
-        nodes |= expr.free_symbols - {*INDEX.values()}
+        nodes |= {s for s in expr.free_symbols if not is_index(s)}
     values = {}
     for node in sorted(nodes, key=str):
         values[node] = values[node.xreplace({side.law.index: S.Zero})] = draw()

@@ -12,7 +12,8 @@ from sympy import Expr, KroneckerDelta, Rational, S, Symbol
 
 from symcavity.model.convexity import sample_parameter
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, Average, Quenched, SiteQuantity, site_quantities
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.sites.set_averages import ProjectionAverage
 from symcavity.witness.registry import Check, numeric, registering, result
@@ -27,7 +28,7 @@ check("vector_average")(vector_average)
 @check("effective_law")
 def _effective_law(step: Step, _dps: int) -> list[Verdict]:
     side, means = step.evidence["side"], step.evidence["means"]
-    expected = [e.xreplace(means).xreplace({INDEX[side.side]: S.Zero}) for e in side.effective_equations()]
+    expected = [e.xreplace(means).xreplace({side.side.index: S.Zero}) for e in side.effective_equations()]
     ok = len(expected) == len(step.claims) and all(
         _same(a, b, step) for a, b in zip(expected, step.claims, strict=True)
     )
@@ -56,7 +57,7 @@ class Point:
         for node in sorted({a for e in exprs for a in e.atoms(Average)}, key=str):
             self.values[node] = Rational(rng.randint(5, 20), 10)
         for s in sorted(set().union(*(e.free_symbols for e in exprs)), key=str):
-            if s in INDEX.values() or not isinstance(s, Symbol):
+            if is_index(s) or not isinstance(s, Symbol):
                 continue
             self.values[s] = Rational(str(round(sample_parameter(s, rng), 3)))
 
@@ -69,7 +70,7 @@ class Point:
 def _solution(step: Step, dps: int) -> list[Verdict]:
     """The claimed states put into the law, at seeded parameters and fields: equations, signs, slackness."""
     side = step.evidence["side"]
-    zero = {INDEX[side.side]: S.Zero}
+    zero = {side.side.index: S.Zero}
     sources = {h.source: S.Zero for h in side.heard}
     means = side.means()
     equations = [e.difference.xreplace(sources).xreplace(means).xreplace(zero) for e in side.effective_equations()]
@@ -117,7 +118,7 @@ def _response(step: Step, dps: int) -> list[Verdict]:
     from symcavity.witness.direct import hold
 
     side, theory = step.evidence["side"], step.evidence["theory"]
-    index = {S.Zero: INDEX[side.side]}
+    index = {S.Zero: side.side.index}
     worst, digits, how = mpmath.mpf(0), dps, ""
     for claim in step.claims:
         node = _from_zero(claim.lhs.args[0], index)

@@ -10,17 +10,13 @@ from sympy import Add, Expr, Float, Rational, S, Sum, Symbol, sqrt
 
 from symcavity.algebra.indexed import explicit
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import N, P, alpha, is_index
 from symcavity.model.quantities import (
-    INDEX,
-    SIZE,
     Average,
     Coupling,
-    N,
-    P,
     Quenched,
     SiteQuantity,
     SiteResponse,
-    alpha,
     site_quantities,
 )
 from symcavity.model.support import Anchor, Support
@@ -102,7 +98,7 @@ class Leaves:
 
     def variance(self, x: SiteQuantity) -> Expr:
         """The variance of a coupling at the explicit sizes."""
-        rule = dict(zip((INDEX[s] for s in x.family.slots), x.indices, strict=False))
+        rule = dict(zip((s.index for s in x.family.slots), x.indices, strict=False))
         return self.value(x.family.variance.xreplace(rule))
 
     def value(self, expr: Expr) -> Any:
@@ -113,7 +109,7 @@ class Leaves:
             for s in expr.atoms(Symbol)
             if not isinstance(s, CavitySymbol)
             and s not in SIZES
-            and s not in INDEX.values()
+            and not is_index(s)
             and not _bound(expr, s)
             and not isinstance(s, ProjectionSymbol)
         }
@@ -127,7 +123,7 @@ class Leaves:
             sides = {s for q in site_quantities(node.body) for s in q.site}
             sides |= {s for r in node.body.atoms(SiteResponse) for s in r.state.site}
             (side,) = sides
-            rule[node] = Sum(node.body, (INDEX[side], 1, SIZE[side])) / SIZES[SIZE[side]]
+            rule[node] = Sum(node.body, (side.index, 1, side.size)) / SIZES[side.size]
         return expr.xreplace(rule) if rule else expr
 
 
@@ -171,7 +167,7 @@ def at_site(equation: Equation, side: str, site: int) -> Equation:
     """An equation at one site; the canonical index is free in it."""
     from sympy import Dummy
 
-    index = INDEX[side]
+    index = side.index
 
     def replace(expr: Expr) -> Expr:
         sums = {s: Dummy() for s in expr.atoms(Sum) if any(lim[0] == index for lim in s.limits)}
@@ -182,7 +178,7 @@ def at_site(equation: Equation, side: str, site: int) -> Equation:
 
 def source_label(system: Any, g: Any) -> str:
     """The label of the source in the equation of a field."""
-    position = system.laws[g.side].fields.index(g)
+    position = system.laws[g.hearer].fields.index(g)
     return str(position + 1) if position else ""
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symcavity.model.quantities import SIZE, Complementary
+from symcavity.model.kinds import N, P
+from symcavity.model.quantities import Complementary
 from symcavity.writing.fragments import Fragment, Fragments, listed, small
 
 
@@ -62,7 +63,7 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
     "linear_response": _order,
     "order": _order,
     "large_size": _fixed_words(
-        "The limit of large ", SIZE["feature"], " and ", SIZE["datum"], " is taken at a fixed ratio ",
+        "The limit of large ", N, " and ", P, " is taken at a fixed ratio ",
         Symbol("alpha"), ".",
     ),
     "uniqueness": _fixed_words(

@@ -15,11 +15,10 @@ from symcavity.model.quantities import (
     Average,
     Complementary,
     Coupling,
-    Datum,
     Family,
-    Feature,
     Quenched,
     SiteQuantity,
+    Variable,
 )
 from symcavity.writing.lines import width
 from symcavity.writing.markup import Frac, MarkupError, Row, Script, parse
@@ -319,7 +318,7 @@ def _factor_key(factor: Any) -> tuple[int, int, str]:
     elif isinstance(core, Symbol):
         rank = 4 if name == "CavitySymbol" else 2 if name == "OrderParameter" else 1
     elif isinstance(core, SiteQuantity):
-        ranks = ((Coupling, 5), (Quenched, 3), (Datum, 8), (Feature, 8))
+        ranks = ((Coupling, 5), (Quenched, 3), (Variable, 8))
         rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
     elif name in ("ResponseElement", "SiteResponse"):
         rank = 6

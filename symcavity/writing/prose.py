@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SIZE, Quenched, SiteQuantity, alpha
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
     Emphasis,
@@ -19,11 +20,12 @@ from symcavity.writing.fragments import (
     Prose,
     Show,
     formula,
+    hearers_in,
+    kind_in,
     listed,
     over_sites,
     plural,
     quantity,
-    side_in,
     small,
     states_of,
 )
@@ -32,8 +34,6 @@ from symcavity.writing.set_prose import TEMPLATES
 Template = Callable[[Step], Prose]
 _TEMPLATES: dict[str, Template] = dict(TEMPLATES)
 
-_PLURAL = {"feature": "features", "datum": "data"}
-_OTHER = {"feature": "datum", "datum": "feature"}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -131,16 +131,16 @@ def _reason(step: Step) -> Fragments:
 def _problem(step: Step) -> Prose:
     data = step.data
     said: Fragments = []
-    states = {side: list(some) for side, some in dict(data.get("states") or {}).items() if some}
+    states = {kind: list(some) for kind, some in dict(data.get("states") or {}).items() if some}
     who: Fragments = []
-    for side in ("feature", "datum"):
-        if states.get(side):
+    for kind, some in states.items():
+        if some:
             who += [
                 " and " if who else "",
-                f"the {side} variables ",
-                *listed(states[side]),
+                f"the {kind} variables ",
+                *listed(some),
                 ", ",
-                *over_sites(side),
+                *over_sites(kind),
             ]
             who += [","]
     if who and who[-1] == ",":
@@ -174,8 +174,8 @@ def _problem(step: Step) -> Prose:
         said += [f"The quenched {plural(len(quenched), 'parameter', 'parameters')} ", *listed(quenched)]
         said += [f" {plural(len(quenched), 'is', 'are')} drawn once and then held fixed"]
         said += [*_laws(data.get("quenched") or []), ". "]
-    said += ["We take ", SIZE["feature"], " and ", SIZE["datum"], " to infinity at a fixed ratio "]
-    said += [Equation(alpha, SIZE["datum"] / SIZE["feature"]), "."]
+    said += ["We take ", N, " and ", P, " to infinity at a fixed ratio "]
+    said += [Equation(alpha, P / N), "."]
     return Prose(said)
 
 
@@ -265,20 +265,19 @@ def _complementarity(step: Step) -> Prose:
 
 @rule("insert")
 def _insert(step: Step) -> Prose:
-    side = side_in(step)
-    other = str(step.data.get("other", _OTHER.get(side, "other")))
+    kind, hearers = kind_in(step), hearers_in(step)
     states = states_of(step)
     couplings = [quantity(c) for c in step.data.get("couplings") or []]
-    before: Fragments = [f"We start from the unperturbed system and insert a new {side}, with index 0"]
+    before: Fragments = [f"We start from the unperturbed system and insert a new {kind}, with index 0"]
     if states:
         before += [f" and {plural(len(states), 'variable', 'variables')} ", *listed(states)]
     if couplings:
         before += [", through fresh couplings ", *listed(couplings)]
-    before += [". " if not step.claims else f". The fields of the {_PLURAL.get(other, other)} change by"]
-    after: Fragments = [f"Since the graph of interactions is bipartite, the new {side} is heard by the "]
+    before += [". " if not step.claims else f". The fields of the {hearers} change by"]
+    after: Fragments = [f"Since the graph of interactions is bipartite, the new {kind} is heard by the "]
     after += [
         (
-            f"{_PLURAL.get(other, other)} only, and it hears nothing but them. The fresh couplings are "
+            f"{hearers} only, and it hears nothing but them. The fresh couplings are "
             "independent "
         )
     ]
@@ -288,10 +287,9 @@ def _insert(step: Step) -> Prose:
 
 @rule("respond")
 def _respond(step: Step) -> Prose:
-    side = side_in(step)
-    other = str(step.data.get("other", _OTHER.get(side, "")))
+    hearers = hearers_in(step)
     before = [
-        Given(f"The shift of the fields is small, and the {_PLURAL.get(other, other)} respond linearly:")
+        Given(f"The shift of the fields is small, and the {hearers} respond linearly:")
     ]
     after: Fragments = ["The next order of this expansion is smaller by a factor of order "]
     return Prose(list(before), [*after, small(step.data.get("order")), " and is dropped."])
@@ -299,8 +297,8 @@ def _respond(step: Step) -> Prose:
 
 @rule("substitute")
 def _substitute(step: Step) -> Prose:
-    side = side_in(step)
-    subject = f"The equation of the new {side}" if side else "The equation of the new site"
+    kind = kind_in(step)
+    subject = f"The equation of the new {kind}" if kind else "The equation of the new site"
     return Prose([Given(f"{subject}, with the perturbed messages, reads")])
 
 
@@ -322,8 +320,8 @@ def _self_coupling(step: Step) -> Prose:
 
 @rule("cavity_equation")
 def _cavity_equation(step: Step) -> Prose:
-    side = side_in(step) or "site"
-    return Prose([Given(f"In these terms the new {side} obeys")])
+    kind = kind_in(step) or "site"
+    return Prose([Given(f"In these terms the new {kind} obeys")])
 
 
 @rule("field_statistics")
@@ -376,8 +374,8 @@ def _naive_drop(step: Step) -> Prose:
 @rule("effective_law")
 def _effective_law(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
-    side = side_in(step)
-    where = f"of a {side} site " if side else ""
+    kind = kind_in(step)
+    where = f"of a {kind} site " if kind else ""
     before: Fragments = [Given(f"With the self-coupling at its mean, the effective law {where}is")]
     after: Fragments = ["It is to be read together with ", *listed(pairs), "."] if pairs else []
     return Prose(before, after)
@@ -442,8 +440,8 @@ def _comma(groups: Iterable[Fragments]) -> Fragments:
 
 @rule("response")
 def _response(step: Step) -> Prose:
-    side = side_in(step)
-    whose = f" of a {side}" if side else ""
+    kind = kind_in(step)
+    whose = f" of a {kind}" if kind else ""
     return Prose(
         [Given(f"Differentiation with respect to the source gives the response{whose},")],
         [],

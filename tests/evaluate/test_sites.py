@@ -8,7 +8,7 @@ from sympy.stats import Bernoulli, Beta, DiscreteUniform, Exponential, Gamma, No
 
 from symcavity import Quenched, ValuesError, i, mu
 from symcavity.evaluate.quenched import exact_value, quadrature_nodes, read_quenched
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE
 
 a, l, y = Quenched("a", i), Quenched("l", i), Quenched("y", mu)
 

@@ -2,6 +2,7 @@
 
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
+from symcavity.model.kinds import N, P, i, mu
 from symcavity.model.problem import ConvexProblem
 from symcavity.model.quantities import (
     Complementary,
@@ -10,12 +11,8 @@ from symcavity.model.quantities import (
     Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
     average,
-    i,
-    mu,
 )
 from symcavity.model.system import BipartiteSystem
 

@@ -8,7 +8,7 @@ from symcavity.errors import Infeasible
 from symcavity.finite import cavity_experiment
 from symcavity.finite.insertion import extended, insert
 from symcavity.finite.run import as_system, prepare
-from symcavity.model.quantities import alpha
+from symcavity.model.kinds import alpha
 
 
 def setup_of(name):

@@ -7,7 +7,8 @@ from sympy import Rational, Sum
 
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.finite import Estimate, compare, point_of, simulate
-from symcavity.model.quantities import N, P, alpha, average, i, mu, response
+from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import average, response
 from symcavity.record.derivation import Step
 
 # Means and standard errors of simulations made with another program (120, 40 and 100 instances).

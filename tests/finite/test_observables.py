@@ -24,7 +24,8 @@ from sympy import Eq, Ne, Sum, sqrt
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.finite import Simulations, response_by_source, simulate
 from symcavity.finite.run import as_system
-from symcavity.model.quantities import Global, N, P, alpha, average, i, mu, response
+from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Global, average, response
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,8 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
 from symcavity.finite.run import as_system
-from symcavity.model.quantities import average, i
+from symcavity.model.kinds import i
+from symcavity.model.quantities import average
 
 
 @pytest.mark.parametrize("name", VALUES)

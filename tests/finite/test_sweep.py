@@ -11,7 +11,8 @@ from sympy import Rational
 from symcavity.errors import ValuesError
 from symcavity.finite import BrokenExecutor, processes, sweep_simulation, sweep_theory
 from symcavity.finite.sweep import RowFile
-from symcavity.model.quantities import alpha, average, i, response
+from symcavity.model.kinds import alpha, i
+from symcavity.model.quantities import average, response
 
 GRID = {alpha: [0.5, 1.0], C: [1, 2]}
 NORM = [average(w[i] ** 2), response(w)]

@@ -11,9 +11,10 @@ from sympy import Abs, Eq, Integer, Max, Min, Rational, S, Sum, Symbol, exp, lam
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, average, i, mu
 from symcavity.algebra.indexed import explicit, substituted
-from symcavity.model.quantities import DATUM, FEATURE, INDEX, SiteQuantity
+from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import Coupling as CouplingFamily
 from symcavity.model.quantities import Quenched as QuenchedFamily
+from symcavity.model.quantities import SiteQuantity
 
 SIZES = {N: 3, P: 2}
 COUNT = {FEATURE: 3, DATUM: 2}
@@ -112,7 +113,7 @@ class Instance:
 
     def write(self, expr, site=None, at=0):
         if site is not None:
-            expr = substituted(expr, {INDEX[site]: Integer(at + 1)})
+            expr = substituted(expr, {site.index: Integer(at + 1)})
         return explicit(S(expr), SIZES, self.leaf, SiteQuantity).xreplace(
             {k: S(n) for k, n in VALUES.items()}
         )
@@ -247,7 +248,7 @@ def test_stationarity_is_the_derivative_of_the_explicit_lagrangian(name):
         total = total.xreplace({kink.xreplace(fields): bound})
     for multiplier, expr, _ in record.multipliers:
         (side,) = multiplier.site
-        total -= Sum(multiplier * expr.xreplace(fields), (INDEX[side], 1, {FEATURE: N, DATUM: P}[side]))
+        total -= Sum(multiplier * expr.xreplace(fields), side.range)
     lagrangian = instance.write(total)
     for state, equation in record.stationarity:
         difference = (

@@ -44,7 +44,8 @@ from symcavity import (
 )
 from symcavity.method.average import ParameterBook
 from symcavity.method.inserted import build_side
-from symcavity.model.quantities import DATUM, FEATURE, SiteQuantity, SiteResponse
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.record.symbols import CavitySymbol
 from symcavity.sites.branches import SitePuzzle
 from symcavity.sites.scalar import solve_site

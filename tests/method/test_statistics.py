@@ -16,7 +16,8 @@ from symcavity.method.average import (
     self_coupling_mean,
     self_coupling_sum,
 )
-from symcavity.model.quantities import DATUM, FEATURE, INDEX, OTHER, SiteQuantity, SiteResponse
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.record.symbols import ResponseElement
 
 a = Symbol("a", integer=True, positive=True)
@@ -76,7 +77,7 @@ class Numbers:
 
     def __call__(self, leaf):
         if is_coupling(leaf):
-            rule = dict(zip((INDEX[slot] for slot in leaf.family.slots), leaf.indices, strict=False))
+            rule = dict(zip((slot.index for slot in leaf.family.slots), leaf.indices, strict=False))
             return self.signs[leaf] * sqrt(
                 explicit(leaf.family.variance.xreplace(rule), SIZES, self, SiteQuantity)
             )
@@ -146,13 +147,13 @@ def test_the_covariance_of_cavity_fields_is_their_exact_second_moment(name, side
 @pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_the_mean_self_coupling_is_the_exact_mean_at_any_response_matrix(name, side):
     system = SYSTEMS[name]
-    law, other = system.laws[side], system.laws[OTHER[side]]
+    law, other = system.laws[side], system.laws[DATUM if side == FEATURE else FEATURE]
     for f in law.fields:
         for g in other.fields:
             if not f.states():
                 assert self_coupling_mean(system, f, g) == 0
                 continue
-            named, index = carrier_state(system, g), INDEX[OTHER[side]]
+            named, index = carrier_state(system, g), g.hearer.index
 
             def carrier(at, named=named, index=index):
                 return named.xreplace({index: at}) if named else None

@@ -5,6 +5,7 @@ from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symb
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import phi
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import N, P, alpha, i, mu
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -12,13 +13,8 @@ from symcavity.model.quantities import (
     Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
-    alpha,
     average,
-    i,
-    mu,
     response,
 )
 from symcavity.record.derivation import Derivation, Step
