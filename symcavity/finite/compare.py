@@ -208,7 +208,7 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
     for law in system.laws.values():
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]
-        heard = {s for f in system.laws[_other(law.kind)].fields for s in f.states()}
+        heard = {s for f in system.sent_by(law.kind) for s in f.states()}
         for q in law.unknowns:
             if not isinstance(q.family, Variable) or q in auxiliary:
                 continue
@@ -220,10 +220,6 @@ def default_observables(system: BipartiteSystem) -> list[Expr]:
         if holds_set(law):
             out.append(average(Eq(regime_of(law.kind), WHOLE)))
     return out
-
-
-def _other(side: str) -> str:
-    return "datum" if side == "feature" else "feature"
 
 
 def point_of(sim: Any) -> dict[Any, Any]:

@@ -139,7 +139,7 @@ class CompiledLaw:
     """
 
     def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
-        self.side, self.law = law.kind, law
+        self.kind, self.law = law.kind, law
         self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
         self.names = [_name(q) for q in law.unknowns]
         self.labels = [str(q) for q in law.unknowns]

@@ -310,7 +310,7 @@ class CavityExperiment:
 
     def findings(self) -> dict[str, list[Finding]]:
         """Return the findings by side."""
-        return {inserted.side: inserted.findings() for inserted in self}
+        return {inserted.side.name: inserted.findings() for inserted in self}
 
     def __str__(self) -> str:
         lines = []

@@ -14,7 +14,7 @@ from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.model.fields import parameters_of
-from symcavity.model.kinds import FEATURE, N, P, alpha
+from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, finite_law
 from symcavity.model.system import BipartiteSystem
 
@@ -250,7 +250,7 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
         if law.ndim == 0:
             return np.full(size, float(law))
         if law.shape != (size,):
-            letter = FEATURE if family.slots == (FEATURE,) else "datum".size
+            letter = family.slots[0].size
             raise ValuesError(
                 f"{law.shape[0]} values are given for {family}, and {letter} = {size}.",
                 f"one value for each site ({letter} of them)",

@@ -16,7 +16,7 @@ from symcavity.finite.minimum import Solved
 from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
 from symcavity.model.convex_law import regime_of
-from symcavity.model.fields import FieldBook, extract_fields, free_side, site_sum
+from symcavity.model.fields import FieldBook, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import DATUM, N, P, alpha
 from symcavity.model.quantities import Average, SiteQuantity, SiteResponse, site_quantities
 from symcavity.shapes.base import SATURATED
@@ -131,7 +131,7 @@ class Reader:
     def _side(self, body: Expr, side: str | None = None) -> str:
         if side is None:
             masked = body.xreplace({r: r.state for r in body.atoms(SiteResponse)})
-            side = free_side(masked, f"the observable average({body})")
+            side = free_kind(masked, f"the observable average({body})")
         if side is None:
             raise ValuesError(
                 f"{body} contains no quantity of a site.", "quantities of one side: w[i], lambda[mu]"

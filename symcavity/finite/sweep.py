@@ -22,7 +22,7 @@ from symcavity.finite.labels import label
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.model.kinds import alpha
+from symcavity.model.kinds import DATUM, alpha
 from symcavity.model.system import BipartiteSystem
 
 Row = dict[str, Any]
@@ -254,7 +254,7 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
     try:
         setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
         instance = setup.instance(n, seed)
-        row["P"] = instance.size["datum"]
+        row["P"] = instance.size[DATUM]
         solved = solve_instance(setup.system, instance, job.method)
         row |= {"feasible": solved.state is not None, "method": solved.method}
         if solved.residuals is not None:

@@ -164,7 +164,7 @@ class Variable(Family):
 
     def __new__(cls, name: Any, index: Any, components: Any = None) -> Variable:
         """Return the family, read and checked."""
-        kind = kind_of(index, f"The variable {name}")
+        kind = kind_of(index, f"The variable {name}", f'Variable("{name}", i)')
         return cls._make(_family_name(name, kind.name), _component_range(components), kind)
 
     @property
@@ -204,7 +204,7 @@ def Datum(name: Any, components: Any = None) -> Variable:
     return Variable(name, mu, components)
 
 
-def kind_of(index: Any, what: str) -> Kind:
+def kind_of(index: Any, what: str, example: str) -> Kind:
     """The kind of site that an index belongs to.
 
     Raises
@@ -217,7 +217,7 @@ def kind_of(index: Any, what: str) -> Kind:
     raise DeclarationError(
         f"{what} is declared over {index}.",
         "the site indices i (features) and mu (data), or an index of further sites",
-        'a, K = Sites("a", "K")',
+        f'{example}; a, K = Sites("a", "K") for sites of another kind',
     )
 
 
@@ -238,7 +238,7 @@ class Field(Family):
         """Return the expression, read and checked."""
         if isinstance(components, SiteIndex):
             components, index = None, components
-        kind = kind_of(index, f"The field {name}")
+        kind = kind_of(index, f"The field {name}", f'Field("{name}", mu)')
         return cls._make(_family_name(name, cls._word), _component_range(components), kind)
 
     @property
@@ -272,7 +272,7 @@ class Quenched(Family):
 
     def __new__(cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False) -> Quenched:
         """Return the expression, read and checked."""
-        kind = kind_of(index, f"The quenched parameter {name}")
+        kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
         return cls._make(_family_name(name, cls._word), Tuple(), kind, _law(law, str(name)), bool(positive))
 
     def assumed_positive(self) -> Quenched:
@@ -341,7 +341,7 @@ class Coupling(Family):
         """Return the family, read and checked."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise DeclarationError(f"{name} is a coupling between {between!r}.", "two site indices: between=(mu, i)")
-        ends = tuple(kind_of(index, f"The coupling {name}") for index in between)
+        ends = tuple(kind_of(index, f"The coupling {name}", f'Coupling("{name}", between=(mu, i))') for index in between)
         scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
         if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")

@@ -155,7 +155,7 @@ def check_names(exprs: Iterable[Expr]) -> None:
                     f"The name {thing.name} stands for two things: {_what(known)} and {_what(thing)}.",
                     "one name for one quantity",
                     "give one of them another name"
-                    if type(known) is not type(thing)
+                    if type(known) is not type(thing) or getattr(known, "slots", None) != getattr(thing, "slots", None)
                     else "declare it once, and use that object everywhere",
                 )
             if isinstance(thing, Coupling):

@@ -267,6 +267,12 @@ class BipartiteSystem(Confrontable):
         return out
 
     def _check(self) -> None:
+        if not self.laws:
+            raise DeclarationError(
+                "The system has no equation of a site.",
+                "the equations of feature sites and of datum sites, coupled by sums",
+                "Eq(h[mu], Sum(x[mu, i]*w[i], (i, 1, N)))",
+            )
         for law in self.laws.values():
             if not law.fields:
                 other = next((k for k in self.laws if k != law.kind), DATUM if law.kind == FEATURE else FEATURE)

@@ -124,13 +124,15 @@ class CavitySymbol(Symbol):
         return raised(self._mark(base, printer), exp)
 
     def _mark(self, base: str, printer: Any, *below: str) -> str:
-        """The letter with the zeros of the inserted site, its kind where that does not show, and what tells it apart."""
+        """The letter, the zeros of the inserted site, its kind where that does not show, and what tells it apart."""
         zeros = "00" if self.name.startswith("F") else "0"
         own = [] if self.kind in (FEATURE, DATUM) else [printer.doprint(self.kind.index)]
         tag = [f"({part})" for part in (*own, self.tag) if part] if not below else [f"({k})" for k in own]
         if self.kind.upper:
             lower = "".join(tag) + " ".join(below)
-            return f"{base}_{{{lower}}}^{{{zeros}}}" if tag else f"{base}^{{{zeros}}}" + (f"_{{{lower}}}" if below else "")
+            if tag:
+                return f"{base}_{{{lower}}}^{{{zeros}}}"
+            return f"{base}^{{{zeros}}}" + (f"_{{{lower}}}" if below else "")
         return f"{base}_{{{','.join([zeros, *tag, *([' '.join(below)] if below else [])])}}}"
 
     @property

@@ -155,7 +155,7 @@ def _message(step: Step, _dps: int) -> list[Verdict]:
 @check("insert")
 def _insert(step: Step, _dps: int) -> list[Verdict]:
     """The field with the new site minus the field without it, written out."""
-    ok, side = True, step.evidence["side"]
+    ok, side = True, step.evidence["kind"]
     for claim, f in zip(step.claims, step.evidence["fields"], strict=True):
         leaves, other = Leaves(3, step), f.hearer
         body = Sum(f.coupling * f.emission, f.inner) if f.inner else f.coupling * f.emission

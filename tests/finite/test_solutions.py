@@ -29,7 +29,7 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
 from symcavity.finite.run import as_system
-from symcavity.model.kinds import i
+from symcavity.model.kinds import FEATURE, i
 from symcavity.model.quantities import average
 
 
@@ -53,8 +53,8 @@ def test_an_independent_conic_solver_agrees(name):
     ours = solve_instance(system, instance)
     program = quadratic_program(system)
     theirs = solve_assembled(program.assemble(instance))
-    weights = ours.state.site["feature"][:, compile_system(system).laws["feature"].labels.index("w[i]")]
-    start = 20 * [str(q) for q in program.forms["feature"].states].index("w[i]")
+    weights = ours.state.site[FEATURE][:, compile_system(system).laws[FEATURE].labels.index("w[i]")]
+    start = 20 * [str(q) for q in program.forms[FEATURE].states].index("w[i]")
     assert weights == pytest.approx(theirs.variables[start : start + 20], abs=1e-5)
 
 

@@ -161,7 +161,7 @@ class Instance:
         objective = self.write(self.minimize)
         same, least = [], []
         for relation in self.subject_to:
-            (side,) = {c.side for c in self.problem.constraints if c.declared == relation}
+            (side,) = {c.kind for c in self.problem.constraints if c.declared == relation}
             for at in range(COUNT[side]):
                 low, high = (
                     (relation.lhs, relation.rhs) if relation.rel_op == "<=" else (relation.rhs, relation.lhs)
@@ -174,7 +174,7 @@ def is_minimum(instance, solution, rng):
     """Whether no feasible point nearby is better (for a convex problem: no feasible point at all)."""
     primal = instance.write(instance.minimize).free_symbols
     for c in instance.subject_to:
-        (side,) = {k.side for k in instance.problem.constraints if k.declared == c}
+        (side,) = {k.kind for k in instance.problem.constraints if k.declared == c}
         primal |= set().union(
             *(instance.write(c.lhs - c.rhs, side, at).free_symbols for at in range(COUNT[side]))
         )

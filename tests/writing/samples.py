@@ -5,7 +5,7 @@ from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symb
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import phi
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -33,9 +33,9 @@ a, rho = Quenched("a", i), Quenched("rho", i)
 b = Global("b")
 nu, j = Symbol("nu", integer=True), Symbol("j", integer=True)
 kappa, gamma, z = Symbol("kappa", positive=True), Symbol("gamma", positive=True), Symbol("z", real=True)
-source, source_w = Source("datum"), Source("feature")
-eta, eta_w = CavitySymbol("eta", "datum"), CavitySymbol("eta", "feature")
-F, F_w = CavitySymbol("F", "datum"), CavitySymbol("F", "feature")
+source, source_w = Source(DATUM), Source(FEATURE)
+eta, eta_w = CavitySymbol("eta", DATUM), CavitySymbol("eta", FEATURE)
+F, F_w = CavitySymbol("F", DATUM), CavitySymbol("F", FEATURE)
 S_w, S_lam, q_lam = OrderParameter("S_w"), OrderParameter("S_lambda"), OrderParameter("q_lambda")
 L = Symbol("L")
 
@@ -74,7 +74,7 @@ STEPS = (
             "fixed": [Equation(average(w[i] ** 2), 1 / kappa**2)],
             "equations": [],
             "conditions": [],
-            "states": {"feature": [w[i]], "datum": []},
+            "states": {FEATURE: [w[i]], DATUM: []},
             "quenched": [y],
             "globals": [b],
         },
@@ -136,7 +136,7 @@ STEPS = (
         "insert",
         (Equation(Perturbation(field), x[mu, 0] * w[0]),),
         "Feature cavity",
-        {"side": "feature", "other": "datum", "states": [w[0]], "couplings": [x[mu, 0]]},
+        {"kind": FEATURE, "hearers": [DATUM], "states": [w[0]], "couplings": [x[mu, 0]]},
         (("independence", {}),),
     ),
     Step(
@@ -144,7 +144,7 @@ STEPS = (
         "respond",
         (Equation(Perturbation(lam[mu]), shift),),
         "Feature cavity",
-        {"side": "feature", "other": "datum", "order": 1 / sqrt(N)},
+        {"kind": FEATURE, "hearers": [DATUM], "order": 1 / sqrt(N)},
         (("linear_response", {"order": 1 / sqrt(N)}),),
         ("feature.insert",),
         reference="28",
@@ -157,7 +157,7 @@ STEPS = (
             Equation(w[0], Sum(x[mu, 0] * lam[mu], (mu, 1, P)) + double * w[0] + source_w[0]),
         ),
         "Feature cavity",
-        {"side": "feature"},
+        {"kind": FEATURE},
         (),
         ("sources", "feature.respond"),
     ),
@@ -173,7 +173,7 @@ STEPS = (
         "cavity_equation",
         (Equation(w[0], eta_w + F_w * w[0] + source_w[0]),),
         "Feature cavity",
-        {"side": "feature"},
+        {"kind": FEATURE},
         (),
         ("feature.substitute", "feature.field", "feature.self"),
     ),
@@ -203,7 +203,7 @@ STEPS = (
         "effective_law",
         (Equation(w[0], eta_w + alpha * S_lam * w[0] + source_w[0]),),
         "Feature cavity",
-        {"side": "feature", "pairs": []},
+        {"kind": FEATURE, "pairs": []},
         (),
         ("feature.equation", "feature.mean"),
     ),
@@ -212,7 +212,7 @@ STEPS = (
         "response",
         (Equation(S_w, 1 / (1 - alpha * S_lam)),),
         "Feature cavity",
-        {"side": "feature"},
+        {"kind": FEATURE},
         (),
         ("feature.law",),
         reference="38",
@@ -230,7 +230,7 @@ STEPS = (
         "effective_law",
         (Equation(h[0], eta + S_w * lam[0] - 1 + source[0]),),
         "Datum cavity",
-        {"side": "datum", "pairs": [Complementary(lam[0], h[0])]},
+        {"kind": DATUM, "pairs": [Complementary(lam[0], h[0])]},
     ),
     Step(
         "datum.branches",
@@ -257,7 +257,7 @@ STEPS = (
         "response",
         (Equation(response(lam), -phi(0, kappa) / S_w),),
         "Datum cavity",
-        {"side": "datum"},
+        {"kind": DATUM},
         (),
         ("datum.branches",),
     ),
