@@ -17,9 +17,8 @@ from symcavity.errors import (
     UnsupportedLaw,
     ValuesError,
 )
-from symcavity.method.theory import Theory
+from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
 from symcavity.model.equations import Equation
-from symcavity.model.problem import ConvexProblem
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -37,7 +36,6 @@ from symcavity.model.quantities import (
     response,
 )
 from symcavity.model.support import SupportFunction
-from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:
     from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
@@ -92,6 +90,7 @@ __all__ = [
     "ShapeWarning",
     "SupportFunction",
     "SymcavityError",
+    "System",
     "Theory",
     "TwoPoints",
     "UnsupportedLaw",
