@@ -17,10 +17,16 @@ from symcavity.errors import (
     UnsupportedLaw,
     ValuesError,
 )
-from symcavity.method.theory import Theory
+from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import N, P, Sites, alpha, i, mu
-from symcavity.model.problem import ConvexProblem
+from symcavity.model.kinds import (
+    N,
+    P,
+    Sites,
+    alpha,
+    i,
+    mu,
+)
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -34,7 +40,6 @@ from symcavity.model.quantities import (
     response,
 )
 from symcavity.model.support import SupportFunction
-from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:
     from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
@@ -90,6 +95,7 @@ __all__ = [
     "Sites",
     "SupportFunction",
     "SymcavityError",
+    "System",
     "Theory",
     "TwoPoints",
     "UnsupportedLaw",

@@ -16,9 +16,21 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.finite.bipartite import OTHER
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.set_law import SetPart
-from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha
-from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.model.system import BipartiteSystem, Law
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    N,
+    P,
+    alpha,
+)
+from symcavity.model.quantities import (
+    Quenched,
+    SiteQuantity,
+)
+from symcavity.model.system import (
+    Law,
+    System,
+)
 
 Args = list[Any]
 
@@ -138,7 +150,7 @@ class CompiledLaw:
         The convex set in the law.
     """
 
-    def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
+    def __init__(self, law: Law, system: System, parameters: list[Symbol]) -> None:
         self.kind, self.law = law.kind, law
         self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
         self.names = [_name(q) for q in law.unknowns]
@@ -222,11 +234,11 @@ class CompiledSystem:
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The declared or derived system.
     """
 
-    def __init__(self, system: BipartiteSystem) -> None:
+    def __init__(self, system: System) -> None:
         self.globals = system.globals
         self.parameters: list[Symbol] = sorted(law_symbols(system), key=str)
         constants = [*self.parameters, N, P, alpha]
@@ -267,10 +279,10 @@ class CompiledSystem:
         return expr, lambdify(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
 
 
-_COMPILED: WeakKeyDictionary[BipartiteSystem, CompiledSystem] = WeakKeyDictionary()
+_COMPILED: WeakKeyDictionary[System, CompiledSystem] = WeakKeyDictionary()
 
 
-def compile_system(system: BipartiteSystem) -> CompiledSystem:
+def compile_system(system: System) -> CompiledSystem:
     """Return the compiled form of a system; it is made once for each system."""
     if system not in _COMPILED:
         _COMPILED[system] = CompiledSystem(system)

@@ -8,9 +8,21 @@ from sympy import Expr, Sum, sympify
 from symcavity.errors import UnsupportedLaw
 from symcavity.finite.bipartite import OTHER
 from symcavity.model.fields import RandomField
-from symcavity.model.kinds import N, P, alpha
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.kinds import (
+    N,
+    P,
+    alpha,
+)
+from symcavity.model.quantities import (
+    Average,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    site_quantities,
+)
+from symcavity.model.system import (
+    System,
+)
 
 
 class Parts:
@@ -46,12 +58,12 @@ def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
 
 
-def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[list[Expr]], list[Expr]]:
+def self_coupling_observables(system: System, side: str) -> tuple[list[list[Expr]], list[Expr]]:
     """Return the mean self-coupling and the variance of the cavity field as observables.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The system.
     side : str
         The side of the inserted site; its own quenched parameters stay in the expressions.

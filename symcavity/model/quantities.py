@@ -21,7 +21,7 @@ from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
 
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
-_ALIASES = {"lam": "lambda", "eps": "varepsilon"}
+ALIASES = {"lam": "lambda", "eps": "varepsilon"}
 _GREEK = frozenset(
     (
         *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda"),
@@ -120,7 +120,7 @@ def _family_name(name: Any, word: str) -> str:
             "i and mu are their indices.",
             "any other name",
         )
-    return _ALIASES.get(name, name)
+    return ALIASES.get(name, name)
 
 
 def _component_range(components: Any) -> Tuple:
@@ -341,7 +341,8 @@ class Coupling(Family):
         """Return the family, read and checked."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise DeclarationError(f"{name} is a coupling between {between!r}.", "two site indices: between=(mu, i)")
-        ends = tuple(kind_of(index, f"The coupling {name}", f'Coupling("{name}", between=(mu, i))') for index in between)
+        example = f'Coupling("{name}", between=(mu, i))'
+        ends = tuple(kind_of(index, f"The coupling {name}", example) for index in between)
         scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
         if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")

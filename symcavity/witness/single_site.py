@@ -10,6 +10,7 @@ from typing import Any
 import mpmath
 from sympy import Expr, KroneckerDelta, Rational, S, Symbol
 
+from symcavity.evaluate.binding import counterpart
 from symcavity.model.convexity import sample_parameter
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
@@ -198,7 +199,7 @@ def _work(step: Step, dps: int) -> list[Verdict]:
     out = result(BRUTE_FORCE, ok, "the same bilinear form, N = 3, P = 2")
     theory = step.evidence["theory"]
     if theory.is_naive:  # the identity holds for the true states, which the naive theory does not have
-        theory = theory.system.cavity()
+        theory = counterpart(theory, naive=False)
     return out + _held(theory, step.claims[1:], dps)
 
 
