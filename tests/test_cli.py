@@ -221,6 +221,20 @@ def test_sweep_writes_resumes_and_draws(run, tmp_path):
     assert (tmp_path / "c.csv").read_text(encoding="utf-8") == first
 
 
+def test_a_sweep_is_not_resumed_from_the_file_of_another(run, tmp_path):
+    words = ("sweep", "anisotropic", "kappa=1/2,1", "--csv", "c.csv")
+    assert run(*words, "l=0.2,1.8", "--method", "naive").status == 0
+    before = (tmp_path / "c.csv").read_text(encoding="utf-8")
+    for other in (("l=0.5,50",), ("l=0.2,1.8",)):
+        got = run(*words, *other, "--resume")
+        assert got.status == 2
+        assert got.out == ""
+        assert "there method = naive" in got.err
+        assert "here method = cavity" in got.err
+        assert (tmp_path / "c.csv").read_text(encoding="utf-8") == before
+    assert run(*words, "l=0.2,1.8", "--method", "naive", "--resume").status == 0
+
+
 def test_sweep_simulates_beside_the_theory(run, tmp_path):
     options = ("--simulate", "--N", "40", "--seeds", "2", "--csv", "c.csv")
     got = run("sweep", "gardner", "kappa=0.5,1.5", *options)

@@ -20,7 +20,7 @@ from declarations_simulated import (
     y,
 )
 from scipy.optimize import minimize
-from sympy import Abs, Max, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, Max, Sum, Symbol, exp, sqrt
 
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite import simulate
@@ -91,7 +91,8 @@ def test_parameters_may_have_any_name(name, assumptions):
     def read(scale):
         x = Coupling("x", variance=sqrt(1 + scale**2) / N)
         h = Sum(x[mu, i] * w[i], (i, 1, N))
-        problem = ConvexProblem(Sum(exp(w[i] - scale) + w[i] ** 2, (i, 1, N)) + Sum(sqrt(1 + (h - scale) ** 2), (mu, 1, P)))
+        bowl = Sum(exp(w[i] - scale) + w[i] ** 2, (i, 1, N))
+        problem = ConvexProblem(bowl + Sum(sqrt(1 + (h - scale) ** 2), (mu, 1, P)))
         sim = simulate(problem, {alpha: 1, scale: 0.3}, N=12, seeds=1)
         return [sim[o].mean for o in (average(scale * sqrt(1 + w[i] ** 2)), response(w) + average(scale * w[i]))]
 
