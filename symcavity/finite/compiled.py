@@ -75,7 +75,7 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
     stray = {a for e in exprs for a in e.atoms(Indexed, AppliedUndef)}
     if stray:
         raise UnsupportedLaw(f"{min(map(str, stray))} has no numerical meaning.", "elementary functions")
-    call = lambdify(arguments, exprs, modules=["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
+    call = numeric(arguments, exprs, modules=["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
     try:
         if exprs:
             with np.errstate(all="ignore"):
@@ -86,6 +86,23 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
             "elementary functions, Max, Min, Abs, sign, Piecewise, erf",
         ) from error
     return call
+
+
+def numeric(arguments: Sequence[Symbol], exprs: Any, **options: Any) -> Callable[..., Any]:
+    """Generate code for expressions, in which no name is the user's: a symbol may be called ``sqrt`` or ``x0``.
+
+    Parameters
+    ----------
+    arguments : sequence of Symbol
+        The arguments of the function.
+    exprs : Expr or list of Expr
+        What it returns.
+    **options
+        As for :func:`sympy.lambdify`.
+    """
+    marks = {s: Dummy(f"a{k}", real=True) for k, s in enumerate(arguments)}
+    marked = [e.xreplace(marks) for e in exprs] if isinstance(exprs, list) else exprs.xreplace(marks)
+    return lambdify(list(marks.values()), marked, **options)
 
 
 def _special(exprs: list[Expr]) -> bool:
@@ -276,7 +293,7 @@ class CompiledSystem:
         quenched = sorted({q.family for q in expr.atoms(SiteQuantity)}, key=lambda q: q.name)
         marks = {q.at_site(): Dummy(q.name) for q in quenched}
         arguments = [*marks.values(), *self.parameters, N, P, alpha]
-        return expr, lambdify(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
+        return expr, numeric(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
 
 
 _COMPILED: WeakKeyDictionary[System, CompiledSystem] = WeakKeyDictionary()
@@ -289,4 +306,4 @@ def compile_system(system: System) -> CompiledSystem:
     return _COMPILED[system]
 
 
-__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]
+__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system", "numeric"]

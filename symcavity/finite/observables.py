@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, lambdify, solve, sympify
+from sympy import Dummy, Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, solve, sympify
 from sympy.core.relational import Relational
 
 from symcavity.errors import ValuesError
-from symcavity.finite.bipartite import OTHER
+from symcavity.finite.bipartite import (
+    OTHER,
+)
+from symcavity.finite.compiled import (
+    numeric,
+)
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved
@@ -156,7 +161,7 @@ class Reader:
         assert state is not None  # noqa: S101
         n, columns = inst.size[side], {}
         for k, response in enumerate(sorted(body.atoms(SiteResponse), key=str)):
-            mark = Symbol(f"response{k}")
+            mark = Dummy(f"response{k}")
             columns[mark] = self._response(response, side)
             body = body.xreplace({response: mark})
         if body.has(Sum):
@@ -172,12 +177,12 @@ class Reader:
             if quantity not in known:
                 names = ", ".join(sorted(map(str, known)))
                 raise ValuesError(f"The system has no quantity {quantity} on the {side} side.", names)
-            mark = Symbol(f"q{k}", real=True)
+            mark = Dummy(f"q{k}", real=True)
             columns[mark] = known[quantity]
             body = body.xreplace({quantity: mark})
         body = body.xreplace(numbers)
         stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(columns), key=str)}
-        call = lambdify(list(columns), _softened(body.xreplace(stray)), modules=["numpy", "scipy"])
+        call = numeric(list(columns), _softened(body.xreplace(stray)), modules=["numpy", "scipy"])
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
 

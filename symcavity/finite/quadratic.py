@@ -102,6 +102,9 @@ class SideForm:
         self.cut = [self.vector is not None and row[self.vector] != 0 for row in jacobian]
         if self.vector is not None and slope[self.vector] != 0:
             self.quadratic = False
+        self.heard, self.side, self.law = heard, side, law
+        if not self.quadratic:
+            return  # no program: its derivatives may hold what has no numerical form, such as that of a jump
         self.hessian = Table(hessian, (len(variables),) * 2, arguments, local)
         self.slope = Table(slope, (len(variables),), arguments, local)
         self.rows = Table(jacobian, (len(rows), len(variables)), arguments, local)
@@ -112,8 +115,6 @@ class SideForm:
         self.emission = Table([f.emission.xreplace(every) for f in heard], (len(heard),), arguments, local)
         emits = [[f.emission.xreplace(every).diff(marks[q]) for q in self.states] for f in heard]
         self.emits = Table(emits, (len(heard), len(self.states)), arguments, local)
-        self.heard = heard
-        self.side, self.law = side, law
 
 
 class QuadraticProgram:
