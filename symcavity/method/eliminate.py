@@ -273,7 +273,7 @@ def _simplest(
     left: Sequence[Expr], remaining: Sequence[Symbol], unknowns: Sequence[Symbol], positive: Sequence[Expr]
 ) -> tuple[int, Symbol, Expr] | None:
     """The simplest (equation, unknown, solution) among those that are linear."""
-    best: tuple[tuple[int, int, int, int], int, Symbol, Expr] | None = None
+    best: tuple[tuple[bool, int, bool, int, int], int, Symbol, Expr] | None = None
     for k, expr in enumerate(left):
         for n, symbol in enumerate(remaining):
             found = linear_solution(expr, symbol)
@@ -282,7 +282,9 @@ def _simplest(
             solution, slope = found
             others = len(solution.free_symbols.intersection(unknowns))
             elsewhere = sum(other.has(symbol) for other in left) - 1
-            score = (others * elsewhere, 0 if sign_given(slope, positive) else 1, size(solution), n)
+            proved = bool(sign_given(slope, positive))
+            # a sum of open sign may cancel at the root: then the quotient says nothing
+            score = (not proved and slope.is_Add, others * elsewhere, not proved, size(solution), n)
             if best is None or score < best[0]:
                 best = score, k, symbol, solution
-    return best[1:] if best is not None and best[0][2] <= LARGEST else None
+    return best[1:] if best is not None and best[0][3] <= LARGEST else None
