@@ -80,7 +80,7 @@ def task_of(theory: Theory) -> Task:
             theory.reduced,
             theory.reduced_with_load,
             theory.units,
-            tuple(c for side in theory.sides.values() for c in side.solution().assumed),
+            theory.assumed(),
             system.name,
             variances=tuple(f.coupling.family.variance for law in system.laws.values() for f in law.fields),
         )

@@ -79,6 +79,8 @@ def find_roots(
 def _bracketed(
     residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None
 ) -> list[np.ndarray]:
+    if not unknown.sign:
+        return _of_either_sign(residual, unknown, costly=costly, guess=guess)
     seen: dict[float, float] = {}
 
     def f(t: float) -> float:
@@ -105,6 +107,28 @@ def _bracketed(
         near = [abs(v) for t, v in seen.items() if abs(t - t0) < 1e-9 * (1 + abs(t0))]
         if min(near, default=1.0) < SMALL:
             roots.append(np.array([unknown.value(t0)]))
+    return roots
+
+
+def _of_either_sign(
+    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None
+) -> list[np.ndarray]:
+    """All roots of an unknown of either sign: in the logarithms of both halves of the line, and zero itself."""
+    ways = [1, -1] if guess is None or guess[0] >= 0 else [-1, 1]
+    roots: list[np.ndarray] = []
+    for sign in ways:
+        near = None if guess is None or guess[0] * sign <= 0 else guess
+        roots += _bracketed(residual, Unknown(unknown.name, sign), costly=costly, guess=near)
+        if roots and guess is not None:  # the guess was followed
+            return roots
+    tiny = float(np.exp(-WIDE))
+    with np.errstate(all="ignore"):
+        try:
+            sides = [float(value / size) for x in (-tiny, 0.0, tiny) for value, size in residual(x)]
+        except (NotConverged, ZeroDivisionError):
+            sides = []
+    if sides and np.all(np.isfinite(sides)) and sides[0] * sides[2] < 0 and abs(sides[1]) < SMALL:
+        roots.append(np.zeros(1))
     return roots
 
 
@@ -136,7 +160,7 @@ def _close_in(f: Callable[[float], float], low: float, high: float) -> float | N
 
 def _scan(residual: Residual, unknown: Unknown) -> list[tuple[float, float]]:
     """All changes of sign on a grid over the chart."""
-    t = np.linspace(-WIDE, WIDE, 737) if unknown.sign else np.linspace(-WIDE / 2, WIDE / 2, 738)
+    t = np.linspace(-WIDE, WIDE, 737)
     with np.errstate(all="ignore"):
         ((value, size),) = residual(unknown.value(t))
         y = np.broadcast_to(np.asarray(value / size, dtype=float), t.shape)

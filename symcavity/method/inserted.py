@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
-from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, cancel
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
@@ -22,6 +20,7 @@ from symcavity.method.average import (
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import (
+    DATUM,
     FEATURE,
 )
 from symcavity.model.quantities import (
@@ -33,7 +32,8 @@ from symcavity.model.system import (
 )
 from symcavity.record.symbols import CavitySymbol, ComponentSymbol, OrderParameter
 from symcavity.sites.averages import SiteEnsemble
-from symcavity.sites.scalar import IllPosed, SiteSolution, check_denominators, solve_site
+from symcavity.sites.scalar import SiteSolution
+from symcavity.sites.signs_of_feedback import solve_with_feedback
 
 
 @dataclass
@@ -92,8 +92,16 @@ class Side:
     heard : list of HeardField
     covariance : dict
         Covariances of the cavity fields, in order parameters and the site's quenched parameters.
+    is_convex : bool
+        Whether the law belongs to a convex problem.
+    strict : bool
+        Whether denominators must have one sign for all parameters of the declared signs.
+    proved : dict
+        The signs of self-couplings that convexity fixes.
     generic : SiteSolution
         The solution with self-couplings as symbols.
+    signs : tuple
+        The signs of self-couplings that are proved, or that the law needs.
     """
 
     law: Law
@@ -101,6 +109,9 @@ class Side:
     covariance: dict[tuple[Symbol, Symbol], Expr]
     covariance_sums: dict[tuple[Symbol, Symbol], tuple[Expr, Expr]]
     naive: bool = False
+    is_convex: bool = False
+    strict: bool = True
+    proved: dict[CavitySymbol, int] = field(default_factory=dict)
     generic: SiteSolution | None = None
     signs: tuple[tuple[CavitySymbol, int], ...] = ()
 
@@ -133,53 +144,26 @@ class Side:
         return [h for h in self.heard if h is not inner] + [inner]
 
     def solve(self) -> None:
-        """Solve the single-site law; choose the signs of the self-couplings that make it well-posed."""
+        """Solve the single-site law; learn the signs of the self-couplings that it needs."""
         sources = self.plain_sources()
-        text = f"The law of a {self.side} site"
-        equations = [e.difference.xreplace(sources) for e in self.effective_equations()]
-        pairs = [p.pair for p in self.law.pairs]
-        symbols = [f for h in self.heard for f, _ in h.couplings.values()]
-        last: IllPosed | None = None
-        for choice in self._sign_choices(symbols):
-            signed = {f: _signed(f, s) for f, s in choice.items()}
-            try:
-                solution = solve_site(
-                    [e.xreplace(signed) for e in equations],
-                    pairs,
-                    self.law.unknowns,
-                    self.inner().eta,
-                    list(sources.values()),
-                    text,
-                )
-                if any(choice.values()):
-                    check_denominators(solution, [signed[f] for f, s in choice.items() if s], text)
-            except IllPosed as problem:
-                last = last or problem
-                continue
-            for h in self.heard:
-                h.couplings = {e: (signed.get(f, f), mean) for e, (f, mean) in h.couplings.items()}
-            self.generic = solution
-            self.signs = tuple((signed[f], s) for f, s in choice.items() if s)
-            return
-        raise last or IllPosed(f"{text} has no solution.")
-
-    def _sign_choices(self, symbols: list[CavitySymbol]) -> Iterator[dict[CavitySymbol, int]]:
-        """Signs to try for the self-couplings through own states; none at all for a linear law as a last resort."""
-        diagonal = [f for f in symbols if f in self._diagonal()]
-        for signs in product((1, -1), repeat=len(diagonal)):
-            yield {f: (signs[diagonal.index(f)] if f in diagonal else 0) for f in symbols}
-        if diagonal and not self.law.pairs and self._is_linear():
-            yield dict.fromkeys(symbols, 0)
-
-    def _is_linear(self) -> bool:
-        return all(
-            not e.difference.diff(a).has(*self.law.unknowns) for e in self.law.equations for a in self.law.unknowns
+        found = solve_with_feedback(
+            [e.difference.xreplace(sources) for e in self.effective_equations()],
+            [p.pair for p in self.law.pairs],
+            self.law.unknowns,
+            self.inner().eta,
+            list(sources.values()),
+            f"The law of a {self.side} site",
+            [f for h in self.heard for f, _ in h.couplings.values()],
+            proved=self.proved,
+            convex=self.is_convex,
+            strict=self.strict,
+            signed=_signed,
         )
-
-    def _diagonal(self) -> set[CavitySymbol]:
-        """Self-couplings through the site's own states (others carry quenched signals)."""
-        own = set(self.law.unknowns)
-        return {f for h in self.heard for e, (f, _) in h.couplings.items() if e.has(*own)}
+        signed = {f: _signed(f, s) for f, s in found.signs.items()}
+        for h in self.heard:
+            h.couplings = {e: (signed.get(f, f), mean) for e, (f, mean) in h.couplings.items()}
+        self.generic = found.solution
+        self.signs = tuple((signed[f], s) for f, s in found.signs.items())
 
     def means(self) -> dict[Symbol, Expr]:
         """The mean of each self-coupling (zero on the feature side of the naive analysis)."""
@@ -220,7 +204,27 @@ def _signed(symbol: CavitySymbol, sign: int) -> CavitySymbol:
     return CavitySymbol("F", symbol.kind, symbol.tag, **assumption)
 
 
-def build_side(system: System, side: str, book: ParameterBook, *, naive: bool) -> Side:
+def convex_sign(system: System, f: RandomField, g: RandomField) -> int:
+    """The sign of the self-coupling through a field and the answer to it, where convexity fixes it.
+
+    Features respond upwards to the force on them, and messages, the slopes of convex functions, downwards
+    to the field.  It is 0 for pairs of a field and the answer to another one, which may have either sign.
+    """
+    record = getattr(system, "record", None)
+    if not system.convex or record is None or f.coupling != g.coupling:
+        return 0
+    datum, feature = (f, g) if f.hearer == DATUM else (g, f)
+    for h in record.fields:
+        if h.as_sum == datum.as_sum:
+            factor = cancel(record.messages[h.symbol] / feature.emission)  # numbers stand in front of the field
+            known = None if factor.atoms(SiteQuantity) else sign_of(factor)
+            return (known or 0) * (1 if f.hearer == DATUM else -1)
+    return 0
+
+
+def build_side(
+    system: System, side: str, book: ParameterBook, *, naive: bool, strict: bool = True
+) -> Side:
     """Insert a site on a side: cavity fields and self-couplings, with their statistics."""
     law = system.laws[side]
     other = system.laws[next(g.hearer for g in system.sent_by(side))]
@@ -228,6 +232,7 @@ def build_side(system: System, side: str, book: ParameterBook, *, naive: bool) -
     for each in system.laws.values():
         _refuse_several(each)
     heard = []
+    proved: dict[CavitySymbol, int] = {}
     for k, f in enumerate(law.fields):
         tag = str(k + 1) if several else ""
         pair = next(iter(second_component(f).items())) if f.components else ()
@@ -250,11 +255,13 @@ def build_side(system: System, side: str, book: ParameterBook, *, naive: bool) -
                     one.vanishing.append(symbol)
             else:
                 one.couplings[g.emission] = (symbol, _at_index(mean, side))
+                if sign := convex_sign(system, f, g):
+                    proved[symbol] = sign
         heard.append(one)
     sums = {(a.eta, b.eta): covariance(a.declared, b.declared) for a in heard for b in heard}
     closed = {key: _at_index(book.close(contracted), side) for key, (_, contracted) in sums.items()}
     symmetric = {(a.eta, b.eta): closed[min_pair(a, b, heard)] for a in heard for b in heard}
-    return Side(law, heard, symmetric, sums, naive)
+    return Side(law, heard, symmetric, sums, naive, system.convex, strict, proved)
 
 
 def _refuse_several(law: Law) -> None:

@@ -54,6 +54,8 @@ class Lagrangian:
         Each multiplier, its constraint's expression, and whether that is an equality.
     auxiliary : list of (SiteQuantity, Expr)
         Epigraph variables and the convex function that each of them bounds from above.
+    messages : dict
+        What a site sends back through each field, by the field's placeholder.
     """
 
     problem: Problem
@@ -63,6 +65,7 @@ class Lagrangian:
     slacks: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
     stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
     duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    messages: dict[Symbol, Expr] = field(default_factory=dict)
 
     @property
     def fields(self) -> list[RandomField]:
@@ -113,6 +116,7 @@ def optimality(problem: Problem) -> System:
     for side in problem.kinds:
         _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
     messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
+    record.messages = messages
     for side in problem.kinds:
         _stationarity(side, record, messages, local, equations)
     equations += _global_conditions(record, local)

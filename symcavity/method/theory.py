@@ -6,9 +6,9 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
 
-from sympy import Expr, S, Sum, Symbol, sqrt, sympify
+from sympy import Dummy, Expr, S, Sum, Symbol, sqrt, sympify
 
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import DeclarationError, NoClosedForm
 from symcavity.method.average import ParameterBook
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
@@ -32,7 +32,10 @@ from symcavity.model.quantities import (
 from symcavity.model.system import (
     System,
 )
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.symbols import (
+    CavitySymbol,
+    OrderParameter,
+)
 from symcavity.sites.averages import SiteEnsemble
 from symcavity.sites.scalar import IllPosed
 
@@ -187,13 +190,14 @@ class Theory:
                     except IllPosed:
                         continue
                     return
-            raise
+            self._build(system, strict=False)
 
-    def _build(self, system: System) -> None:
+    def _build(self, system: System, *, strict: bool = True) -> None:
         self.system = system
         self._book = ParameterBook()
         self.sides = {
-            side: as_hearing(build_side(system, side, self._book, naive=self.is_naive)) for side in (FEATURE, DATUM)
+            kind: as_hearing(build_side(system, kind, self._book, naive=self.is_naive, strict=strict))
+            for kind in system.kinds
         }
         for side in self.sides.values():
             side.solve()
@@ -215,13 +219,24 @@ class Theory:
             if sign_of(prefactor) == 1:
                 self._sign(found[0], 1)
 
+    @property
+    def positive(self) -> tuple[Expr, ...]:
+        """The denominators that were taken as positive: of laws whose sites are all alike, in order parameters."""
+        found = [c.lhs for c in self.assumed() if c.rhs == 0]
+        return tuple(e for e in found if not e.atoms(SiteQuantity, Dummy, CavitySymbol))
+
+    def assumed(self) -> tuple[Any, ...]:
+        """The inequalities that the derivation assumed, at the mean self-couplings."""
+        found = [c for side in self.sides.values() for c in side.solution().assumed]
+        return tuple(c for c in found if c != S.true)
+
     def _closures(self) -> dict[OrderParameter, Expr]:
         """Each order parameter by the single-site average that it stands for; learn signs on the way."""
         while True:
             out = {symbol: self._averaged(meaning) for symbol, meaning in self._book.meanings.items()}
             for symbol, value in out.items():
                 known = symbol.is_positive or symbol.is_negative
-                if not known and (sign := sign_of(value)):
+                if not known and (sign := sign_given(value, self.positive)):
                     self._sign(symbol, sign)
                     break
             else:
@@ -331,7 +346,7 @@ class Theory:
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]
-        return eliminate(exprs, self.scaled_unknowns, last, same)
+        return eliminate(exprs, self.scaled_unknowns, last, same, self.positive)
 
     def remaining(self, closed: Closed) -> list[Equation]:
         """The equations of the closed system that elimination has left over, as they were."""

@@ -173,7 +173,7 @@ class SitePuzzle:
             hit = next(
                 (
                     (k, x, slope)
-                    for k, equation in enumerate(left)
+                    for k, equation in sorted(enumerate(left), key=lambda pair: pair[1].has(self.inner))
                     for x in unknowns
                     if (slope := equation.diff(x)) != 0 and not slope.has(*unknowns)
                 ),

@@ -7,7 +7,6 @@ an order that the assumptions do not prove becomes a condition that is tested at
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +34,7 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.quantities import SiteQuantity
@@ -185,7 +184,7 @@ def _bare(condition: Expr) -> Expr:
 
 def _agree(short: Expr, by_cases: Expr) -> bool:
     """Whether a short form holds at seeded values: parameters of either sign may reflect the field."""
-    symbols = _symbols_in([short, by_cases], set())
+    symbols = symbols_in([short, by_cases], set())
     marks = {s: Dummy(f"s{k}") for k, s in enumerate(symbols)}
     call = lambdify(list(marks.values()), (short - by_cases).xreplace(marks), "math")
     rng = random.Random(17)  # noqa: S311 - seeded sampling, not cryptography
@@ -228,6 +227,7 @@ def solve_site(
     inner: Symbol,
     sources: Sequence[Symbol],
     text: str,
+    draws: Draws | None = None,
 ) -> SiteSolution:
     """Solve a single-site law for every value of its field.
 
@@ -245,6 +245,8 @@ def solve_site(
         The infinitesimal sources.
     text : str
         The law in words, for messages.
+    draws : Draws, optional
+        Where the values come from at which the branches are laid out.
 
     Raises
     ------
@@ -266,7 +268,9 @@ def solve_site(
     _refuse_loose(puzzle, sources, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
-    layout = _Layout(branches, inner, sources, text)
+    draws = draws or Draws()
+    draws.read(branches, inner)
+    layout = _Layout(branches, inner, sources, text, draws)
     found = layout.arrange()
     solution = SiteSolution(
         inner, tuple(unknowns), *found, sources=tuple(sources), overlapping=layout.overlapping
@@ -279,7 +283,7 @@ def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any,
     """Raise IllPosed if, for an interval of fields, the law leaves a variable free."""
     for free, conditions in puzzle.loose:
         variables = [puzzle.inner, *free]
-        symbols = _symbols_in(conditions, set(variables))
+        symbols = symbols_in(conditions, set(variables))
         marks = {s: Dummy(f"s{k}") for k, s in enumerate([*variables, *symbols])}
         calls = [lambdify(list(marks.values()), c.xreplace(marks), "numpy") for c in conditions]
         rng = random.Random(3)  # noqa: S311 - seeded sampling, not cryptography
@@ -300,7 +304,7 @@ def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any,
                 )
 
 
-def _symbols_in(exprs: Sequence[Expr], bound: set[Symbol]) -> list[Any]:
+def symbols_in(exprs: Sequence[Expr], bound: set[Symbol]) -> list[Any]:
     """The parameters in expressions, in a fixed order."""
     found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - bound if exprs else set()
     found = {s for s in found if isinstance(s, SiteQuantity) or not _is_index(s, exprs)}
@@ -322,28 +326,6 @@ def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
     return replace(solution, regions=regions, branches=branches)
 
 
-def check_denominators(solution: SiteSolution, couplings: Sequence[Symbol], text: str) -> None:
-    """Raise IllPosed if, for the chosen signs of the self-couplings, a response passes through infinity.
-
-    The sign of each denominator at seeded values must be that of weak self-coupling.
-    """
-    denominators = {fraction(v)[1] for b in solution.branches if not b.implicit for v in b.values.values()}
-    denominators = {d for d in denominators if d.has(*couplings)}
-    for bottom in sorted(denominators, key=str):
-        symbols = sorted(bottom.atoms(Symbol, SiteQuantity), key=lambda s: (str(type(s)), str(s)))
-        symbols = [s for s in symbols if isinstance(s, SiteQuantity) or not _is_index(s, [bottom])]
-        plain = [Dummy(f"s{k}") for k in range(len(symbols))]
-        call = lambdify(plain, bottom.xreplace(dict(zip(symbols, plain, strict=True))), "math")
-        rng = random.Random(11)  # noqa: S311 - seeded sampling, not cryptography
-        for _ in range(DRAWS):
-            point = [sample_value(s, rng) for s in symbols]
-            weak = [1e-9 * v if s in couplings else v for s, v in zip(symbols, point, strict=True)]
-            strong = [9.0 * v if s in couplings else v for s, v in zip(symbols, point, strict=True)]
-            signs = {math.copysign(1.0, call(*p)) for p in (weak, point, strong)}
-            if len(signs) > 1:
-                raise IllPosed(f"{text}: its response passes through infinity.", "laws with a response of one sign")
-
-
 def sample_value(symbol: Any, rng: random.Random) -> float:
     """Draw a value of a symbol or of a quenched parameter."""
     if isinstance(symbol, SiteQuantity):
@@ -353,11 +335,36 @@ def sample_value(symbol: Any, rng: random.Random) -> float:
     return sample_parameter(symbol, rng)
 
 
+class Draws:
+    """Where the values of the parameters come from at which branches are laid out.
+
+    Attributes
+    ----------
+    positive : tuple of Expr
+        Expressions that are positive at all of them.
+    """
+
+    @property
+    def positive(self) -> tuple[Expr, ...]:
+        """Expressions that are positive at all values."""
+        return ()
+
+    def read(self, branches: Sequence[Branch], inner: Symbol) -> None:
+        """See the branches before anything is drawn."""
+
+    def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
+        """Draw a value for each symbol that respects its assumptions."""
+        return [sample_value(s, rng) for s in symbols]
+
+
 class _Layout:
     """Finds the order of the branches along the field."""
 
-    def __init__(self, branches: list[Branch], inner: Symbol, sources: Sequence[Symbol], text: str) -> None:
+    def __init__(
+        self, branches: list[Branch], inner: Symbol, sources: Sequence[Symbol], text: str, draws: Draws
+    ) -> None:
         self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
+        self.draws = draws
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
         self.reference = self._reference()
         self.overlapping = False
@@ -386,7 +393,10 @@ class _Layout:
             for slope, _ in lines:
                 if slope != 0 and sign_of(slope) is None:
                     top, bottom = fraction(cancel(slope))
-                    open_ = [f for f in Mul.make_args(top) + Mul.make_args(bottom) if not sign_of(f)]
+                    factors = Mul.make_args(factor_terms(top)) + Mul.make_args(factor_terms(bottom))
+                    open_ = [f for f in factors if not sign_given(f, self.draws.positive)]
+                    if not open_:
+                        continue
                     factor = Mul(*open_)
                     return factor if isinstance(factor, sign) else factor / Abs(factor)
         return S.One
@@ -395,7 +405,7 @@ class _Layout:
         exprs = [e for lines in self.lines for line in lines for e in line]
         exprs += [v for b in self.branches for v in b.values.values()] + [self.reference]
         exprs += [b.implicit[1] for b in self.branches if b.implicit]
-        return _symbols_in(exprs, {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)})
+        return symbols_in(exprs, {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)})
 
     def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
         """Return (regions, branches, reflection, inequalities left open)."""
@@ -418,7 +428,10 @@ class _Layout:
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
         for _ in range(DRAWS):
-            point = [self._sample(s, rng) for s in symbols]
+            point = [
+                0.0 if s in self.sources else v
+                for s, v in zip(symbols, self.draws.sample(symbols, rng), strict=True)
+            ]
             intervals = self._intervals(lines, psis, float(reflection(*point)), point)
             layouts.append(self._tile(intervals, values, psis, float(reflection(*point)), point))
             points.append(point)
@@ -442,11 +455,6 @@ class _Layout:
         gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
         assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
         return regions, tuple(self.branches), self.reference, assumed
-
-    def _sample(self, symbol: Any, rng: random.Random) -> float:
-        if symbol in self.sources:
-            return 0.0
-        return sample_value(symbol, rng)
 
     def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
         """The interval of the reflected field on which each branch holds."""
