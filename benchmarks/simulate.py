@@ -14,13 +14,21 @@ import daqp
 import numpy as np
 from sympy import Eq, Sum, Symbol
 
-from symcavity import Ball
+from symcavity import Ball, ConvexProblem
 from symcavity.derivations.manifold import g
 from symcavity.derivations.manifold import problem as manifolds
 from symcavity.finite import processes, simulate
-from symcavity.model.kinds import N, alpha, i, mu
-from symcavity.model.problem import ConvexProblem
-from symcavity.model.quantities import Coupling, Feature, average
+from symcavity.model.kinds import (
+    N,
+    alpha,
+    i,
+    mu,
+)
+from symcavity.model.quantities import (
+    Coupling,
+    Feature,
+    average,
+)
 
 LIMITS = {"hand": 1.5, "cvxpy": 3.0, "cones": 0.25, "processes": 0.65}
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

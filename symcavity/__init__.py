@@ -42,11 +42,9 @@ from symcavity.model.quantities import (
 from symcavity.model.support import SupportFunction
 
 if TYPE_CHECKING:
-    from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
     from symcavity.shapes import (
         Ball,
         CallableShape,
-        CloudGeometry,
         Ellipsoid,
         ExpressionShape,
         PointCloud,
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
         Shape,
         ShapeWarning,
         TwoPoints,
-        cloud_geometry,
     )
 
 __version__ = "0.1.0"
@@ -65,7 +62,6 @@ __all__ = [
     "Ball",
     "BipartiteSystem",
     "CallableShape",
-    "CloudGeometry",
     "Complementary",
     "ConvexProblem",
     "Coupling",
@@ -78,7 +74,6 @@ __all__ = [
     "Field",
     "Global",
     "Infeasible",
-    "ManifoldCapacity",
     "MissingDependency",
     "N",
     "NoClosedForm",
@@ -104,43 +99,38 @@ __all__ = [
     "alpha",
     "average",
     "check",
-    "cloud_geometry",
     "gaussian_average",
     "i",
-    "manifold_capacity",
     "mu",
     "phi",
     "prove",
     "response",
 ]
 
-_LATER = {
-    **dict.fromkeys(
-        (
-            "Ball",
-            "CallableShape",
-            "CloudGeometry",
-            "Ellipsoid",
-            "ExpressionShape",
-            "PointCloud",
-            "Polytope",
-            "Projection",
-            "Segment",
-            "Shape",
-            "ShapeWarning",
-            "TwoPoints",
-            "cloud_geometry",
-        ),
-        "symcavity.shapes",
-    ),
-    **dict.fromkeys(("ManifoldCapacity", "manifold_capacity"), "symcavity.evaluate.capacity"),
-}
+# what the worked systems offer beside their declarations
+__all__ += import_module("symcavity.derivations").__all__
+
+_SETS = (
+    "Ball",
+    "CallableShape",
+    "Ellipsoid",
+    "ExpressionShape",
+    "PointCloud",
+    "Polytope",
+    "Projection",
+    "Segment",
+    "Shape",
+    "ShapeWarning",
+    "TwoPoints",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Load the convex sets where they are first asked for."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    """Load the convex sets, and what the worked systems offer, where they are first asked for."""
+    if name in _SETS:
+        return getattr(import_module("symcavity.shapes"), name)
+    if name in __all__:
+        return getattr(import_module("symcavity.derivations"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

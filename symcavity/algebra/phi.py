@@ -328,7 +328,7 @@ def mp_phi(n: Any, x: Any) -> Any:
     cancel, phi_n ~ n! * density / |x|**(n+1), and the number of digits that this takes is known in
     advance from bounds on the ratios phi_k/phi_(k-1); they are added to the working precision.
     """
-    order = _order(n)
+    order = checked_order(n)
     mp = mpmath.mp
     x = mp.convert(x)
     if not hasattr(x, "_mpf_"):
@@ -336,7 +336,7 @@ def mp_phi(n: Any, x: Any) -> Any:
     return mp.make_mpf(_phi_mpf(order, x._mpf_, mp.prec))
 
 
-def _order(n: Any) -> int:
+def checked_order(n: Any) -> int:
     try:
         order = operator.index(n)
     except TypeError:

@@ -201,8 +201,8 @@ def sweep(args: argparse.Namespace) -> int:
 
 def manifold(args: argparse.Namespace) -> int:
     """Measure manifolds of points."""
+    from symcavity import cloud_geometry
     from symcavity.commands.arguments import number, read_npy
-    from symcavity.shapes import cloud_geometry
 
     check_writable(args.csv)
     points = read_npy(Path(args.points))

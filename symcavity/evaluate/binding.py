@@ -10,9 +10,9 @@ from typing import Any
 
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, ValuesError
-from symcavity.evaluate.capacity import has_many_digits
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
+from symcavity.evaluate.set_integrals import has_many_digits
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Task

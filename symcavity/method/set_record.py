@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
+from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
+from sympy.printing.latex import LatexPrinter
 
 from symcavity.algebra.matrices import BoldMatrix
 from symcavity.method.set_response import (
@@ -25,8 +26,15 @@ from symcavity.method.theory import (
     Theory,
 )
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SiteQuantity, SiteResponse
-from symcavity.model.support import Anchor, Support
+from symcavity.model.quantities import (
+    SiteQuantity,
+    SiteResponse,
+)
+from symcavity.model.support import (
+    Anchor,
+    Support,
+    bold,
+)
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import DisorderAverage
 from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
@@ -35,24 +43,19 @@ from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, TD, Project
 
 def response_of(side: VectorSide) -> TouchingResponse:
     """The response of the inserted site where the set touches at one point."""
-    from symcavity.writing.printing import tex
-
     convex = side.convex
     assert convex is not None  # noqa: S101 - set when the side was solved
     zero = {side.side.index: S.Zero}
     V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
     lam = convex.lam.xreplace(zero)
-    names = {"V": V, "Lambda": Lam, "lambda": tex(lam), "I": "\\bm{I}^{0}"}
+    names = {"V": V, "Lambda": Lam, "lambda": latex(lam), "I": "\\bm{I}^{0}"}
     softness = side.solution().softness.xreplace(zero)
     return touching_response(convex.components.size, side.strength().xreplace(zero), lam, names, softness)
 
 
 def bold_tex(q: SiteQuantity) -> str:
     """TeX of a vector of a site, in bold and without its component."""
-    from symcavity.model.support import bold
-    from symcavity.writing.printing import CavityPrinter
-
-    return bold(CavityPrinter(), q, q.indices[-1])
+    return bold(LatexPrinter(), q, q.indices[-1])
 
 
 def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Step]:

@@ -86,6 +86,11 @@ class Kind(DataAtom):
         return str(self._data[0])
 
     @property
+    def key(self) -> str:
+        """The name as it stands in the keys of steps."""
+        return self.name.replace(" ", "_")
+
+    @property
     def plural(self) -> str:
         """What several sites are called."""
         return str(self._data[1])

@@ -99,6 +99,38 @@ class Perturbation(Expr):
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
 
+class Emission(Expr):
+    """What the inserted site emits, held together so that it can be told apart in a product."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
+        return Expr.__new__(cls, sympify(body))
+
+    @property
+    def body(self) -> Expr:
+        """The emission, in the states and quenched parameters of the site."""
+        return self.args[0]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free indices of the body."""
+        return self.args[0].free_symbols
+
+    def _sympystr(self, printer: Any) -> str:
+        return printer.doprint(self.args[0])
+
+    def _latex(self, printer: Any) -> str:
+        return printer.doprint(self.args[0])
+
+
+def opened(expr: Any) -> Any:
+    """An expression with the emissions in it written out."""
+    return expr.xreplace({node: node.body for node in expr.atoms(Emission)})
+
+
 class CavitySymbol(Symbol):
     """A symbol of the inserted site: its cavity field or its self-coupling, with index 0."""
 

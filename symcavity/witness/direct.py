@@ -11,9 +11,41 @@ import mpmath
 import numpy as np
 from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
 
-from symcavity.algebra.quadrature import mp_gaussian
-from symcavity.model.kinds import N, P, alpha
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.algebra.quadrature import (
+    break_points,
+    mp_gaussian,
+)
+from symcavity.evaluate.compiler import (
+    LAWS,
+    Compiled,
+    invert,
+    to_mpf,
+)
+from symcavity.evaluate.quenched import (
+    read_quenched,
+)
+from symcavity.method.theory import (
+    side_of,
+)
+from symcavity.model.kinds import (
+    N,
+    P,
+    alpha,
+)
+from symcavity.model.quantities import (
+    Average,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    site_quantities,
+)
+from symcavity.record.symbols import (
+    OrderParameter,
+)
+from symcavity.witness.points import (
+    Point,
+    seeded_values,
+)
 
 SEEDS = 2
 GRIDS = {1: 160, 2: 80, 3: 14}  # nodes a panel and an axis, by the number of fields
@@ -28,8 +60,6 @@ def direct_average(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple
     (gap, digits, how)
         The largest relative gap, the digits to be expected, and how the average was taken.
     """
-    from symcavity.method.theory import side_of
-
     body = meaning.args[0]
     side = theory.sides[side_of(body)]
     size = side.side.size if isinstance(meaning, Sum) else None
@@ -76,10 +106,6 @@ def by_parts(side: Any, body: Expr) -> Expr:
 
 
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    from symcavity.record.symbols import OrderParameter
-    from symcavity.witness.points import seeded_values
-    from symcavity.witness.single_site import Point
-
     solution = side.solution()
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
     for part in (*solution.branches, *solution.regions):
@@ -171,8 +197,6 @@ def _body_breaks(
     body: Expr, solution: Any, rule: Any, laws: Any, eta: Symbol, source: Symbol, dps: int
 ) -> list[Any]:
     """Fields at which the integrand itself has a kink or a jump."""
-    from symcavity.algebra.quadrature import break_points
-
     if not body.has(Max, Min, Abs, sign, Heaviside, Piecewise):
         return []
     out = []
@@ -223,8 +247,6 @@ def _grid(count: int) -> tuple[np.ndarray, np.ndarray]:
 def _on_branches(
     solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
 ) -> np.ndarray:
-    from symcavity.evaluate.compiler import invert
-
     quiet = dict.fromkeys(sources, S.Zero)
     out = np.full(fields.shape[1], np.nan)
     for branch in solution.branches:
@@ -253,9 +275,6 @@ def _with_fields(call: Callable[..., Any], fields: np.ndarray, x: np.ndarray) ->
 
 def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
     """The closed form at the same values."""
-    from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
-    from symcavity.evaluate.quenched import read_quenched
-
     quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
     site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
     if double:

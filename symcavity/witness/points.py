@@ -7,22 +7,66 @@ from collections.abc import Iterator
 from typing import Any
 
 import mpmath
-from sympy import Rational, Symbol
+import numpy as np
+from sympy import Expr, Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import SymcavityError
 from symcavity.evaluate.binding import counterpart, solve_theory, supports
+from symcavity.evaluate.sampled import SampledSolution
+from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.method.theory import Theory
 from symcavity.model.convexity import sample_parameter
-from symcavity.model.kinds import DATUM, N, P, alpha
-from symcavity.model.quantities import Quenched, SiteResponse, families
+from symcavity.model.equations import (
+    Equation,
+)
+from symcavity.model.kinds import (
+    DATUM,
+    N,
+    P,
+    alpha,
+    is_index,
+)
+from symcavity.model.quantities import (
+    Average,
+    Quenched,
+    SiteResponse,
+    families,
+    site_quantities,
+)
+from symcavity.model.support import (
+    SupportFunction,
+)
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball
 from symcavity.sites.set_averages import ProjectionAverage
 
 TRIES = 12
+
+
+class Point:
+    """Seeded values for everything in a single-site law."""
+
+    def __init__(self, seed: int, exprs: list[Expr]) -> None:
+        rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
+        self.values: dict[Any, Any] = {}
+        quantities = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+        for q in quantities:
+            law = q.family.law
+            value = rng.choice([v for v, _ in law]) if hasattr(law, "args") and law and not law.is_symbol else None
+            self.values[q] = value if value is not None else Rational(rng.randint(3, 30), 10)
+        for node in sorted({a for e in exprs for a in e.atoms(Average)}, key=str):
+            self.values[node] = Rational(rng.randint(5, 20), 10)
+        for s in sorted(set().union(*(e.free_symbols for e in exprs)), key=str):
+            if is_index(s) or not isinstance(s, Symbol):
+                continue
+            self.values[s] = Rational(str(round(sample_parameter(s, rng), 3)))
+
+    def __call__(self, expr: Expr) -> Expr:
+        """Put the values in."""
+        return expr.xreplace(self.values)
 
 
 def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
@@ -71,7 +115,7 @@ def _is_numerical(expr: Any) -> bool:
 def _has_many_digits(node: Any) -> bool:
     if isinstance(node, CellAverage):
         return node.has_many_digits
-    return isinstance(node, ProjectionAverage) and node.is_known
+    return isinstance(node, ProjectionAverage) and node.is_known and (node.g.shape is None or exact(node.g.shape))
 
 
 def solved_point(theory: Theory, dps: int) -> tuple[Any, int, str]:
@@ -100,6 +144,15 @@ def solved_point(theory: Theory, dps: int) -> tuple[Any, int, str]:
         return store[dps]
     store[dps] = (None, 0, f"no seeded point could be solved: {last}")
     return store[dps]
+
+
+def scatter(theory: Theory, solution: SampledSolution, claim: Equation) -> Any:
+    """The standard error of the difference of two sides, by what each independent set of samples makes of it."""
+    gaps = []
+    for number, part in enumerate(solution.parts):
+        rule = {g: g.scramble(number) for g in theory.binding.values() if isinstance(g, SupportFunction)}
+        gaps.append(float(part[claim.difference.xreplace(rule)]))
+    return np.std(gaps, ddof=1) / np.sqrt(len(gaps))
 
 
 def compare_with_naive(theory: Theory, *, symmetric: bool) -> list[Verdict]:
@@ -144,4 +197,4 @@ def _moment_of(theory: Theory) -> Any:
     return states[0] if states else next(iter(theory.system.feature.unknowns))
 
 
-__all__ = ["compare_with_naive", "seeded_values", "solved_point"]
+__all__ = ["Point", "compare_with_naive", "scatter", "seeded_values", "solved_point"]

@@ -2,8 +2,16 @@
 
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
-from symcavity.model.kinds import N, P, i, mu
-from symcavity.model.problem import ConvexProblem
+from symcavity import (
+    BipartiteSystem,
+    ConvexProblem,
+)
+from symcavity.model.kinds import (
+    N,
+    P,
+    i,
+    mu,
+)
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -14,7 +22,6 @@ from symcavity.model.quantities import (
     Quenched,
     average,
 )
-from symcavity.model.system import BipartiteSystem
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
 y, l, t = Quenched("y", mu), Quenched("l", i), Quenched("t", i)

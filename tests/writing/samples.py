@@ -4,6 +4,7 @@ from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symb
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import phi
+from symcavity.face import Derivation, Step
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 from symcavity.model.quantities import (
@@ -17,7 +18,6 @@ from symcavity.model.quantities import (
     average,
     response,
 )
-from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import (
     CavitySymbol,
     DisorderAverage,
