@@ -253,7 +253,7 @@ class Theory(TheoryData):
 
     Attributes
     ----------
-    feature, datum : SideView
+    feature, datum : SiteView
         The single-site theories of the two sides.
     order_parameters : dict
         Each order parameter's symbol, and the average or response that it stands for.

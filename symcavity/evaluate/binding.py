@@ -19,7 +19,8 @@ from symcavity.evaluate.values import Task
 from symcavity.method.theory import Theory
 from symcavity.model.bound_sets import take_sets
 from symcavity.model.support import SupportFunction
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
+from symcavity.sites.sets.solution import ProjectionSolution
 
 
 def supports(theory: Theory) -> dict[SupportFunction, Any]:
@@ -27,9 +28,9 @@ def supports(theory: Theory) -> dict[SupportFunction, Any]:
     if theory.binding:
         return {}
     found: dict[SupportFunction, Any] = {}
-    for side in theory.sides.values():
-        convex = getattr(side, "convex", None)
-        if convex is not None:
+    for site in theory.inserted.values():
+        if isinstance(site.solution, ProjectionSolution):
+            convex = site.solution.convex
             found[convex.g] = convex.components.size
     return found
 

@@ -21,7 +21,7 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.quenched import SiteLaw
 from symcavity.evaluate.special import np_phi
 from symcavity.model.quantities import Average, Quenched, SiteQuantity
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
 
 NODES = (Average, Sum, GaussianAverage, ImplicitAverage)
 Environment = Mapping[Any, Any]

@@ -19,7 +19,7 @@ from symcavity.model.quantities import Average, site_quantities
 from symcavity.shapes import Ball, Ellipsoid
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
-from symcavity.sites.set_averages import (
+from symcavity.sites.sets.averages import (
     GAP2,
     GV,
     LAM,

@@ -14,7 +14,7 @@ from sympy.logic.boolalg import BooleanFunction
 from sympy.sets.sets import Set
 
 from symcavity.model.atoms import DataAtom
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 from symcavity.shapes.base import Shape
 
 FORMAT = 1
@@ -36,7 +36,7 @@ def exact_text(value: Any) -> str:
         return value if isinstance(value, str) else repr(value)
     if isinstance(value, np.ndarray):
         return _array(value)
-    if isinstance(value, BipartiteSystem):
+    if isinstance(value, System):
         return exact_text([*value.laws.values(), value.global_conditions, value.fixed])
     if isinstance(value, Shape):
         return _shape(value)
@@ -103,13 +103,13 @@ def _law(couplings: str | Callable[..., Any]) -> str:
 
 
 def fingerprint(
-    system: BipartiteSystem, values: Mapping[Any, Any], *, couplings: str | Callable[..., Any] = "", **parts: Any
+    system: System, values: Mapping[Any, Any], *, couplings: str | Callable[..., Any] = "", **parts: Any
 ) -> str:
     """Name everything that the rows of a sweep depend on and that is not in the rows themselves.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The declaration.
     values : mapping
         What is the same at all points.

@@ -40,6 +40,8 @@ from symcavity.model.support import (
 from symcavity.model.system import (
     System,
 )
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
 
 
 @dataclass
@@ -390,3 +392,77 @@ def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) ->
         record.stationarity.append((variable, equation))
         out.append(equation)
     return out
+
+
+# -- the record ------------------------------------------------------------------------------------
+
+
+def optimality_steps(system: System, make: StepMaker) -> list[Step]:
+    """The Lagrangian and its optimality conditions."""
+    kkt, make = system.record, make.within("Optimality conditions")
+    rule = {f.symbol: f.as_sum for f in kkt.fields}
+    multipliers = [(m, expr.xreplace(rule), equality) for m, expr, equality in kkt.multipliers]
+    steps = [
+        make(
+            "lagrangian",
+            "lagrangian",
+            [Equation(Symbol("L"), kkt.total)],
+            data={"multipliers": multipliers, "auxiliary": list(kkt.auxiliary)},
+            assumptions=(("convexity", {}),),
+            rests_on=("problem",),
+            check="premise",
+        )
+    ]
+    named = {
+        e.lhs: e.rhs.xreplace(rule)
+        for law in system.laws.values()
+        for e in law.equations
+        if isinstance(e.lhs, SiteQuantity)
+        and (isinstance(e.lhs.family, Field) or e.lhs in {dual for dual, _ in kkt.duals})
+    }
+    for dual, raw in kkt.duals:
+        equation = next(e for law in system.laws.values() for e in law.equations if e.lhs == dual)
+        steps.append(
+            make(
+                f"dual.{dual.family.name}",
+                "dual",
+                [equation],
+                data={"dual": dual},
+                rests_on=("lagrangian",),
+                check="message",
+                evidence={"raw": raw, "named": named, "rule": rule},
+            )
+        )
+    for state, equation in kkt.stationarity:
+        name = state.family.name if isinstance(state, SiteQuantity) else str(state)
+        steps.append(
+            make(
+                f"stationarity.{name}",
+                "stationarity",
+                [equation.xreplace(rule)],
+                data={"state": state},
+                rests_on=("lagrangian",),
+                check="stationarity",
+                evidence={
+                    "lagrangian": kkt.total,
+                    "state": state,
+                    "named": named,
+                    "duals": kkt.duals,
+                    "rule": rule,
+                },
+            )
+        )
+    pairs = [p for law in system.laws.values() for p in law.pairs]
+    if pairs:
+        slacks = [Equation(q, expr.xreplace(rule)) for q, expr in kkt.slacks]
+        steps.append(
+            make(
+                "complementarity",
+                "complementarity",
+                slacks,
+                data={"pairs": pairs},
+                rests_on=("lagrangian",),
+                check="premise",
+            )
+        )
+    return steps

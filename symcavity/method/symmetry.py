@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sympy import Dummy, Expr, cancel
+from sympy import Dummy, Expr, Symbol, cancel
 
 from symcavity.model.kinds import (
     DATUM,
@@ -29,6 +29,8 @@ from symcavity.model.system import (
     Law,
     System,
 )
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
 
 
 @dataclass(frozen=True)
@@ -235,3 +237,26 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
                     False, parts=(member, " does not scale with the multipliers of a feature."), offending=member
                 )
     return dict.fromkeys(multipliers, 1)
+
+
+def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
+    """Whether a rescaling makes the naive analysis right."""
+    found, make = find_symmetry(system), make.within("Symmetry")
+    return [
+        make(
+            "symmetry",
+            "symmetry",
+            data={"found": bool(found), "reason": _words(found)},
+            check="symmetry",
+            evidence={"found": found},
+        )
+    ]
+
+
+def _words(found: Symmetry) -> list[Any]:
+    """What the finder has to say, as words and expressions."""
+    if not found:
+        return ["The reason: ", *found.parts]
+    scaled = [*found.scaled, *found.feature_scaled]
+    names = [part for k, q in enumerate(scaled) for part in ((", ", q) if k else (q,))]
+    return ["Here ", *names, " may be divided by any ", Symbol("A") > 0, " at fixed fields."]

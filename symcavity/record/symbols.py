@@ -151,6 +151,13 @@ class CavitySymbol(Symbol):
     def __getnewargs_ex__(self) -> Any:
         return (self.name.split("^")[0].split("_")[0], self.kind, self.tag), super().__getnewargs_ex__()[1]
 
+    def signed(self, sign: int) -> CavitySymbol:
+        """The same symbol, with the assumption of a sign (none for 0)."""
+        if not sign:
+            return self
+        base, where, tag = self.__getnewargs_ex__()[0]
+        return type(self)(base, where, tag, **({"positive": True} if sign > 0 else {"negative": True}))
+
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         base = "\\eta" if self.name.startswith("eta") else self.name[0]
         return raised(self._mark(base, printer), exp)
@@ -193,6 +200,13 @@ class ComponentSymbol(CavitySymbol):
         tag = self.tag.rpartition("_")[0]
         sign = {"positive": True} if self.is_positive else {"negative": True} if self.is_negative else {}
         return (self.base, self.kind, self.indices, tag), sign
+
+    def signed(self, sign: int) -> ComponentSymbol:
+        """The same symbol, with the assumption of a sign (none for 0)."""
+        if not sign:
+            return self
+        args, _ = self.__getnewargs_ex__()
+        return ComponentSymbol(*args, **({"positive": True} if sign > 0 else {"negative": True}))
 
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""

@@ -24,9 +24,7 @@ from symcavity.evaluate.compiler import (
 from symcavity.evaluate.quenched import (
     read_quenched,
 )
-from symcavity.method.theory import (
-    side_of,
-)
+from symcavity.method.close import kind_of_body
 from symcavity.model.kinds import (
     N,
     P,
@@ -61,8 +59,8 @@ def direct_average(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple
         The largest relative gap, the digits to be expected, and how the average was taken.
     """
     body = meaning.args[0]
-    side = theory.sides[side_of(body)]
-    size = side.side.size if isinstance(meaning, Sum) else None
+    side = theory.inserted[kind_of_body(body)]
+    size = side.kind.size if isinstance(meaning, Sum) else None
     return hold(theory, side, body, claimed, dps, size)
 
 
@@ -70,7 +68,7 @@ def hold(
     theory: Any, side: Any, body: Expr, claimed: Expr, dps: int, size: Symbol | None = None
 ) -> tuple[Any, int, str]:
     """Hold a closed form against the numerical average of a single-site expression of one side."""
-    solution = side.solution()
+    solution = side.solution
     body = by_parts(side, body)
     simple = len(side.heard) == 1 and not solution.is_implicit and bool(solution.regions)
     few = min(dps, 50)
@@ -106,14 +104,14 @@ def by_parts(side: Any, body: Expr) -> Expr:
 
 
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    solution = side.solution()
+    solution = side.solution
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
     for part in (*solution.branches, *solution.regions):
         exprs += list(part.values.values())
         if part.implicit:
             exprs.append(part.implicit[1])
     bound = {b.implicit[0] for b in solution.branches if b.implicit}
-    bound |= {h.eta for h in side.heard} | set(side.plain_sources().values())
+    bound |= {h.eta for h in side.heard} | set(side.problem.plain_sources().values())
     point = Point(seed + 11, exprs)
     laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
     for q in theory.system.quenched:
@@ -151,8 +149,8 @@ def _averages(expr: Expr, laws: dict[Any, Any]) -> Expr:
 def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
     """Integrate the solution over the one field of the site, split where the branches meet."""
     h = side.heard[0]
-    solution = side.solution()
-    plain = side.plain_sources()
+    solution = side.solution
+    plain = side.problem.plain_sources()
     source = plain[h.source]
     quiet = solution.without_sources()
     quenched = sorted(
@@ -212,9 +210,9 @@ def _body_breaks(
 
 def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], _dps: int) -> Any:
     """Average in double over a grid of all fields; the states are found by testing the branches."""
-    solution = side.solution()
-    sources = list(side.plain_sources().values())
-    order = [h.eta for h in side.ordered()]
+    solution = side.solution
+    sources = list(side.problem.plain_sources().values())
+    order = [h.eta for h in side.problem.ordered()]
     exprs = [body, *side.covariance.values()]
     for b in solution.branches:
         exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]

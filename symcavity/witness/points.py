@@ -41,7 +41,7 @@ from symcavity.model.support import (
 )
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
 
 TRIES = 12
 

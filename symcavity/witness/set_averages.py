@@ -17,7 +17,7 @@ from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.explicit_sets import projected, shapes
 
 COUNT = 200_000
@@ -101,8 +101,8 @@ class Site:
     """
 
     def __init__(self, side: Any, shape: Any, values: Values, seed: int | None = None) -> None:
-        solution = side.solution()
-        self.solution, self.convex, self.values = solution, side.convex, values
+        solution = side.solution
+        self.solution, self.convex, self.values = solution, side.solution.convex, values
         q, F, bound = (float(e.xreplace(dict(values))) for e in (solution.variance, solution.strength, solution.bound))
         cap = np.inf if solution.cap.is_finite is False else float(solution.cap.xreplace(dict(values)))
         softness = float(solution.softness.xreplace(dict(values)))
@@ -197,10 +197,10 @@ def vector_average(step: Step, _dps: int) -> list[Verdict]:
     from symcavity.shapes import Ball
 
     theory = step.evidence["theory"]
-    side = next(s for s in theory.sides.values() if hasattr(s, "convex"))
-    size = side.convex.components.size
-    known = theory.binding.get(side.convex.g)  # averages over a set that was put in are about this set
-    plane = known is None and not (size.is_Integer and size != 2) and side.solution().cap.is_finite is False
+    side = next(s for s in theory.inserted.values() if hasattr(s, "convex"))
+    size = side.solution.convex.components.size
+    known = theory.binding.get(side.solution.convex.g)  # averages over a set that was put in are about this set
+    plane = known is None and not (size.is_Integer and size != 2) and side.solution.cap.is_finite is False
     sets = [Ball(1, "0.7"), Ball(1, 2)] if plane else [known.shape] if known else shapes(size)[:4]
     worst, count = 0.0, 0
     for claim in step.claims:
@@ -218,7 +218,7 @@ def vector_average(step: Step, _dps: int) -> list[Verdict]:
 
 def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *, plane: bool) -> float:
     """The claim against the site itself: relative on a quadrature, in standard errors on random fields."""
-    convex, solution = side.convex, side.solution()
+    convex, solution = side.solution.convex, side.solution
     body, formula = _meaning(step, claim, side)
     parts = [solution.bound, solution.variance, solution.strength, solution.softness]
     parts += [] if solution.cap.is_finite is False else [solution.cap]
@@ -226,7 +226,7 @@ def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *,
     laws = quenched_laws([formula, body, *parts], seed, parts[1:])
     means, errors, claims = [], [], []
     single = bool(_own(formula))
-    for weight, rule in quenched_points(laws, side.side):
+    for weight, rule in quenched_points(laws, side.kind):
         site = Site(side, shape, {**values, **rule}, None if plane else seed)
         rows = site(body.xreplace(sized(convex, shape)))
         means.append(weight * (site.weights @ rows))

@@ -18,7 +18,7 @@ from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Average, Quenched, site_quantities
 from symcavity.record.derivation import NUMERIC, Step, Verdict
 from symcavity.record.symbols import OrderParameter
-from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
+from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
 from symcavity.witness.explicit_sets import TRIANGLE, projected, shapes
 from symcavity.witness.set_averages import at_shape, grid, quenched_laws, quenched_points, seeded
 
@@ -35,7 +35,7 @@ def _numeric(dps: int) -> str:
 def projection(step: Step, _dps: int) -> list[Verdict]:
     """The claimed states at projections of seeded fields: the law, the signs, slackness; nothing is nearer."""
     side = step.evidence["side"]
-    convex, solution = side.convex, side.solution()
+    convex, solution = side.solution.convex, side.solution
     rng = np.random.default_rng(5)
     worst, supporting = 0.0, 0
     anchored = {c.lhs: c.rhs for c in step.claims}
@@ -145,22 +145,22 @@ def with_response(
 
 
 def _point(side: Any, response: Any, rows: int, seed: int) -> dict[Any, Any]:
-    strength = side.strength()
-    convex = side.convex
+    strength = side.solution.strength
+    convex = side.solution.convex
     lam = convex.lam.xreplace({side.law.index: S.Zero})
     rng = random.Random(seed + 40)  # noqa: S311 - seeded sampling, not cryptography
     values = in_strength(side, lambda: mpmath.mpf(rng.randint(300, 1700)) / 1000)
     values[lam] = mpmath.mpf(rng.randint(300, 1700)) / 1000
     F = evaluate(strength, values)
     values |= {s: rows - int(convex.components.size.subs(s, 0)) for s in convex.components.size.free_symbols}
-    softness = evaluate(side.solution().softness, values)
+    softness = evaluate(side.solution.softness, values)
     return {**values, **_matrices(response, F, values[lam], rows, seed, softness)}
 
 
 def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
     """Values for everything in the self-coupling and the softness, at a site and at the inserted one."""
     nodes: set[Expr] = set()
-    for expr in (side.strength(), side.solution().softness):
+    for expr in (side.solution.strength, side.solution.softness):
         nodes |= expr.atoms(Average) | {*site_quantities(expr, Quenched)}
         nodes |= {s for s in expr.free_symbols if not is_index(s)}
     values = {}
@@ -172,18 +172,23 @@ def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
 def with_strength(side: Any, value: Any) -> dict[Any, Any]:
     """The same, such that the self-coupling, which is proportional to a response, has a given value."""
     values = in_strength(side, lambda: mpmath.mpf(1))
-    for s in side.strength().atoms(OrderParameter):
-        values[s] = value / evaluate(side.strength(), values)
+    for s in side.solution.strength.atoms(OrderParameter):
+        values[s] = value / evaluate(side.solution.strength, values)
     return values
 
 
 def site_values(side: Any, seed: int) -> dict[Any, Any]:
     """Seeded values of everything in bound, strength and cap, quenched parameters included."""
-    solution = side.solution()
+    solution = side.solution
     parts = [solution.bound, solution.strength, solution.variance, solution.softness]
     parts += [solution.cap] if solution.cap.is_finite is not False else []
-    (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.side)
+    (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.kind)
     return {**seeded(parts, seed), **rule}
+
+
+def _of_size(size: Any, rows: int) -> dict[Any, int]:
+    """The value of the symbol in a number of components that makes it the given one."""
+    return {symbol: rows - int(size.subs(symbol, 0)) for symbol in size.free_symbols}
 
 
 def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
@@ -202,7 +207,7 @@ def _side(expr: Any, values: dict[Any, Any]) -> Any:
 def matrices(step: Step, dps: int) -> list[Verdict]:
     """Explicit matrices of numbers, and derivatives of explicit projections."""
     side, response = step.evidence["side"], step.evidence["response"]
-    size = side.convex.components.size
+    size = side.solution.convex.components.size
     worst = mpmath.mpf(0)
     with mpmath.workdps(dps + 12):
         for rows in [int(size)] if size.is_Integer else [2, 3]:
@@ -217,11 +222,12 @@ def matrices(step: Step, dps: int) -> list[Verdict]:
 def _differences(step: Step, dps: int) -> list[Verdict]:
     """The claims at explicit sets, where dV/dI and dlambda/dI are difference quotients of the solved law."""
     side, response = step.evidence["side"], step.evidence["response"]
-    strength, lam = side.strength(), side.convex.lam.xreplace({side.law.index: S.Zero})
+    strength, lam = side.solution.strength, side.solution.convex.lam.xreplace({side.law.index: S.Zero})
     worst, count = mpmath.mpf(0), 0
-    unit = evaluate(side.solution().softness, in_strength(side, lambda: mpmath.mpf(1)))
+    unit = evaluate(side.solution.softness, in_strength(side, lambda: mpmath.mpf(1)))
     for shape, point in explicit_points(dps, unit):
-        if side.convex.components.size.is_Integer and shape.dimension != int(side.convex.components.size):
+        size = side.solution.convex.components.size
+        if size.is_Integer and shape.dimension != int(size):
             continue
         values: dict[Any, Any] = {
             response.J: point["J"], response.l: point["l"], response.s: point["s"], response.H: point["H"],
@@ -230,9 +236,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
         with mpmath.workdps(dps + 12):
             values |= with_strength(side, point["F"])
             rows = shape.dimension
-            values |= {
-                s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
-            }
+            values |= _of_size(side.solution.convex.components.size, rows)
             values[response.P] = mpmath.inverse(mpmath.eye(rows) - point["F"] * point["lam"] * point["H"])
             if strength.is_number:
                 continue
@@ -305,16 +309,14 @@ def explicit_points(dps: int, softness: Any) -> list[tuple[Any, dict[str, Any]]]
 def regime(step: Step, _dps: int) -> list[Verdict]:
     """The claims at explicit sets: difference quotients of their projections in the regime."""
     side, response, which = step.evidence["side"], step.evidence["response"], step.evidence["regime"]
-    strength = side.strength()
+    strength = side.solution.strength
     worst, count = 0.0, 0
-    for shape in shapes(side.convex.components.size):
+    for shape in shapes(side.solution.convex.components.size):
         values = in_strength(side, lambda: mpmath.mpf("0.8"))
-        rho = float(evaluate(side.solution().softness, values) / evaluate(strength, values))
+        rho = float(evaluate(side.solution.softness, values) / evaluate(strength, values))
         for _, _, J in _quotients(shape, which, rho=rho):
             rows = shape.dimension
-            values |= {
-                s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
-            }
+            values |= _of_size(side.solution.convex.components.size, rows)
             F = evaluate(strength, values)
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
@@ -368,7 +370,7 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
     That they are is held against the optimality conditions, and not taken from the nearest points.
     """
     side, response, theirs = step.evidence["side"], step.evidence["response"], step.evidence["saturated"]
-    solution, size = side.solution(), side.convex.components.size
+    solution, size = side.solution, side.solution.convex.components.size
     zero = {side.law.index: S.Zero}
     worst, count = 0.0, 0
     for seed, shape in enumerate(shapes(size)):
@@ -383,7 +385,7 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
             # the minimum: a step C along a point s of the set that v sees at g(v), below the bound
             away = np.random.default_rng(seed).normal(size=(200, rows))
             miss = [v @ s - level, level - bound, *(shape.support(away) - away @ s), *np.abs(v - t - F * C * s)]
-            values[side.convex.lam.xreplace(zero)] = mpmath.mpf(float(p.lam[0]) / F)
+            values[side.solution.convex.lam.xreplace(zero)] = mpmath.mpf(float(p.lam[0]) / F)
             values[theirs.N] = mpmath.matrix(shape.nearest(-t / (F * C)).jacobian[0].tolist())
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
@@ -403,12 +405,12 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
     if not isinstance(claim, Piecewise):
         return [Verdict(EXPLICIT, False, "no cases")]
     cases = {int(next(a for a in test.args if a.is_Integer)): value for value, test in claim.args}
-    size = side.convex.components.size
+    size = side.solution.convex.components.size
     slack = step.evidence.get("saturated")
     cap = np.inf if slack is None else 1.2
     unit = in_strength(side, lambda: mpmath.mpf(1))
-    softness = evaluate(side.solution().softness, unit)
-    rho = float(softness / evaluate(side.strength(), unit))
+    softness = evaluate(side.solution.softness, unit)
+    rho = float(softness / evaluate(side.solution.strength, unit))
     worst, seen = 0.0, set()
     for shape in shapes(size):
         rng = np.random.default_rng(9)
@@ -429,10 +431,10 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
                         H = shape.hessian(p.v[k])
                     except Exception:  # noqa: BLE001, S112 - no Hessian here: a flat set, which touches at a corner
                         continue
-                    lam = side.convex.lam.xreplace({side.law.index: S.Zero})
-                    values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.strength(), values)
+                    lam = side.solution.convex.lam.xreplace({side.law.index: S.Zero})
+                    values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.solution.strength, values)
                     args = (values[lam], mpmath.matrix(p.anchor[k].tolist()), mpmath.matrix(H.tolist()), rows, softness)
-                    values |= with_response(response, evaluate(side.strength(), values), *args)
+                    values |= with_response(response, evaluate(side.solution.strength, values), *args)
                 if code == 4 and slack is not None:
                     values[slack.N] = mpmath.matrix(shape.nearest(-t[k] / cap).jacobian[0].tolist())
                 if code == 2 and rho:  # the absorbed directions are counted with the slack as one more
@@ -456,7 +458,7 @@ def pointwise(step: Step, _dps: int) -> list[Verdict]:
     """Identities that hold for every field, at explicit projections, with bounds of either sign."""
     side, k = step.evidence["side"], Symbol("k")
     worst, count = 0.0, 0
-    for shape in shapes(side.convex.components.size):
+    for shape in shapes(side.solution.convex.components.size):
         for bound in (0.7, -0.4):
             t = np.random.default_rng(3).normal(size=(500, shape.dimension))
             rows = identity_rows(shape, t, bound)

@@ -19,8 +19,8 @@ from symcavity.model.quantities import (
     SiteQuantity,
 )
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
-from symcavity.sites.averages import quenched_average
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.direct import direct_average, hold
 from symcavity.witness.points import Point, compare_with_naive, scatter, solved_point
 from symcavity.witness.registry import Check, numeric, registering, result
@@ -37,7 +37,7 @@ check("vector_average")(vector_average)
 @check("effective_law")
 def _effective_law(step: Step, _dps: int) -> list[Verdict]:
     side, means = step.evidence["side"], step.evidence["means"]
-    expected = [e.xreplace(means).xreplace({side.side.index: S.Zero}) for e in side.effective_equations()]
+    expected = [e.xreplace(means).xreplace({side.kind.index: S.Zero}) for e in side.equations()]
     ok = len(expected) == len(step.claims) and all(
         _same(a, b, step) for a, b in zip(expected, step.claims, strict=True)
     )
@@ -56,13 +56,13 @@ def _same(a: Equation, b: Equation, step: Step) -> bool:
 def _solution(step: Step, dps: int) -> list[Verdict]:
     """The claimed states put into the law, at seeded parameters and fields: equations, signs, slackness."""
     side = step.evidence["side"]
-    zero = {side.side.index: S.Zero}
+    zero = {side.kind.index: S.Zero}
     sources = {h.source: S.Zero for h in side.heard}
-    means = side.means()
-    equations = [e.difference.xreplace(sources).xreplace(means).xreplace(zero) for e in side.effective_equations()]
+    means = dict(side.means)
+    equations = [e.difference.xreplace(sources).xreplace(means).xreplace(zero) for e in side.equations()]
     pairs = [tuple(q.xreplace(zero) for q in p.pair) for p in side.law.pairs]
     claims = {c.lhs: c.rhs for c in step.claims if isinstance(c.lhs, SiteQuantity)}
-    inner = side.inner().eta
+    inner = side.problem.inner().eta
     implicit = [c for c in step.claims if c.lhs == inner]
     exprs = [*equations, *claims.values(), *(q for p in pairs for q in p), *(c.rhs for c in implicit)]
     bound = {s for b in step.evidence["solution"].branches if b.implicit for s in [b.implicit[0]]}
@@ -101,7 +101,7 @@ def _number(expr: Any, dps: int) -> Any:
 def _response(step: Step, dps: int) -> list[Verdict]:
     """Averaged responses, by Gaussian integration by parts from the solution alone where there is one field."""
     side, theory = step.evidence["side"], step.evidence["theory"]
-    index = {S.Zero: side.side.index}
+    index = {S.Zero: side.kind.index}
     worst, digits, how = mpmath.mpf(0), dps, ""
     for claim in step.claims:
         node = _from_zero(claim.lhs.args[0], index)

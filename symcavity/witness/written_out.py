@@ -22,7 +22,7 @@ from symcavity.model.quantities import (
 from symcavity.model.support import Anchor, Support
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import CavitySymbol, ResponseElement, Source
-from symcavity.sites.set_averages import ProjectionSymbol
+from symcavity.sites.sets.averages import ProjectionSymbol
 from symcavity.witness.components import at_components, component_size, component_sizes
 
 SIZES = {N: 3, P: 2, alpha: Rational(2, 3)}

@@ -47,8 +47,8 @@ from symcavity.method.inserted import build_side
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.record.symbols import CavitySymbol
-from symcavity.sites.branches import SitePuzzle
-from symcavity.sites.scalar import solve_site
+from symcavity.sites.branching.branches import SitePuzzle
+from symcavity.sites.branching.layout import solve_site
 
 x, w, v, xi = Coupling("x"), Feature("w"), Feature("v"), Datum("xi")
 y, l, c = Quenched("y", mu), Quenched("l", i), Quenched("c", i)

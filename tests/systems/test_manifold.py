@@ -32,7 +32,7 @@ from symcavity import (
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
 from symcavity.model.kinds import DATUM
 from symcavity.shapes import ExpressionShape
-from symcavity.sites.set_averages import GAP2, LAM, PSI, ProjectionAverage
+from symcavity.sites.sets.averages import GAP2, LAM, PSI, ProjectionAverage
 
 HALF = Rational(1, 2)
 x, y, z = symbols("x y z")

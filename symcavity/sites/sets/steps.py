@@ -1,56 +1,36 @@
-"""Record the single site of a law that is given by a convex set: projection, regimes, responses, identity."""
+"""The steps of a site that projects: projection, regimes, responses in each of them, and their average."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
+from sympy import Eq, Expr, Identity, Piecewise, S, ZeroMatrix, latex, oo
 from sympy.printing.latex import LatexPrinter
 
 from symcavity.algebra.matrices import BoldMatrix
-from symcavity.method.set_response import (
-    TouchingResponse,
-    saturated_response,
-    tip_response,
-    touching_response,
-)
-from symcavity.method.set_side import (
-    VectorSide,
-)
-from symcavity.method.steps import (
-    StepWriter,
-    reference_of,
-)
-from symcavity.method.theory import (
-    Theory,
-)
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import (
-    SiteQuantity,
-    SiteResponse,
-)
-from symcavity.model.support import (
-    Anchor,
-    Support,
-    bold,
-)
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.support import Anchor, Support, bold
 from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
-from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, TD, ProjectionAverage
+from symcavity.sites.sets.averages import PSI, REGIME
+from symcavity.sites.sets.response import TouchingResponse, saturated_response, tip_response, touching_response
+from symcavity.sites.site import Site
 
 
-def response_of(side: VectorSide) -> TouchingResponse:
+def response_of(site: Site) -> TouchingResponse:
     """The response of the inserted site where the set touches at one point."""
-    convex = side.convex
-    assert convex is not None  # noqa: S101 - set when the side was solved
-    zero = {side.side.index: S.Zero}
+    solution = site.solution
+    convex = solution.convex
+    zero = {site.kind.index: S.Zero}
     V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
     lam = convex.lam.xreplace(zero)
     names = {"V": V, "Lambda": Lam, "lambda": latex(lam), "I": "\\bm{I}^{0}"}
-    softness = side.solution().softness.xreplace(zero)
-    return touching_response(convex.components.size, side.strength().xreplace(zero), lam, names, softness)
+    strength, softness = (e.xreplace(zero) for e in (solution.strength, solution.softness))
+    return touching_response(convex.components.size, strength, lam, names, softness)
 
 
 def bold_tex(q: SiteQuantity) -> str:
@@ -58,24 +38,22 @@ def bold_tex(q: SiteQuantity) -> str:
     return bold(LatexPrinter(), q, q.indices[-1])
 
 
-def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Step]:
+def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
     """The projection that solves the law, its regimes, the responses in each of them, and their average."""
-    key, theory = side.side, writer.theory
-    convex, solution = side.convex, side.solution()
-    assert convex is not None  # noqa: S101 - set when the side was solved
-    zero = {key.index: S.Zero}
+    key, solution = site.kind.key, site.solution
+    convex = solution.convex
+    zero = {site.kind.index: S.Zero}
     V, Lam, lam = (q.xreplace(zero) for q in (convex.V, convex.Lam, convex.lam))
     node = Support(convex.g, V, convex.components)
     a = convex.components.index
-    evidence: dict[str, Any] = {"side": side, "theory": theory}
+    evidence: dict[str, Any] = {"side": site}
     rests = (f"{key}.effective_law",)
-    common = {"section": section, "evidence": evidence}
     strength = solution.strength.xreplace(zero)
-    base: dict[str, Any] = {"kind": key, "g": node, "V": V, "lam": lam}
+    base: dict[str, Any] = {"kind": site.kind, "g": node, "V": V, "lam": lam}
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
     softness = solution.softness.xreplace(zero)
     base |= {"softness": softness, "tight": base["bound"] - softness * lam}
-    base |= {"eta": side.heard[0].eta, "strength": strength, "index": a, "naive": theory.is_naive}
+    base |= {"eta": site.heard[0].eta, "strength": strength, "index": a, "naive": make.is_naive}
     slack = [
         Equation(
             q.xreplace(zero),
@@ -84,7 +62,7 @@ def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Ste
         for q in solution.states
         if q != convex.lam
     ]
-    response = response_of(side)
+    response = response_of(site)
     size = convex.components.size
     n, stays, at_tip = tip_response(response, strength, softness)
     J, none = response.J, ZeroMatrix(size, size)
@@ -95,7 +73,7 @@ def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Ste
         ((at_tip * strength).expand(), Eq(REGIME, WHOLE)),
     ]
     steps = [
-        writer.step(
+        make(
             f"{key}.solution",
             "projection",
             [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack],
@@ -103,56 +81,51 @@ def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Ste
             assumptions=(("convexity", {}),),
             rests_on=rests,
             check="projection",
-            **common,
+            evidence=evidence,
         ),
-        writer.step(
+        make(
             f"{key}.interior",
             "regime_interior",
             [Equation(J, Identity(size)), Equation(message, none)],
             data=base,
             rests_on=rests,
             check="regime",
-            section=section,
             evidence={**evidence, "regime": 0, "response": response},
         ),
-        writer.step(
+        make(
             f"{key}.differentiate",
             "regime_touching",
             [response.law, response.constraint],
             data={**base, "s": response.s, "H": response.H},
             rests_on=(f"{key}.effective_law", f"{key}.solution"),
             check="matrices",
-            section=section,
             evidence={**evidence, "response": response},
         ),
-        writer.step(
+        make(
             f"{key}.touching",
             "touching_response",
             [response.inverse, response.multiplier, response.field],
             data={**base, "P": response.P, "H": response.H, "s": response.s},
             rests_on=(f"{key}.differentiate",),
             check="matrices",
-            section=section,
             evidence={**evidence, "response": response},
         ),
-        writer.step(
+        make(
             f"{key}.touching_trace",
             "touching_trace",
             [response.message, Equation(_Trace(message), response.trace)],
             data=base,
             rests_on=(f"{key}.touching",),
             check="matrices",
-            section=section,
             evidence={**evidence, "response": response},
         ),
-        writer.step(
+        make(
             f"{key}.tip",
             "regime_tip",
             [Equation(J, stays), Equation(_Trace(message), at_tip)],
             data={**base, "size": size, "n": n},
             rests_on=(f"{key}.effective_law", f"{key}.solution"),
             check="regime",
-            section=section,
             evidence={**evidence, "regime": 3, "response": response, "n": n},
         ),
     ]
@@ -164,45 +137,38 @@ def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Ste
         evidence = {**evidence, "saturated": saturated}
         known.append(f"{key}.saturated")
         steps.append(
-            writer.step(
+            make(
                 f"{key}.saturated",
                 "regime_saturated",
                 [Equation(lam, cap), saturated.field, saturated.message, Equation(_Trace(message), saturated.trace)],
                 data={**base, "N": saturated.N},
                 rests_on=(f"{key}.effective_law", f"{key}.solution"),
                 check="saturated",
-                section=section,
-                evidence={**evidence, "response": response},
+                    evidence={**evidence, "response": response},
             )
         )
     steps.append(
-        writer.step(
+        make(
             f"{key}.regimes",
             "regimes",
             [Equation(PSI, Piecewise(*cases))],
             data={**base, "regime": REGIME, "size": size},
             rests_on=tuple(known),
             check="regimes",
-            section=section,
             evidence={**evidence, "response": response, "n": n},
         )
     )
-    claims = [
-        Equation(DisorderAverage(s.xreplace(zero)), side.ensemble().at_site(s).xreplace(zero))
-        for meaning in theory.order_parameters.values()
-        for s in meaning.atoms(Sum)
-        if s.has(SiteResponse) and s.has(convex.Lam)
-    ]
+    claims = [Equation(DisorderAverage(s.xreplace(zero)), site.ensemble.at_site(s).xreplace(zero)) for s in wanted]
     if claims:
         steps.append(
-            writer.step(
+            make(
                 f"{key}.response",
                 "vector_response",
                 claims,
                 data=base,
                 rests_on=(f"{key}.regimes",),
                 check="vector_average",
-                **common,
+                evidence=evidence,
             )
         )
     return steps
@@ -225,55 +191,4 @@ class _Trace(Expr):
         return f"tr {printer.doprint(self.args[0])}"
 
 
-def stein_steps(theory: Theory, claim: Equation) -> list[Step]:
-    """The identity of the two capacity formulas: Euler's theorem, and Gaussian integration by parts."""
-    side = next(s for s in theory.sides.values() if isinstance(s, VectorSide))
-    convex, solution = side.convex, side.solution()
-    assert convex is not None  # noqa: S101 - set when the side was solved
-    if solution.cap != oo or solution.softness != 0:
-        return []
-    bounds = {node.k for node in claim.difference.atoms(ProjectionAverage)}
-    k: Expr = Symbol(f"k_{convex.g.name.partition('_')[0]}", real=True)
-    several = len(bounds) > 1 or any(b.is_Add or b.is_Mul or b.has(SiteQuantity) for b in bounds)
-    if not several:
-        (k,) = bounds
-    size = convex.components.size
-
-    def mean(body: Expr) -> Expr:
-        return ProjectionAverage(body, convex.g, size, k)
-
-    evidence = {"side": side, "theory": theory, "bound": k}
-    common: dict[str, Any] = {"section": "Consistency", "evidence": evidence}
-    steps = [
-        Step(
-            "euler",
-            "euler",
-            (Equation(GAP2, LAM * GV - TD), Equation(LAM * GV, k * LAM)),
-            data={"g": convex.g, "bound": k if several else None},
-            rests_on=("consistency",),
-            check="pointwise",
-            **common,
-        ),
-        Step(
-            "stein",
-            "stein",
-            (Equation(mean(TD), mean(PSI)),),
-            data={"size": size},
-            rests_on=("consistency",),
-            check="stein",
-            **common,
-        ),
-        Step(
-            "stein.conclusion",
-            "stein_conclusion",
-            (Equation(mean(GAP2), k * mean(LAM) - mean(PSI)),),
-            data={"several": several},
-            rests_on=("euler", "stein"),
-            check="stein",
-            **common,
-        ),
-    ]
-    return [replace(step, reference=reference_of(theory, step.key)) for step in steps]
-
-
-__all__ = ["response_of", "stein_steps", "vector_steps"]
+__all__ = ["bold_tex", "projection_steps", "response_of"]

@@ -8,7 +8,7 @@ an order that the assumptions do not prove becomes a condition that is tested at
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -38,7 +38,7 @@ from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.branches import Branch, SitePuzzle
+from symcavity.sites.branching.branches import Branch, SitePuzzle
 
 DRAWS = 24
 TRIALS = 2000
@@ -141,6 +141,10 @@ class SiteSolution:
             self.notes,
             self.overlapping,
         )
+
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002
+        """The solution at the mean self-couplings; its form does not depend on the covariance of the fields."""
+        return self.xreplace(dict(means))
 
     def without_sources(self) -> SiteSolution:
         """The solution at zero sources."""
@@ -269,7 +273,7 @@ def solve_site(
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
-    draws.read(branches, inner)
+    draws.read(branches)
     layout = _Layout(branches, inner, sources, text, draws)
     found = layout.arrange()
     solution = SiteSolution(
@@ -349,7 +353,7 @@ class Draws:
         """Expressions that are positive at all values."""
         return ()
 
-    def read(self, branches: Sequence[Branch], inner: Symbol) -> None:
+    def read(self, branches: Sequence[Branch]) -> None:
         """See the branches before anything is drawn."""
 
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:

@@ -27,10 +27,11 @@ from sympy import (
 from symcavity.algebra.gaussian import average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
-from symcavity.sites.branches import tidy_fraction
-from symcavity.sites.polyhedra import over_cells
-from symcavity.sites.scalar import SiteSolution
+from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.branching.layout import SiteSolution
+from symcavity.sites.branching.polyhedra import over_cells
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class SiteEnsemble:
 
     Attributes
     ----------
-    side : str
+    kind : Kind
     solution : SiteSolution
         The states as functions of the fields, at the mean self-couplings.
     fields : tuple of Symbol
@@ -51,7 +52,7 @@ class SiteEnsemble:
         the field, and the field's factor in that equation.
     """
 
-    side: str
+    kind: Kind
     solution: SiteSolution
     fields: tuple[Symbol, ...]
     covariance: dict[tuple[Symbol, Symbol], Expr]
@@ -96,15 +97,15 @@ class SiteEnsemble:
 
     def _check(self, body: Expr) -> None:
         for q in site_quantities(body):
-            if set(q.site) != {self.side}:
+            if set(q.site) != {self.kind}:
                 raise DeclarationError(
-                    f"{q} stands in an average over the {self.side} sites.",
-                    f"quantities of one {self.side}",
+                    f"{q} stands in an average over the {self.kind} sites.",
+                    f"quantities of one {self.kind}",
                     "averages of products across kinds of sites are not single-site quantities",
                 )
             if not isinstance(q.family, Quenched) and q not in self.solution.unknowns:
                 raise DeclarationError(
-                    f"{q} is not a variable of the {self.side} sites.",
+                    f"{q} is not a variable of the {self.kind} sites.",
                     ", ".join(map(str, self.solution.unknowns)),
                 )
 
@@ -155,7 +156,7 @@ class SiteEnsemble:
             return self.sources[response.field]
         if response.field is None:
             raise DeclarationError(
-                f"{response} does not say to which field: the {self.side} sites hear several.",
+                f"{response} does not say to which field: the {self.kind} sites hear several.",
                 " or ".join(f"response({response.state}, {name})" for name in self.sources),
             )
         if len(self.sources) == 1:
@@ -231,7 +232,7 @@ class SiteEnsemble:
                     ends.add(edge)
         if len(ends) != 1:
             raise UnsupportedLaw(
-                f"The end {t} of an implicit branch of the {self.side} law is not an end of its unknown.",
+                f"The end {t} of an implicit branch of the {self.kind} law is not an end of its unknown.",
                 "branches that end where a pair or a kink switches",
             )
         return ends.pop().xreplace(self._zero())

@@ -8,19 +8,21 @@ a soft bound, ``g(V) >= r - sigma*lambda``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
+from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convex_law import ConvexLaw
+from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.shapes.base import SATURATED
-from symcavity.sites.averages import quenched_average
-from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
+from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ class ProjectionSolution:
             softness=self.softness.xreplace(rule),
         )
 
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> ProjectionSolution:
+        """The solution at the mean self-coupling, for the variance of a component of the field."""
+        ((strength, mean),) = means.items()
+        (variance,) = covariance.values()
+        identity = {node: S.One for e in (mean, variance) for node in e.atoms(KroneckerDelta)}
+        found = self.xreplace({strength: mean.xreplace(identity)})
+        return replace(found, variance=variance.xreplace(identity))
+
     def without_sources(self) -> ProjectionSolution:
         """The solution holds no sources."""
         return self
@@ -121,7 +131,7 @@ class ProjectionSolution:
 class VectorEnsemble:
     """A site that projects a Gaussian vector: averages of its states and responses."""
 
-    side: str
+    kind: Kind
     solution: ProjectionSolution
 
     def average(self, body: Expr) -> Expr:

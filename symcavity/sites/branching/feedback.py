@@ -20,8 +20,8 @@ from sympy.core.relational import Relational, StrictGreaterThan
 
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.branches import Branch
-from symcavity.sites.scalar import DRAWS, Draws, IllPosed, SiteSolution, sample_value, solve_site, symbols_in
+from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.layout import DRAWS, Draws, IllPosed, SiteSolution, sample_value, solve_site, symbols_in
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
@@ -173,7 +173,7 @@ class FeedbackDraws(Draws):
         """What is known to be positive, on all branches."""
         return tuple(c.expr for c in self.conditions if c.variable is None)
 
-    def read(self, branches: Sequence[Branch], inner: Symbol) -> None:
+    def read(self, branches: Sequence[Branch]) -> None:
         """Collect the denominators of a solution."""
         found: dict[tuple[Expr, tuple[Expr, ...]], Denominator] = {}
         zero = dict.fromkeys(self.sources, S.Zero)
