@@ -42,8 +42,7 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.method.average import ParameterBook
-from symcavity.method.inserted import build_side
+from symcavity.method.derive import derive
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.record.symbols import CavitySymbol
@@ -223,9 +222,7 @@ def against_the_field(penalty, named, strength, eta, z):
 
 
 def solved(problem, side):
-    theory_side = build_side(problem.kkt(), side, ParameterBook(), naive=False)
-    theory_side.solve()
-    return theory_side
+    return derive(problem.kkt()).sites[side]
 
 
 def message_factor(problem, other):
@@ -345,7 +342,7 @@ def test_the_response_is_the_derivative_with_respect_to_the_source(name):
         if left is not right:
             continue
         for state in side.law.unknowns:
-            derivative = ensemble._response(piece.values, piece.implicit, SiteResponse(state)).xreplace(at)
+            derivative = ensemble.response(piece.values, piece.implicit, SiteResponse(state)).xreplace(at)
             derivative *= side.heard[0].factor.xreplace(
                 rule
             )  # the source stands beside the field's whole term
@@ -435,8 +432,7 @@ def test_a_declared_law_with_a_clip():
             Eq(Delta[i], c[i] - Sum(x[mu, i] * eps[mu], (mu, 1, P))),
         ]
     )
-    side = build_side(system, DATUM, ParameterBook(), naive=False)
-    side.solve()
+    side = derive(system).sites[DATUM]
     assert len(side.generic.regions) == 3
 
 
