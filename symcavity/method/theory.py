@@ -402,6 +402,7 @@ class Theory:
             self._assumed(),
             self.system.name,
             variances=tuple(f.coupling.family.variance for law in self.system.laws.values() for f in law.fields),
+            convex=self.system.convex,
         )
 
     def solve(

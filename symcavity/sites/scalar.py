@@ -269,7 +269,7 @@ def solve_site(
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
-    draws.read(branches, inner)
+    draws.read(branches)
     layout = _Layout(branches, inner, sources, text, draws)
     found = layout.arrange()
     solution = SiteSolution(
@@ -349,7 +349,7 @@ class Draws:
         """Expressions that are positive at all values."""
         return ()
 
-    def read(self, branches: Sequence[Branch], inner: Symbol) -> None:
+    def read(self, branches: Sequence[Branch]) -> None:
         """See the branches before anything is drawn."""
 
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:

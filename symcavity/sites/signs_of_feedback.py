@@ -173,7 +173,7 @@ class FeedbackDraws(Draws):
         """What is known to be positive, on all branches."""
         return tuple(c.expr for c in self.conditions if c.variable is None)
 
-    def read(self, branches: Sequence[Branch], inner: Symbol) -> None:
+    def read(self, branches: Sequence[Branch]) -> None:
         """Collect the denominators of a solution."""
         found: dict[tuple[Expr, tuple[Expr, ...]], Denominator] = {}
         zero = dict.fromkeys(self.sources, S.Zero)
