@@ -93,10 +93,10 @@ class BranchEnd:
         if self.diverging:
             text += f"{' and' if self.vanishing else ', where'} {_listed(self.diverging)} "
             text += "diverges" if len(self.diverging) == 1 else "diverge"
-        if self.vanishing:
-            return text + ": beyond, the minimum may be at zero, which is no point of this theory."
         if self.way == "larger" and self.diverging:
             return text + ": below, the minimum is flat, and does not fix the states."
+        if self.vanishing:
+            return text + ": beyond, the minimum may be at zero, which is no point of this theory."
         return text + "."
 
 
@@ -171,7 +171,7 @@ def by_load(system: Reduced) -> tuple[np.ndarray | None, LoadRange | None]:
     Returns the root, or the range of the load that was found.
     """
     task, given = system.task, system.given
-    if len(given.solve_for) != 1 or alpha not in given.exact or alpha not in task.with_load.definitions:
+    if len(given.solve_for) != 1 or alpha not in given.exact:
         return None, None
     (parameter,) = given.solve_for
     if not parameter.is_nonnegative:
@@ -194,12 +194,11 @@ def by_load(system: Reduced) -> tuple[np.ndarray | None, LoadRange | None]:
         return float(np.log(states[t][alpha] / wanted))
 
     bracket = _bracket(excess)
+    loads = [point[alpha] for point in states.values()]
+    if loads and (found := LoadRange(parameter, wanted, min(loads), max(loads), len(loads))).excludes:
+        return None, found
     if bracket is None:
-        loads = [point[alpha] for point in states.values()]
-        if not loads:
-            return None, None
-        found = LoadRange(parameter, wanted, min(loads), max(loads), len(loads))
-        return None, found if found.excludes else None
+        return None, None
     from scipy.optimize import brentq
 
     t = brentq(excess, *bracket, xtol=1e-10)

@@ -317,14 +317,20 @@ def _many(
     starts = [np.zeros(len(unknowns))]
     points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:count]
     starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], count), strict=False)]
-    charts = [np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)]) for x in known]
-    roots = list(known)
+    charts: list[np.ndarray] = []
+    roots: list[np.ndarray] = []
+
+    def keep(x: np.ndarray, t: np.ndarray) -> None:
+        if not any(np.allclose(t, other, rtol=0, atol=SAME) for other in charts):
+            roots.append(x)
+            charts.append(t)
+
+    for x in known:
+        keep(x, np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)]))
     for k, start in enumerate(starts):
         t = _hybrid(f, start)
-        fresh = t is not None and np.max(np.abs(t)) < WIDE / 2
-        if fresh and not any(np.allclose(t, other, rtol=0, atol=SAME) for other in charts):
-            roots.append(_values(unknowns, t))
-            charts.append(t)
+        if t is not None and np.max(np.abs(t)) < WIDE / 2:
+            keep(_values(unknowns, t), t)
         if roots and k >= 8 and not every:
             break
     return roots

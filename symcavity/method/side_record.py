@@ -313,6 +313,7 @@ class SideWriter:
             for q in side.law.quenched()
             if q.positive and q.law is None
         ]
+        taken = [c.xreplace(zero) for c in solution.assumed if c != S.true]
         branches: list[Any] = []
         t = solution.reflection * eta
         for region in solution.regions:
@@ -324,6 +325,7 @@ class SideWriter:
         claims = [Equation(q.xreplace(zero), solution.expression(q).xreplace(zero)) for q in solution.unknowns]
         implicit = solution.is_implicit
         evidence = {"side": side, "solution": side.solution(), "theory": self.theory}
+        signs = [*(relations if len(branches) > 1 else []), *taken]
         steps = [
             self.step(
                 f"{key}.solution",
@@ -339,9 +341,9 @@ class SideWriter:
                     "side": key,
                     "branches": branches if len(branches) > 1 and not implicit else [],
                     "field": eta,
-                    "sign_assumptions": relations if len(branches) > 1 else [],
+                    "sign_assumptions": signs,
                 },
-                assumptions=(("sign", {"relations": relations}),) if relations and len(branches) > 1 else (),
+                assumptions=(("sign", {"relations": signs}),) if signs else (),
                 rests_on=(f"{key}.effective_law",),
                 check="solution",
                 evidence=evidence,
