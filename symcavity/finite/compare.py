@@ -109,8 +109,9 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score."""
-        return max((abs(row.z) for row in self.rows if row.z == row.z), default=0.0)
+        """The largest absolute z-score; infinite where one is not a number and no note says why."""
+        scores = [abs(row.z) for row in self.rows if not row.note]
+        return max((z if z == z else float("inf") for z in scores), default=0.0)
 
     def agrees(self, limit: float = LIMIT) -> bool:
         """Whether every observable with a theoretical value is within ``limit`` standard errors."""
