@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symcavity.errors import NotConverged
+from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
@@ -32,6 +32,13 @@ class Responses:
                 f"The instance with seed {instance.seed} has no response: its solution is degenerate "
                 "(both members of a pair vanish).",
                 hint="a generic instance; other values",
+            )
+        if solved.flat is not None:
+            raise FlatMinimum(
+                f"The instance with seed {instance.seed} has no response: its minimum is not unique, but flat in "
+                f"{solved.flat[1]} directions.",
+                solved.flat[1],
+                "a penalty; another load",
             )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
