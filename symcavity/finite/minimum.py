@@ -115,13 +115,14 @@ def solve_instance(system: BipartiteSystem, instance: Instance, method: str = ""
     if program is not None and quiet:
         if program.infeasible(instance):
             return Solved(None, None, "interior point")
-        try:
-            guess = program.solve_conic(instance)
-            solved = None if guess is None else _finish(instance, guess, "conic")
-        except (ArithmeticError, MissingDependency):
-            solved = None
-        if solved is not None:
-            return solved
+        for guessed, how in ((program.solve_vertex, "simplex"), (program.solve_conic, "conic")):
+            try:
+                guess = guessed(instance)
+                solved = None if guess is None else _finish(instance, guess, how)
+            except (ArithmeticError, MissingDependency):
+                solved = None
+            if solved is not None:
+                return solved
     return _failed(instance, state)
 
 
