@@ -124,6 +124,14 @@ def linearise(instance: Instance, state: State) -> LinearSystem:
     return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared, flat=True)
 
 
+def relaxed(instance: Instance, state: State) -> LinearSystem:
+    """Return the linearised equations with both members of every pair free to give way alike."""
+    at = {s: slopes(instance, state, s) for s in SIDES}
+    even = {s: np.ones_like(state.active[s], dtype=float) for s in SIDES}
+    sides = [_side(instance, s, at[s], (even[s], even[s]), grouped=False) for s in SIDES]
+    return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared, flat=True)
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What the linearised equations say about the place where a solution was found.
@@ -430,4 +438,14 @@ def _reach(
     return reach
 
 
-__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "pinned", "solve_active", "surroundings"]
+__all__ = [
+    "SIDES",
+    "TARGETS",
+    "finite_start",
+    "follow_path",
+    "linearise",
+    "pinned",
+    "relaxed",
+    "solve_active",
+    "surroundings",
+]

@@ -25,6 +25,7 @@ from symcavity.model.quantities import (
     Average,
     N,
     P,
+    Quenched,
     SiteQuantity,
     SiteResponse,
     alpha,
@@ -191,13 +192,13 @@ class Reader:
             side, body = site_sum(total, f"the observable {total}")
             if not (site_quantities(body) or body.has(SiteResponse)):
                 return body * self.instance.size[side]
-            return sympify(float(np.sum(self._values(body, side, numbers))))
+            return sympify(float(np.sum(self._values(body, side, numbers, mean=True))))
         body = self._without_averages(total.body, numbers)
         if not (site_quantities(body) or body.has(SiteResponse)):
             return body
-        return sympify(float(np.mean(self._values(body, self._side(body), numbers))))
+        return sympify(float(np.mean(self._values(body, self._side(body), numbers, mean=True))))
 
-    def _values(self, body: Expr, side: str, numbers: dict[Symbol, float]) -> np.ndarray:
+    def _values(self, body: Expr, side: str, numbers: dict[Symbol, float], *, mean: bool = False) -> np.ndarray:
         inst, law = self.instance, self.instance.system.laws[side]
         state = self.solved.state
         assert state is not None  # noqa: S101
@@ -206,6 +207,13 @@ class Reader:
             mark = Dummy(f"response{k}")
             columns[mark] = self._response(response, side)
             body = body.xreplace({response: mark})
+            moving = [q for q in site_quantities(body.diff(mark)) if not isinstance(q.family, Quenched)]
+            if self.responses.by_parts is not None and (not mean or moving or body.diff(mark).has(mark, Sum)):
+                raise ValuesError(
+                    f"The instance with seed {inst.seed} jumps from branch to branch: it has average responses, and "
+                    "none of a single site.",
+                    "averages of responses, times parameters",
+                )
         if body.has(Sum):
             book = FieldBook()
             body = extract_fields(body, side, book, f"the observable {body}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
+from symcavity.finite.parts import ByParts, jumps
 from symcavity.model.quantities import DATUM, FEATURE
 from symcavity.model.system import BipartiteSystem
 
@@ -69,8 +72,18 @@ class Responses:
             self._matrices[key] = {FEATURE: found[0], DATUM: found[1], "shared": found[2]}
         return self._matrices[key]
 
+    @cached_property
+    def by_parts(self) -> ByParts | None:
+        """The average responses of a solution that jumps; None where the response matrices say it all."""
+        return ByParts(self.instance, self.state) if jumps(self.instance, self.state) else None
+
     def local(self, side: str, variable: int, field: int = 0) -> np.ndarray:
-        """Return the response of each site's variable to the source of the same site."""
+        """Return the response of each site's variable to the source of the same site.
+
+        Where the solution jumps, only the averages of these numbers over many sites are responses.
+        """
+        if self.by_parts is not None:
+            return self.by_parts.local(side, variable)
         diagonal = np.arange(self.instance.size[side])
         return self.matrix(side, field)[side][diagonal, variable, diagonal]
 
