@@ -107,5 +107,19 @@ class InternalError(SymcavityError):
     """The engine contradicts itself: a defect of this package, and nothing that a user did."""
 
 
+class FlatMinimum(SymcavityError):
+    """A minimum that is not unique: what was asked for differs from one minimiser to another.
+
+    Attributes
+    ----------
+    dimension : int
+        The dimension of the set of minimisers.
+    """
+
+    def __init__(self, found: str, dimension: int, hint: str = "") -> None:
+        self.dimension = dimension
+        super().__init__(found, "", hint)
+
+
 class MissingDependency(SymcavityError, ImportError):
     """An optional package that this feature needs is not installed."""

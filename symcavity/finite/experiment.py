@@ -86,7 +86,8 @@ class Inserted:
         self.missing = len(found) - len(self.insertions)
         if not self.insertions:
             raise Infeasible(
-                f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
+                f"No instance with N = {n} has a single solution both without and with one more {side}.",
+                hint="a smaller load",
             )
         law = compile_system(setup.system).laws[side]
         self.law, self.names = law, law.names

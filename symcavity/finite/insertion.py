@@ -121,7 +121,7 @@ def extended(
 
 
 def insert(setup: Setup, task: tuple[str, int, int]) -> Insertion | None:
-    """Solve an instance, add one site, solve again, and measure; None if either has no solution.
+    """Solve an instance, add one site, solve again, and measure; None if either has no solution, or many.
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ def insert(setup: Setup, task: tuple[str, int, int]) -> Insertion | None:
     side, features, seed = task
     instance = setup.instance(features, seed)
     before = solve_instance(setup.system, instance, setup.method)
-    if before.state is None:
+    if before.state is None or before.flat is not None:
         return None
     if not before.sharp:
         raise NotConverged(f"The instance with seed {seed} is degenerate.", hint="a generic instance")
     grown, fresh, variances = extended(setup, instance, side)
     after = solve_instance(setup.system, grown, setup.method)
-    if after.state is None:
+    if after.state is None or after.flat is not None:
         return None
     return _measure(instance, grown, fresh, variances, side, before.state, after.state)
 

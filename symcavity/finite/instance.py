@@ -97,7 +97,15 @@ class Instance:
         self.memory: dict[str, Any] = {}
         self.source = {s: np.zeros((self.size[s], system.laws[s].ke)) for s in (FEATURE, DATUM)}
 
+    def spread(self, k: int) -> np.ndarray:
+        """Return the variance of every entry of the k-th coupling: data as rows, features as columns."""
+        return np.broadcast_to(self._scale(k), (self.size[DATUM], self.size[FEATURE]))
+
     def _draw(self, k: int, sample: Any) -> np.ndarray:
+        scale, x = self._scale(k), np.asarray(sample, dtype=float)
+        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+
+    def _scale(self, k: int) -> np.ndarray:
         expr, variance, quenched = self.system.variances[k]
         columns = [
             self.quenched[q][None, :] if q.slots == (FEATURE,) else self.quenched[q][:, None]
@@ -110,8 +118,7 @@ class Instance:
                 f"The variance {expr} of {self.system.couplings[k]} takes the value {np.min(scale):g}.",
                 "finite non-negative variances",
             )
-        x = np.asarray(sample, dtype=float)
-        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+        return scale
 
     # -- evaluation ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-_SINGULAR, _TINY = 1e11, 1e-13
+_SINGULAR, _TINY, _SUSPICIOUS, _NULL = 1e11, 1e-13, 1e-12, 1e-13
 
 
 @dataclass
@@ -149,21 +149,36 @@ class LinearSystem:
         The two sides.
     conditions : ndarray
         The derivative of the global conditions in the global variables, (g, g).
+    flat : bool
+        Whether singular equations are solved, by the shortest of their solutions where there is one, and
+        their null space measured.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the equations are singular.
+        If the equations are singular, and this was not allowed.
     """
 
-    def __init__(self, first: SideSystem, second: SideSystem, conditions: np.ndarray) -> None:
+    def __init__(
+        self, first: SideSystem, second: SideSystem, conditions: np.ndarray, *, flat: bool = False
+    ) -> None:
         planes = Plane(first), Plane(second)
         self.pinned = planes[0].pinned, planes[1].pinned
         eligible = [(planes[1 - s].dimension, s) for s in (0, 1) if planes[s].explicit]
         self._swap = bool(eligible) and min(eligible)[1] == 1
         self._solver: Any
         pair = planes[::-1] if self._swap else planes
-        self._solver = _Eliminated(*pair, conditions) if eligible else _Together(*pair, conditions)
+        self._solver = (_Eliminated if eligible else _Together)(*pair, conditions, flat)
+
+    @property
+    def nullity(self) -> int:
+        """The dimension of the null space."""
+        return int(self._solver.factor.null.shape[1])
+
+    def null_space(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a basis of the null space: the variables of the two sides (n, k, c) and the globals (g, c)."""
+        a, b, shared = self._solver.null_space()
+        return (b, a, shared) if self._swap else (a, b, shared)
 
     def solve(
         self, first: np.ndarray, second: np.ndarray, rhs: np.ndarray
@@ -178,7 +193,7 @@ class LinearSystem:
 class _Eliminated:
     """Side a, whose fields are its coordinates, is eliminated; the speaking sites of b remain."""
 
-    def __init__(self, a: Plane, b: Plane, conditions: np.ndarray) -> None:
+    def __init__(self, a: Plane, b: Plane, conditions: np.ndarray, flat: bool) -> None:
         self.a, self.b, self.g = a, b, conditions.shape[0]
         sp, mb, g = b.speaking, b.m, self.g
         spoken = b.sends[sp]
@@ -201,7 +216,7 @@ class _Eliminated:
             pulled = np.stack([a.side.couplings[h][:, sp].T @ a.feels[:, :, h] for h in range(a.m)], axis=1)
             row = row + np.einsum("nhg,nhm->gnm", pulled, spoken).reshape(g, size)
             full = np.block([[full, -arrived[sp].reshape(size, g)], [row, conditions + bare]])
-        self._factor = _factorise(full)
+        self.factor = Factor(full, flat)
 
     def _meet(self, la: Load, lb: Load) -> tuple[np.ndarray, np.ndarray]:
         """Return the fields of b, and the global conditions, while ``t = 0``."""
@@ -215,12 +230,20 @@ class _Eliminated:
     def solve(
         self, ra: np.ndarray, rb: np.ndarray, rhs: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        a, b, sp, size = self.a, self.b, self.b.speaking, self.size
-        c = rhs.shape[1]
-        la, lb = a.load(ra), b.load(rb)
+        la, lb = self.a.load(ra), self.b.load(rb)
         arrived, bare = self._meet(la, lb)
-        solved = self._factor(np.concatenate([arrived[sp].reshape(size, c), rhs - bare]))
-        shared = solved[size:]
+        right = np.concatenate([arrived[self.b.speaking].reshape(self.size, rhs.shape[1]), rhs - bare])
+        return self._unfold(la, lb, self.factor(right))
+
+    def null_space(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        null = self.factor.null
+        la, lb = (x.load(np.zeros((x.n, x.k, null.shape[1]))) for x in (self.a, self.b))
+        return self._unfold(la, lb, null)
+
+    def _unfold(self, la: Load, lb: Load, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return all variables from the coordinates that remained."""
+        a, b, sp, size = self.a, self.b, self.b.speaking, self.size
+        c, shared = solved.shape[1], solved[size:]
         if self.g:
             for load, border in zip((la, lb), self.border, strict=True):
                 load.z0, load.u0 = load.z0 + border.z0 @ shared, load.u0 + border.u0 @ shared
@@ -237,7 +260,7 @@ class _Eliminated:
 class _Together:
     """Neither side's fields can be its coordinates: the coordinates of both sides remain."""
 
-    def __init__(self, a: Plane, b: Plane, conditions: np.ndarray) -> None:
+    def __init__(self, a: Plane, b: Plane, conditions: np.ndarray, flat: bool) -> None:
         self.planes, self.g = (a, b), conditions.shape[0]
         sizes = [x.dimension for x in (a, b)]
         total, g = sum(sizes), self.g
@@ -263,7 +286,7 @@ class _Together:
                 full[total:, own] = np.swapaxes(x.feels[sp], 0, 1).reshape(g, sizes[k])
                 full[total:, total:] += np.einsum("ngk,nkc->gc", x.side.condition, self.border[k].z0)
         full[total:, total:] += conditions
-        self._factor = _factorise(full)
+        self.factor = Factor(full, flat)
 
     def _meet(self, loads: list[Load]) -> list[np.ndarray]:
         a, b = self.planes
@@ -280,8 +303,15 @@ class _Together:
             np.einsum("ngk,nkc->gc", x.side.condition, load.z0)
             for x, load in zip(self.planes, loads, strict=True)
         )
-        solved = self._factor(np.concatenate([*right, rhs - bare]))
-        shared = solved[self.slots[1].stop :]
+        return self._unfold(loads, self.factor(np.concatenate([*right, rhs - bare])))
+
+    def null_space(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        null = self.factor.null
+        return self._unfold([x.load(np.zeros((x.n, x.k, null.shape[1]))) for x in self.planes], null)
+
+    def _unfold(self, loads: list[Load], solved: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return all variables from the coordinates that remained."""
+        c, shared = solved.shape[1], solved[self.slots[1].stop :]
         if self.g:
             for load, border in zip(loads, self.border, strict=True):
                 load.z0, load.u0 = load.z0 + border.z0 @ shared, load.u0 + border.u0 @ shared
@@ -297,18 +327,61 @@ class _Together:
         return za, zb, shared
 
 
-def _factorise(matrix: np.ndarray) -> Any:
-    """Return a function that solves with a dense matrix, refusing a singular one."""
-    from scipy.linalg.lapack import dgetrf, dgetrs
+class Factor:
+    """A dense matrix, factorised: a function of right-hand sides.
 
-    if not matrix.size:
-        return lambda right: right
-    if not np.all(np.isfinite(matrix)):
-        raise np.linalg.LinAlgError("The linearised equations are not finite.")
-    factor, pivots, singular = dgetrf(matrix, overwrite_a=True)
-    if singular:
-        raise np.linalg.LinAlgError("The linearised equations are singular.")
-    return lambda right: dgetrs(factor, pivots, right)[0]
+    Parameters
+    ----------
+    matrix : ndarray
+        The matrix.
+    flat : bool
+        Whether a singular matrix is accepted: then the shortest solution is returned, which is one if there
+        is any.
+
+    Attributes
+    ----------
+    null : ndarray
+        A basis of the null space, in columns; empty where it was not looked for.
+    """
+
+    def __init__(self, matrix: np.ndarray, flat: bool = False) -> None:
+        from scipy.linalg.lapack import dgecon, dgetrf
+
+        self.null, self._inverse = np.zeros((len(matrix), 0)), None
+        if not matrix.size:
+            return
+        if not np.all(np.isfinite(matrix)):
+            raise np.linalg.LinAlgError("The linearised equations are not finite.")
+        self._lu, self._pivots, singular = dgetrf(matrix, overwrite_a=not flat)
+        if flat and (singular or dgecon(self._lu, np.linalg.norm(matrix, 1))[0] < _SUSPICIOUS):
+            self._measure(matrix)
+            singular = singular and not self.null.size
+        if singular:
+            raise np.linalg.LinAlgError("The linearised equations are singular.")
+
+    def _measure(self, matrix: np.ndarray) -> None:
+        """Find the null space, in units in which rows and columns are of order one."""
+        rows, columns = np.ones(len(matrix)), np.ones(len(matrix))
+        for _ in range(2):
+            scaled = np.abs(matrix) * rows[:, None] * columns
+            rows = rows / np.where((top := scaled.max(axis=1)) > 0, np.sqrt(top), 1.0)
+            columns = columns / np.where((top := scaled.max(axis=0)) > 0, np.sqrt(top), 1.0)
+        u, s, vt = np.linalg.svd(matrix * rows[:, None] * columns)
+        rank = int(np.count_nonzero(s > _NULL * s[0]))
+        if rank == len(s):
+            return
+        self.null = columns[:, None] * vt[rank:].T
+        self._inverse = (columns[:, None] * vt[:rank].T / s[:rank]) @ (u[:, :rank].T * rows)
+
+    def __call__(self, right: np.ndarray) -> np.ndarray:
+        """Solve for right-hand sides, one a column."""
+        from scipy.linalg.lapack import dgetrs
+
+        if not right.size or not len(self.null):
+            return right
+        if self._inverse is not None:
+            return self._inverse @ right
+        return dgetrs(self._lu, self._pivots, right)[0]
 
 
 __all__ = ["LinearSystem", "SideSystem"]

@@ -18,9 +18,9 @@ from symcavity.finite.linearised import LinearSystem, Plane, SideSystem
 from symcavity.model.kinds import DATUM, FEATURE
 
 SIDES = (FEATURE, DATUM)
-_PATH_STEPS, _REPAIRS, _NEWTON, _START = 120, 40, 60, 9
+_PATH_STEPS, _REPAIRS, _NEWTON, _START, _ANOTHER = 120, 40, 60, 9, 11
 TARGETS = (1e-9, 1e-14)
-_SHORTEST, _FAR, _ROUNDING = 1e-6, 1e13, 1e-14
+_SHORTEST, _FAR, _ROUNDING, _CRAMPED = 1e-6, 1e13, 1e-14, 1e-7
 
 
 @dataclass
@@ -118,10 +118,83 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations at a solved state, each pair on its own branch."""
+    """Return the linearised equations at a solved state, each pair on its own branch, singular or not."""
     at = {s: slopes(instance, state, s) for s in SIDES}
     sides = [_side(instance, s, at[s], _active_weights(state.active[s]), grouped=True) for s in SIDES]
-    return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared)
+    return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared, flat=True)
+
+
+def relaxed(instance: Instance, state: State) -> LinearSystem:
+    """Return the linearised equations with both members of every pair free to give way alike."""
+    at = {s: slopes(instance, state, s) for s in SIDES}
+    even = {s: np.ones_like(state.active[s], dtype=float) for s in SIDES}
+    sides = [_side(instance, s, at[s], (even[s], even[s]), grouped=False) for s in SIDES]
+    return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared, flat=True)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the linearised equations say about the place where a solution was found.
+
+    Attributes
+    ----------
+    step : float
+        The next Newton step, relative to the size of the solution: not small where a minimum lies at
+        infinity, and every equation holds better the farther one goes.
+    another : State or None
+        Another solution, where all of them make up a part of a plane: as far away as this one is large, or half
+        as far as the signs of the pairs allow, in a direction that no symmetry prefers.
+    dimension : int
+        The dimension of that plane; zero where the solution is the only one.
+    """
+
+    step: float
+    another: State | None
+    dimension: int
+
+
+def surroundings(instance: Instance, state: State) -> Surroundings:
+    """Look around a solution, on its own branches."""
+    system = linearise(instance, state)
+    step = 0.0
+    if not instance.system.affine:
+        value, total = _violation(instance, state)[1:]
+        moved = system.solve(-value[FEATURE][:, :, None], -value[DATUM][:, :, None], -total[:, None])
+        step = _size(list(moved)) / _scale(state)
+    if not system.nullity:
+        return Surroundings(step, None, 0)
+    rng = stream(instance.seed, _ANOTHER)
+    mixed = rng.standard_normal((system.nullity, 1))
+    along = tuple(part @ mixed for part in system.null_space())
+    length = _scale(state) / _size(list(along))
+    rooms = {sign * length: _room(instance, state, _shift(state, along, sign * length)) for sign in (1, -1)}
+    best = max(rooms, key=lambda k: rooms[k])
+    if rooms[best] < _CRAMPED:
+        return Surroundings(step, None, 0)
+    return Surroundings(step, _shift(state, along, rooms[best] * best), system.nullity)
+
+
+def _room(instance: Instance, state: State, there: State) -> float:
+    """Return how much of the way to another state the signs of the pairs allow: all of it, or half of what is free."""
+    room = 1.0
+    for side in SIDES:
+        free = [np.where(state.active[side], at.q, at.p) for at in (gaps(instance, s, side) for s in (state, there))]
+        falling = free[1] < 0
+        if np.any(falling):
+            start = np.maximum(free[0][falling], 0.0)
+            room = min(room, 0.5 * float(np.min(start / (start - free[1][falling]))))
+    return room
+
+
+def _violation(
+    instance: Instance, state: State
+) -> tuple[dict[str, Gaps], dict[str, np.ndarray], np.ndarray]:
+    """Return the law at a state, the equations of its branches, and the global conditions."""
+    at = {s: gaps(instance, state, s) for s in SIDES}
+    value = {
+        s: np.concatenate([at[s].equations, np.where(state.active[s], at[s].p, at[s].q)], axis=1) for s in SIDES
+    }
+    return at, value, at[FEATURE].body + at[DATUM].body
 
 
 def pinned(instance: Instance, state: State, side: str) -> np.ndarray:
@@ -174,12 +247,7 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[str, G
     lowest, damping = np.inf, 1.0
     moved: tuple[np.ndarray, ...] = ()
     for _ in range(_NEWTON):
-        at = {s: gaps(instance, state, s) for s in SIDES}
-        value = {
-            s: np.concatenate([at[s].equations, np.where(state.active[s], at[s].p, at[s].q)], axis=1)
-            for s in SIDES
-        }
-        total = at[FEATURE].body + at[DATUM].body
+        at, value, total = _violation(instance, state)
         error = _size([*value.values(), total])
         merit = float(np.sqrt(sum(np.sum(v**2) for v in (*value.values(), total))))
         if best is not None and not merit < (1 - 1e-4 * damping) * lowest:
@@ -289,7 +357,11 @@ class _Path:
         weights = {s: (slack[s][1], slack[s][0]) for s in SIDES}
         along = {s: slopes(self.instance, self.state, s) for s in SIDES}
         sides = [_side(self.instance, s, along[s], weights[s], grouped=False) for s in SIDES]
-        system = LinearSystem(sides[0], sides[1], along[FEATURE].body_shared + along[DATUM].body_shared)
+        shared = along[FEATURE].body_shared + along[DATUM].body_shared
+        try:
+            system = LinearSystem(sides[0], sides[1], shared)
+        except np.linalg.LinAlgError:  # what nothing determines need not move
+            system = LinearSystem(sides[0], sides[1], shared, flat=True)
         _, ds = self._direction(system, along, {s: np.zeros_like(slack[s][0]) for s in SIDES})
         reach = _reach(slack, ds, 1.0)
         ahead = sum(
@@ -366,4 +438,14 @@ def _reach(
     return reach
 
 
-__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "pinned", "solve_active"]
+__all__ = [
+    "SIDES",
+    "TARGETS",
+    "finite_start",
+    "follow_path",
+    "linearise",
+    "pinned",
+    "relaxed",
+    "solve_active",
+    "surroundings",
+]

@@ -296,20 +296,21 @@ class QuadraticProgram:
 
     def infeasible(self, instance: Instance) -> bool:
         """Whether the linear constraints have no solution at all."""
-        from scipy.optimize import linprog
-
         made = self.assemble(instance)
-        matrix, offset, equal = made.matrix, made.offset, made.equal
-        result = linprog(
-            np.zeros_like(made.slope),
-            A_ub=-matrix[~equal] if np.any(~equal) else None,
-            b_ub=offset[~equal] if np.any(~equal) else None,
-            A_eq=matrix[equal] if np.any(equal) else None,
-            b_eq=-offset[equal] if np.any(equal) else None,
-            bounds=(None, None),
-            method="highs",
-        )
-        return bool(result.status == 2)
+        return bool(_linear_program(made, np.zeros_like(made.slope), "highs").status == 2)
+
+    def solve_vertex(self, instance: Instance) -> State | None:
+        """Find the active set of a linear program by the simplex method; None for any other program."""
+        made = self.assemble(instance)
+        if made.hessian.nnz:
+            return None
+        found = _linear_program(made, made.slope, "highs-ds")
+        if found.status != 0:
+            return None
+        slack, dual = np.zeros(len(made.equal)), np.zeros(len(made.equal))
+        if np.any(~made.equal):
+            slack[~made.equal], dual[~made.equal] = found.ineqlin.residual, -found.ineqlin.marginals
+        return self.branches(instance, Answer(np.asarray(found.x), slack, dual))
 
     def solve_conic(self, instance: Instance) -> State | None:
         """Find the active set with a sparse interior-point solver, independent of the one of this package."""
@@ -333,6 +334,21 @@ class QuadraticProgram:
                     state.active[side][:, k] = answer.dual[rows] < answer.slack[rows]
                 position += n
         return state
+
+
+def _linear_program(made: Assembled, slope: np.ndarray, method: str) -> Any:
+    from scipy.optimize import linprog
+
+    matrix, offset, equal = made.matrix, made.offset, made.equal
+    return linprog(
+        slope,
+        A_ub=-matrix[~equal] if np.any(~equal) else None,
+        b_ub=offset[~equal] if np.any(~equal) else None,
+        A_eq=matrix[equal] if np.any(equal) else None,
+        b_eq=-offset[equal] if np.any(equal) else None,
+        bounds=(None, None),
+        method=method,
+    )
 
 
 @dataclass(frozen=True)

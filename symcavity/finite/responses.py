@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from symcavity.errors import NotConverged
+from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
+from symcavity.finite.parts import (
+    ByParts,
+    jumps,
+)
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
@@ -38,6 +44,13 @@ class Responses:
                 "(both members of a pair vanish).",
                 hint="a generic instance; other values",
             )
+        if solved.flat is not None:
+            raise FlatMinimum(
+                f"The instance with seed {instance.seed} has no response: its minimum is not unique, but flat in "
+                f"{solved.flat[1]} directions.",
+                solved.flat[1],
+                "a penalty; another load",
+            )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
         self._matrices: dict[tuple[str, int], dict[str, np.ndarray]] = {}
@@ -67,8 +80,18 @@ class Responses:
             self._matrices[key] = {FEATURE: found[0], DATUM: found[1], "shared": found[2]}
         return self._matrices[key]
 
+    @cached_property
+    def by_parts(self) -> ByParts | None:
+        """The average responses of a solution that jumps; None where the response matrices say it all."""
+        return ByParts(self.instance, self.state) if jumps(self.instance, self.state) else None
+
     def local(self, side: str, variable: int, field: int = 0) -> np.ndarray:
-        """Return the response of each site's variable to the source of the same site."""
+        """Return the response of each site's variable to the source of the same site.
+
+        Where the solution jumps, only the averages of these numbers over many sites are responses.
+        """
+        if self.by_parts is not None:
+            return self.by_parts.local(side, variable)
         diagonal = np.arange(self.instance.size[side])
         return self.matrix(side, field)[side][diagonal, variable, diagonal]
 
