@@ -12,7 +12,6 @@ from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.newton import TARGETS, Gaps, finite_start, follow_path, solve_active, surroundings
 from symcavity.finite.quadratic import quadratic_program
-from symcavity.model.kinds import FEATURE
 from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
@@ -223,8 +222,9 @@ def _smooth(instance: Instance) -> Solved:
 def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:
     worst = float("nan") if state is None else instance.residuals(state).worst
     raise NotConverged(
-        f"No solution was found for the instance with seed {instance.seed}, N = {instance.size[FEATURE]}, "
-        f"P = {instance.size[DATUM]}; the best point violates the equations by {worst:.1e}{why}.",
+        f"No solution was found for the instance with seed {instance.seed}, "
+        f"{', '.join(f'{kind.size} = {n}' for kind, n in instance.size.items())}; "
+        f"the best point violates the equations by {worst:.1e}{why}.",
         best=state,
         residual=worst,
         hint="a monotone system (the optimality conditions of a convex problem) whose minimum is not at infinity, "
