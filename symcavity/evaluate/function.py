@@ -14,9 +14,9 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
 from symcavity.evaluate.binding import bind
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.following import OnlyRoot
 from symcavity.evaluate.quenched import exact_value
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
-from symcavity.evaluate.following import OnlyRoot
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
 from symcavity.method.eliminate import Closed, tidy_arguments
@@ -271,9 +271,8 @@ class _Explicit:
             env.update({s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)})
             return [self.call(_with_sizes(env))]
 
-        if self.bounds:
-            if self._violated([float(v) for v in point]):
-                raise self._no_solution(point)
+        if self.bounds and self._violated([float(v) for v in point]):
+            raise self._no_solution(point)
         for guard in GUARDS:
             (value,) = evaluate_twice(evaluate, dps, guard, self.once)
             if value.sound:

@@ -7,10 +7,10 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from sympy import Dummy, Expr, S, Sum, Symbol, sqrt, sympify
+from sympy import Dummy, Expr, S, Sum, Symbol, nan, oo, sqrt, sympify, zoo
 
 from symcavity.algebra.signs import sign_given, sign_of
-from symcavity.errors import DeclarationError, NoClosedForm
+from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
 from symcavity.evaluate.binding import bind, check_digits, is_sampled, sampled_solution
 from symcavity.method.average import ParameterBook
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
@@ -157,11 +157,26 @@ class Theory:
             for h in side.heard:
                 self._variance(side.covariance[h.eta, h.eta])
         self.closures = self._closures()
+        for symbol, value in self.closures.items():
+            if value.has(zoo, nan, oo):
+                raise UnsupportedLaw(
+                    f"Without its feedback a site has no curvature of its own, and {symbol} is infinite.",
+                    "the naive analysis of problems with a penalty on each weight",
+                    "problem.cavity(): there the feedback is the curvature",
+                )
         self.global_equations = [
             Equation(tidy_arguments(self.sides[side].ensemble().average(body)), S.Zero)
             for side, body in system.global_conditions
         ]
         self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in system.fixed]
+        for declared, closed in zip(system.fixed, self.fixed_equations, strict=True):
+            if closed.difference.is_number and closed.difference != 0:
+                raise DeclarationError(
+                    f"The condition {declared} cannot hold: {declared.lhs} is {closed.lhs} in this theory, whatever "
+                    "the values.",
+                    "conditions that the load, or a parameter of the problem, can meet",
+                    "a parameter that acts on it, such as -K*Sum(w[i], (i, 1, N)) in the objective for the mean",
+                )
 
     def _solve_sites(self, system: BipartiteSystem) -> None:
         """Solve both single-site laws; if they need it, take quenched parameters of unknown sign as positive."""
