@@ -10,7 +10,15 @@ from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
-from symcavity.finite.newton import TARGETS, Gaps, finite_start, follow_path, solve_active, surroundings
+from symcavity.finite.newton import (
+    TARGETS,
+    Gaps,
+    finite_start,
+    follow_path,
+    full_step,
+    solve_active,
+    surroundings,
+)
 from symcavity.finite.quadratic import quadratic_program
 from symcavity.model.system import System
 
@@ -206,7 +214,9 @@ def _smooth(instance: Instance) -> Solved:
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
     }
     try:
-        state, _, _ = solve_active(instance, start)
+        state, _, _ = solve_active(instance, start.copy())
+        if not _holds(instance.residuals(state), state):
+            state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"The equations of the instance with seed {instance.seed} are singular: {error}",

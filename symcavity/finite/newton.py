@@ -267,6 +267,21 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[str, G
     return best
 
 
+def full_step(instance: Instance, state: State) -> State:
+    """Return the state after one Newton step, whatever it does to the equations.
+
+    What hears given numbers only is exact after it, such as the field of a teacher in whose sign the law jumps.
+    """
+    at = {s: gaps(instance, state, s) for s in SIDES}
+    value = {
+        s: np.concatenate([at[s].equations, np.where(state.active[s], at[s].p, at[s].q)], axis=1) for s in SIDES
+    }
+    total = at[FEATURE].body + at[DATUM].body
+    system = linearise(instance, state)
+    moved = system.solve(-value[FEATURE][:, :, None], -value[DATUM][:, :, None], -total[:, None])
+    return _shift(state, moved, 1.0)
+
+
 def _snap(state: State, pinned: dict[str, np.ndarray]) -> None:
     """Put to exact zero what the local equations alone hold at zero."""
     scale = 1e-12 * _scale(state)
@@ -443,6 +458,7 @@ __all__ = [
     "TARGETS",
     "finite_start",
     "follow_path",
+    "full_step",
     "linearise",
     "pinned",
     "relaxed",
