@@ -213,7 +213,7 @@ def test_inside_the_spectrum_there_is_no_solution(linear):
 def test_networks_with_positive_feedback(shape):
     system = network(Eq(r[i], shape(h[i])), Eq(h[i], back + field[i]))
     theory = system.cavity()
-    assert not theory.feature._side.signs  # no sign of a self-coupling was needed
+    assert not theory.feature._site.signs  # no sign of a self-coupling was needed
     values = {k: "3/20", alpha: 1, **drive}
     assert theory.solve(values)[response(s)] > 1
     agrees(system, theory, values)
