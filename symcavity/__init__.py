@@ -8,6 +8,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import check, prove
 from symcavity.errors import (
     DeclarationError,
+    FlatMinimum,
     Infeasible,
     MissingDependency,
     NoClosedForm,
@@ -75,6 +76,7 @@ __all__ = [
     "Feature",
     "Field",
     "Global",
+    "FlatMinimum",
     "Infeasible",
     "ManifoldCapacity",
     "MissingDependency",
