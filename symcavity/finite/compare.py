@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Rational, Sum, sympify
+from sympy import Add, Eq, Expr, Rational, S, Sum, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
@@ -15,13 +15,38 @@ from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
 from symcavity.method.theory import Theory
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.kinds import N, P, alpha
-from symcavity.model.quantities import Family, SiteQuantity, Variable, average, response
-from symcavity.model.support import stays_whole
-from symcavity.model.system import System
+from symcavity.model.fields import (
+    FieldBook,
+    RandomField,
+    extract_fields,
+    free_side,
+    site_sum,
+)
+from symcavity.model.kinds import (
+    N,
+    P,
+    alpha,
+)
+from symcavity.model.quantities import (
+    Average,
+    Family,
+    SiteQuantity,
+    SiteResponse,
+    Variable,
+    average,
+    response,
+)
+from symcavity.model.support import (
+    stays_whole,
+)
+from symcavity.model.system import (
+    BipartiteSystem,
+    Law,
+    System,
+)
 from symcavity.shapes.base import WHOLE
 
-LIMIT = 3.0
+LIMIT, _MANY = 3.0, 10
 
 
 @dataclass(frozen=True)
@@ -112,9 +137,12 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score; infinite where one is not a number and no note says why."""
-        scores = [abs(row.z) for row in self.rows if not row.note]
-        return max((z if z == z else float("inf") for z in scores), default=0.0)
+        """The largest absolute z-score; nan where one cannot be told, and infinite where a theory has no number.
+
+        Rows whose theory says why it has no value do not count.
+        """
+        found = [abs(row.z) if np.isfinite(row.theory) else np.inf for row in self.rows if not row.note]
+        return float(np.max(found)) if found else float("nan")
 
     def agrees(self, limit: float = LIMIT) -> bool:
         """Whether every observable with a theoretical value is within ``limit`` standard errors."""
@@ -133,6 +161,11 @@ class Comparison:
                 "A deviation that shrinks like 1/N is a finite-size effect, one that stays a wrong theory: "
                 "simulate at several sizes, N=[100, 200, 400]."
             )
+        few = min((len(row.simulation.samples) for row in self.rows), default=_MANY)
+        if few == 1:
+            out.append("One instance has no standard error, and so no z: simulate several seeds.")
+        elif few < _MANY:
+            out.append(f"The fewest instances are {few}: z is the normal quantile of Student's t.")
         if self.infeasible:
             out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
         if self.failed:
@@ -258,6 +291,64 @@ def point_of(sim: Any) -> dict[Any, Any]:
     return out
 
 
+def without_fields(system: BipartiteSystem, expr: Any) -> Any:
+    """Write the sums over the other side that an observable is about in the variables of a site.
+
+    Each random field stands linearly in one equation of its law, which is solved for it: a residual
+    ``y[mu] - Sum(x[mu, i]*w[i], (i, 1, N))`` is what the law calls ``lambda[mu]``.
+
+    Parameters
+    ----------
+    system : BipartiteSystem
+        Whose law it is.
+    expr : Expr
+        The observable.
+
+    Returns
+    -------
+    Expr
+        The same observable; sums that no law of the system hears stay as they are.
+    """
+    if isinstance(expr, Average):
+        side = free_side(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
+        return expr if side is None else average(_in_variables(system.laws[side], expr.body))
+    if isinstance(expr, Sum):
+        side, body = site_sum(expr, str(expr))
+        return Sum(_in_variables(system.laws[side], body), (INDEX[side], 1, SIZE[side]))
+    if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse) or not expr.has(Sum):
+        return expr
+    return expr.func(*(without_fields(system, a) for a in expr.args))
+
+
+def _in_variables(law: Law, body: Expr) -> Expr:
+    if not body.has(Sum):
+        return body
+    book = FieldBook()
+    found = extract_fields(body, law.side, book, f"the observable {body}")
+    rule: dict[Expr, Expr] = {}
+    for f in book.all(law.side):
+        parts = [term.as_independent(SiteQuantity, as_Add=False) for term in Add.make_args(f.emission.expand())]
+        known = [next((g for g in law.fields if _carries(g, f, emission)), None) for _, emission in parts]
+        solved = [g and _solved(law, g) for g in known]
+        rule[f.symbol] = (
+            f.as_sum
+            if any(value is None for value in solved)
+            else Add(*(factor * value for (factor, _), value in zip(parts, solved, strict=True)))
+        )
+    return found.xreplace(rule)
+
+
+def _carries(known: RandomField, wanted: RandomField, emission: Expr) -> bool:
+    """Whether a field of a law is the sum of an emission that an observable asks for."""
+    same = known.coupling == wanted.coupling and known.emission == emission
+    return same and not (known.inner or known.components or wanted.inner)
+
+
+def _solved(law: Law, field: RandomField) -> Expr:
+    difference = law.carrier(field).difference
+    return -difference.xreplace({field.symbol: S.Zero}) / difference.diff(field.symbol)
+
+
 def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> Comparison:
     """Hold a theory against a simulation of the same declaration.
 
@@ -301,7 +392,7 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
             remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
             continue
         try:
-            value, note = float(solution[observable]), ""
+            value, note = float(solution[without_fields(sim.system, observable)]), ""
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))
