@@ -19,7 +19,7 @@ from symcavity.model.fields import (
     FieldBook,
     RandomField,
     extract_fields,
-    free_side,
+    free_kind,
     site_sum,
 )
 from symcavity.model.kinds import (
@@ -310,11 +310,11 @@ def without_fields(system: BipartiteSystem, expr: Any) -> Any:
         The same observable; sums that no law of the system hears stay as they are.
     """
     if isinstance(expr, Average):
-        side = free_side(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
+        side = free_kind(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
         return expr if side is None else average(_in_variables(system.laws[side], expr.body))
     if isinstance(expr, Sum):
         side, body = site_sum(expr, str(expr))
-        return Sum(_in_variables(system.laws[side], body), (INDEX[side], 1, SIZE[side]))
+        return Sum(_in_variables(system.laws[side], body), side.range)
     if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse) or not expr.has(Sum):
         return expr
     return expr.func(*(without_fields(system, a) for a in expr.args))

@@ -28,7 +28,6 @@ from symcavity.finite import (
     Extrapolation,
     compare,
     point_of,
-    simulate,
 )
 from symcavity.model.kinds import (
     N,
