@@ -40,7 +40,6 @@ from symcavity.model.support import (
     stays_whole,
 )
 from symcavity.model.system import (
-    BipartiteSystem,
     Law,
     System,
 )
@@ -291,7 +290,7 @@ def point_of(sim: Any) -> dict[Any, Any]:
     return out
 
 
-def without_fields(system: BipartiteSystem, expr: Any) -> Any:
+def without_fields(system: System, expr: Any) -> Any:
     """Write the sums over the other side that an observable is about in the variables of a site.
 
     Each random field stands linearly in one equation of its law, which is solved for it: a residual
@@ -299,7 +298,7 @@ def without_fields(system: BipartiteSystem, expr: Any) -> Any:
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         Whose law it is.
     expr : Expr
         The observable.
