@@ -323,9 +323,9 @@ def _in_variables(law: Law, body: Expr) -> Expr:
     if not body.has(Sum):
         return body
     book = FieldBook()
-    found = extract_fields(body, law.side, book, f"the observable {body}")
+    found = extract_fields(body, law.kind, book, f"the observable {body}")
     rule: dict[Expr, Expr] = {}
-    for f in book.all(law.side):
+    for f in book.all(law.kind):
         parts = [term.as_independent(SiteQuantity, as_Add=False) for term in Add.make_args(f.emission.expand())]
         known = [next((g for g in law.fields if _carries(g, f, emission)), None) for _, emission in parts]
         solved = [g and _solved(law, g) for g in known]

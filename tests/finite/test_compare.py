@@ -23,6 +23,7 @@ from scipy.stats import t as student
 from sympy import Abs, Max, Rational, Sum
 
 from symcavity.errors import Infeasible, ValuesError
+from symcavity.face import ConvexProblem
 from symcavity.finite import (
     Estimate,
     Extrapolation,
@@ -35,9 +36,6 @@ from symcavity.model.kinds import (
     alpha,
     i,
     mu,
-)
-from symcavity.model.problem import (
-    ConvexProblem,
 )
 from symcavity.model.quantities import (
     average,
