@@ -75,10 +75,10 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         return _smooth(instance)
     program = quadratic_program(system)
     quiet = not any(np.any(s) for s in instance.source.values())
-    if method == "active set" or (not method and program is not None and program.feature_only and quiet):
-        if program is None or not program.feature_only or not quiet:
+    if method == "active set" or (not method and program is not None and program.in_one_state and quiet):
+        if program is None or not program.in_one_state or not quiet:
             raise UnsupportedLaw(
-                "The active-set method needs a quadratic objective in one feature state.",
+                "The active-set method needs a quadratic objective in one state of one kind of site.",
                 "another method",
                 "leave the choice to the package",
             )
@@ -177,8 +177,8 @@ def _holds(residuals: Residuals, state: State) -> bool:
 
 def _strict(at: dict[str, Gaps]) -> bool:
     """Whether only one member of every pair vanishes."""
-    for side in at.values():
-        larger = np.maximum(side.p, side.q)
+    for here in at.values():
+        larger = np.maximum(here.p, here.q)
         if larger.size and np.min(larger) <= _VANISHING * max(1.0, float(np.max(larger))):
             return False
     return True
@@ -205,8 +205,8 @@ def _smooth(instance: Instance) -> Solved:
 def _failed(instance: Instance, state: State | None) -> Solved:
     worst = float("nan") if state is None else instance.residuals(state).worst
     raise NotConverged(
-        f"No solution was found for the instance with seed {instance.seed}, N = {instance.size['feature']}, "
-        f"P = {instance.size['datum']}; the best point violates the equations by {worst:.1e}.",
+        f"No solution was found for the instance with seed {instance.seed}, "
+        f"{', '.join(f'{kind.size} = {n}' for kind, n in instance.size.items())}; the best point violates the equations by {worst:.1e}.",
         best=state,
         residual=worst,
         hint="a monotone system (the optimality conditions of a convex problem), smooth except for Max, Abs "
