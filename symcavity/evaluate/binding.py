@@ -83,7 +83,8 @@ def task_of(theory: Theory) -> Task:
             theory.units,
             theory.assumed(),
             system.name,
-            variances=tuple(f.coupling.family.variance for law in system.laws.values() for f in law.fields),
+            variances=tuple(f.coupling.family.variance for f in system.fields),
+            convex=system.convex,
         )
     return theory.memory["task"]
 

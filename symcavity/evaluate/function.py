@@ -11,9 +11,19 @@ from sympy import Add, Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.errors import Infeasible, NotConverged, SymcavityError, ValuesError
-from symcavity.evaluate.binding import bind, task_of
+from symcavity.errors import (
+    Infeasible,
+    NotConverged,
+    SeveralSolutions,
+    SymcavityError,
+    ValuesError,
+)
+from symcavity.evaluate.binding import (
+    bind,
+    task_of,
+)
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.following import OnlyRoot
 from symcavity.evaluate.quenched import exact_value
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
 from symcavity.evaluate.solver import solve
@@ -33,6 +43,7 @@ from symcavity.model.quantities import (
 
 BLOCK = 1 << 21
 SAMPLES = 257
+NO_SOLUTION = (Infeasible, NotConverged)
 
 
 def make_function(
@@ -58,7 +69,7 @@ def make_function(
         ``'numpy'``: double precision, arrays of floats.  ``'mpmath'``: mpmath's precision at the time of the
         call, arrays of objects.
     errors : str
-        ``'raise'`` lets a point without a solution raise :class:`Infeasible`; ``'nan'`` returns nan there.
+        ``'raise'`` lets a point at which no solution was found raise; ``'nan'`` returns nan there.
 
     Returns
     -------
@@ -208,7 +219,11 @@ class _Explicit:
             value, lost = value.reshape(shape), lost.reshape(shape)
         if np.any(lost) and self.errors == "raise":
             index = np.unravel_index(int(np.argmax(lost)), shape) if shape else ()
-            raise _no_solution(self.arguments, [np.broadcast_to(a, shape)[index] for a in arrays])
+            raise self._no_solution([np.broadcast_to(a, shape)[index] for a in arrays])
+        unknown = np.isnan(value) & ~np.broadcast_to(lost if valid is None else lost | ~valid, np.shape(value))
+        if np.any(unknown) and self.errors == "raise":
+            index = np.unravel_index(int(np.argmax(unknown)), shape) if shape else ()
+            raise _no_number(self.arguments, [np.broadcast_to(a, shape)[index] for a in arrays])
         if valid is not None or np.any(lost):
             bad = lost if valid is None else lost | ~valid
             value = np.where(bad, np.nan, value)
@@ -225,11 +240,11 @@ class _Explicit:
         lost: Any = False
         with np.errstate(all="ignore"):
             value = self.call(env)
-            for sign, bound in self.bounds:
+            for _, sign, bound in self.bounds:
                 lost |= np.asarray(bound(env)) * sign < -1e-9
         return value, lost
 
-    def _bounds(self) -> list[tuple[int, Compiled]]:
+    def _bounds(self) -> list[tuple[Symbol, int, Compiled]]:
         """Unknowns whose sign decides whether there is a solution: those that go wrong somewhere."""
         closed = _closed(self.task, self.given)
         rng = np.random.default_rng(5)
@@ -244,7 +259,7 @@ class _Explicit:
             with np.errstate(all="ignore"):
                 value = np.asarray(call(env)) * sign
             if np.any(value < -1e-9 * np.maximum(1.0, np.abs(value))):
-                out.append((sign, call))
+                out.append((symbol, sign, call))
         return out
 
     # any precision
@@ -272,16 +287,33 @@ class _Explicit:
             env.update({s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)})
             return [self.call(_with_sizes(env))]
 
-        if self.bounds:
-            env = self._environment([np.asarray(float(v)) for v in point])
-            with np.errstate(all="ignore"):
-                if any(float(bound(env)) * sign < -1e-9 for sign, bound in self.bounds):
-                    raise _no_solution(self.arguments, point)
+        if self.bounds and self._violated([float(v) for v in point]):
+            raise self._no_solution(point)
         for guard in GUARDS:
             (value,) = evaluate_twice(evaluate, dps, guard, self.once)
             if value.sound:
                 break
+        if mp.isnan(value.value):
+            raise _no_number(self.arguments, point)
         return +value.value
+
+    def _violated(self, point: Sequence[float]) -> dict[Symbol, float]:
+        """The unknowns that have the wrong sign at a point."""
+        env = self._environment([np.asarray(v) for v in point])
+        with np.errstate(all="ignore"):
+            values = {symbol: float(bound(env)) for symbol, _, bound in self.bounds}
+        return {symbol: values[symbol] for symbol, sign, _ in self.bounds if values[symbol] * sign < -1e-9}
+
+    def _no_solution(self, point: Sequence[Any]) -> Infeasible:
+        where = ", ".join(f"{s} = {v}" for s, v in zip(self.arguments, point, strict=True))
+        wrong = self._violated([float(v) for v in point])
+        evidence = OnlyRoot(wrong, "; ".join(f"{s} would be {v:.6g}" for s, v in wrong.items()))
+        return Infeasible(
+            f"There is no solution at {where}. {evidence}",
+            "values at which the problem has a solution that fixes its states",
+            "errors='nan', for nan at such points",
+            evidence,
+        )
 
 
 def _inside_phi(expr: Expr, node: Expr) -> bool:
@@ -346,8 +378,8 @@ class _PointByPoint:
                 continue
             try:
                 out[index] = float(self._one([float(a[index]) for a in grid], 15, last))
-            except Infeasible:
-                if self.errors == "raise":
+            except NO_SOLUTION as problem:
+                if self.errors == "raise" or isinstance(problem, SeveralSolutions):
                     raise
         return out if out.shape else float(out)
 
@@ -357,7 +389,7 @@ class _PointByPoint:
         guess = last[0].values if last else None
         try:
             found = solve(task, values, dps, self.theory.observable, guess)
-        except (Infeasible, NotConverged):
+        except NO_SOLUTION:
             if guess is None:
                 raise
             found = solve(task, values, dps, self.theory.observable)
@@ -453,8 +485,8 @@ def _each(
         point = [column[index] for column in grid]
         try:
             out[index] = mpmath.nan if any(v is None for v in point) else one(point)
-        except Infeasible:
-            if errors == "raise":
+        except NO_SOLUTION as problem:
+            if errors == "raise" or isinstance(problem, SeveralSolutions):
                 raise
             out[index] = mpmath.nan
     return out if out.shape else out[()]
@@ -479,12 +511,12 @@ def _mpf(value: Any) -> Any:
     return value if isinstance(value, mpmath.mpf) else to_mpf(value)
 
 
-def _no_solution(arguments: Sequence[Symbol], point: Sequence[Any]) -> Infeasible:
+def _no_number(arguments: Sequence[Symbol], point: Sequence[Any]) -> NotConverged:
     where = ", ".join(f"{s} = {v}" for s, v in zip(arguments, point, strict=True))
-    return Infeasible(
-        f"There is no solution at {where}.",
-        "values at which the problem is feasible",
-        "errors='nan', for nan at such points",
+    return NotConverged(
+        f"The closed form is not a number at {where}.",
+        dict(zip(arguments, point, strict=True)),
+        hint="errors='nan', for nan at such points; solve(...) takes limits at the edges of parameters",
     )
 
 

@@ -75,12 +75,22 @@ class Solution:
         expr = self._expression(key)
         if expr in self.values:
             with mpmath.workdps(self.dps):
-                return +self.values[expr]
+                return self._number(+self.values[expr], key)
         expr = expr.xreplace(self._task.units)
         self._check_known(expr, key)
         value = self._evaluate(expr)
         if not mpmath.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
-            return self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
+            value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
+        return self._number(value, key)
+
+    def _number(self, value: Any, key: Any) -> Any:
+        """Refuse what is no number."""
+        if mpmath.isnan(value):
+            raise NotConverged(
+                f"{key} has no value at this solution: its expression is not a number there.",
+                self.values,
+                hint="parameters that are not at the edge of their range; more digits, dps=30",
+            )
         return value
 
     def _expression(self, key: Any) -> Expr:
@@ -173,8 +183,9 @@ class Solution:
                 env = self.environment("mpmath")
                 sides = [limited(self._task.compiled(e, "mpmath"), env) for e in exprs]
                 values = [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
-        finite = [v for v in values if mp.isfinite(v)]
-        return max(finite, default=mp.zero)
+        if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
+            values = [v for v in values if mp.isfinite(v)]
+        return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)
 
     def _gaps(self, exprs: list[Expr], env: Mapping[Any, Any]) -> list[Any]:
         sides = [self._task.compiled(e, "numpy")(env) for e in exprs]
@@ -214,6 +225,8 @@ def _free(expr: Expr) -> set[Any]:
 
 
 def _relative(a: Any, b: Any) -> Any:
+    if a == b:
+        return 0 * abs(b) if np.isfinite(float(b)) else mpmath.mpf(0)
     return abs(a - b) / max(abs(a), abs(b), 1 if a == 0 or b == 0 else 0)
 
 

@@ -47,6 +47,8 @@ class Task:
     title : str
     variances : tuple of Expr
         Variances of the couplings, which must not be negative at any site.
+    convex : bool
+        Whether the problem is declared convex: its first admissible root is the root.
     """
 
     equations: Sequence[Equation]
@@ -59,6 +61,7 @@ class Task:
     conditions: tuple[Any, ...] = ()
     title: str = ""
     variances: tuple[Expr, ...] = ()
+    convex: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
 

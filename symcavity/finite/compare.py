@@ -82,7 +82,9 @@ class Comparison:
     sizes : tuple of int
         The numbers of features that were simulated.
     infeasible : int
-        The number of instances without a solution, which have no observables.
+        The number of instances that have no solution, and so no observables.
+    failed : int
+        The number of instances for which none was found.
     remark : str
         What else a reader of the table must know.
     """
@@ -91,6 +93,7 @@ class Comparison:
     sizes: tuple[int, ...]
     infeasible: int = 0
     remark: str = ""
+    failed: int = 0
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -109,8 +112,9 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score."""
-        return max((abs(row.z) for row in self.rows if row.z == row.z), default=0.0)
+        """The largest absolute z-score; infinite where one is not a number and no note says why."""
+        scores = [abs(row.z) for row in self.rows if not row.note]
+        return max((z if z == z else float("inf") for z in scores), default=0.0)
 
     def agrees(self, limit: float = LIMIT) -> bool:
         """Whether every observable with a theoretical value is within ``limit`` standard errors."""
@@ -131,6 +135,14 @@ class Comparison:
             )
         if self.infeasible:
             out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
+        if self.failed:
+            out.append(f"For {self.failed} instances no solution was found; the averages are over the others.")
+        flat = max((row.simulation.flat for row in self.rows), default=0)
+        if flat:
+            out.append(
+                f"In {flat} instances the minimum is not unique; what differs from one minimiser to another is "
+                "averaged over the others."
+            )
         out += [self.remark] if self.remark else []
         out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
         return out
@@ -312,7 +324,7 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))
-    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark)
+    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed))
 
 
 def _observable(value: Any) -> Expr:

@@ -22,6 +22,10 @@ class Estimate:
         The observable, as written.
     infeasible : int
         The number of instances that have no value because they have no solution.
+    flat : int
+        The number of instances that have none because it differs from one minimiser to another.
+    failed : int
+        The number of instances that have none because no solution was found.
     sites : int
         The number of sites of the smaller side: what a fraction of sites can resolve.
     """
@@ -31,6 +35,8 @@ class Estimate:
     name: str = ""
     infeasible: int = 0
     sites: int = 0
+    flat: int = 0
+    failed: int = 0
 
     @property
     def mean(self) -> float:
@@ -57,7 +63,8 @@ class Estimate:
         return self.mean
 
     def __str__(self) -> str:
-        note = f", {self.infeasible} infeasible" if self.infeasible else ""
+        left_out = {"infeasible": self.infeasible, "without a unique value": self.flat, "not solved": self.failed}
+        note = "".join(f", {count} {what}" for what, count in left_out.items() if count)
         return f"{self.mean:.6g} ± {self.stderr:.2g} ({len(self.samples)} instances{note})"
 
     __repr__ = __str__
@@ -104,6 +111,11 @@ class Extrapolation:
     def samples(self) -> np.ndarray:
         """The samples at the largest size."""
         return self.raw[max(self.raw)].samples
+
+    @property
+    def flat(self) -> int:
+        """The number of instances, over all sizes, that have no value because it differs between minimisers."""
+        return sum(e.flat for e in self.raw.values())
 
     @property
     def name(self) -> str:

@@ -80,7 +80,8 @@ class Inserted:
         self.missing = len(found) - len(self.insertions)
         if not self.insertions:
             raise Infeasible(
-                f"No instance with N = {n} stays feasible when a {kind} is added.", hint="a smaller load"
+                f"No instance with N = {n} has a single solution both without and with one more {kind}.",
+                hint="a smaller load",
             )
         compiled = compile_system(setup.system)
         law = compiled.laws[kind]

@@ -249,7 +249,8 @@ def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Expr, Any]) -> tuple[dic
     for (over, under), share in compared.items():
         if over not in ratios or abs(ratios[over] - share * ratios[under]) > 1e-12 * ratios[over]:
             raise ValuesError(
-                f"{over.size}/{under.size} = {share:g} does not fit the other ratios.", "one ratio for each kind of site"
+                f"{over.size}/{under.size} = {share:g} does not fit the other ratios.",
+                "one ratio for each kind of site",
             )
     for kind in kinds:
         if kind not in ratios and kind not in counts:

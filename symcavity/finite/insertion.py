@@ -19,8 +19,8 @@ from symcavity.finite.coupled import end_at_hearer, end_at_sender
 from symcavity.finite.draw import coupling_law, stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.minimum import solve_instance
 from symcavity.finite.linearised import LinearSystem
+from symcavity.finite.minimum import solve_instance
 from symcavity.finite.newton import linearise, slopes
 from symcavity.finite.run import Setup
 from symcavity.model.fields import RandomField
@@ -140,7 +140,7 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
 
 
 def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
-    """Solve an instance, add one site, solve again, and measure; None if either has no solution.
+    """Solve an instance, add one site, solve again, and measure; None if either has no solution, or many.
 
     Parameters
     ----------
@@ -152,13 +152,13 @@ def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
     kind, features, seed = task
     instance = setup.instance(features, seed)
     before = solve_instance(setup.system, instance, setup.method)
-    if before.state is None:
+    if before.state is None or before.flat is not None:
         return None
     if not before.sharp:
         raise NotConverged(f"The instance with seed {seed} is degenerate.", hint="a generic instance")
     grown, fresh = extended(setup, instance, kind)
     after = solve_instance(setup.system, grown, setup.method)
-    if after.state is None:
+    if after.state is None or after.flat is not None:
         return None
     return _Probe(instance, grown, fresh, kind, before.state, after.state).measured()
 

@@ -91,13 +91,23 @@ class Instance:
             rng = stream(seed, _QUENCHED, k)
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
         self.couplings = [
-            self._draw(k, law(stream(seed, _COUPLINGS, k), tuple(self.size[end] for end in x.family.slots)))
-            for k, x in enumerate(system.couplings)
+            self._draw(k, law(stream(seed, _COUPLINGS, k), self._shape(k))) for k in range(len(system.couplings))
         ]
         self.memory: dict[str, Any] = {}
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
 
+    def spread(self, k: int) -> np.ndarray:
+        """Return the variance of every entry of the k-th coupling, with the first of its two ends as rows."""
+        return np.broadcast_to(self._scale(k), self._shape(k))
+
+    def _shape(self, k: int) -> tuple[int, ...]:
+        return tuple(self.size[end] for end in self.system.couplings[k].family.slots)
+
     def _draw(self, k: int, sample: Any) -> np.ndarray:
+        scale, x = self._scale(k), np.asarray(sample, dtype=float)
+        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+
+    def _scale(self, k: int) -> np.ndarray:
         expr, variance, quenched = self.system.variances[k]
         first = self.system.couplings[k].family.slots[0]
         columns = [
@@ -110,8 +120,7 @@ class Instance:
                 f"The variance {expr} of {self.system.couplings[k]} takes the value {np.min(scale):g}.",
                 "finite non-negative variances",
             )
-        x = np.asarray(sample, dtype=float)
-        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+        return scale
 
     # -- evaluation ------------------------------------------------------------------------------
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from symcavity.model.kinds import Kind
 
-_SINGULAR, _TINY = 1e11, 1e-13
+_SINGULAR, _TINY, _SUSPICIOUS, _NULL = 1e11, 1e-13, 1e-12, 1e-13
 
 
 @dataclass
@@ -154,6 +153,15 @@ class Moved:
     site: dict[Kind, np.ndarray]
     shared: np.ndarray
 
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """All of it."""
+        return [*self.site.values(), self.shared]
+
+    def mixed(self, weights: np.ndarray) -> Moved:
+        """Return the combination of its columns with given weights, (c, c')."""
+        return Moved({kind: z @ weights for kind, z in self.site.items()}, self.shared @ weights)
+
 
 class LinearSystem:
     """The linearised equations of all kinds of sites and the global conditions, factorised once.
@@ -167,17 +175,20 @@ class LinearSystem:
         The linearised law of each kind.
     conditions : ndarray
         The derivative of the global conditions in the global variables, (g, g).
+    flat : bool
+        Whether singular equations are solved, by the shortest of their solutions where there is one, and
+        their null space measured.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the equations are singular.
+        If the equations are singular, and this was not allowed.
     """
 
-    def __init__(self, kinds: Mapping[Kind, LocalSystem], conditions: np.ndarray) -> None:
+    def __init__(self, kinds: Mapping[Kind, LocalSystem], conditions: np.ndarray, *, flat: bool = False) -> None:
         self.planes = {kind: Plane(local) for kind, local in kinds.items()}
         self.pinned = {kind: plane.pinned for kind, plane in self.planes.items()}
-        dropped = min(_eliminations(self.planes), key=lambda some: self._left(some))
+        dropped = min(_eliminations(self.planes), key=self._left)
         self.dropped = {kind: self.planes[kind] for kind in dropped}
         self.kept = {kind: plane for kind, plane in self.planes.items() if kind not in dropped}
         self.g, self.size = conditions.shape[0], 0
@@ -190,7 +201,18 @@ class LinearSystem:
             self._fill(full, kind)
         if self.g:
             self._border(full, conditions)
-        self._factor = _factorise(full)
+        self._factor = Factor(full, flat)
+
+    @property
+    def nullity(self) -> int:
+        """The dimension of the null space."""
+        return int(self._factor.null.shape[1])
+
+    def null_space(self) -> Moved:
+        """Return a basis of the null space, in the last axis."""
+        null = self._factor.null
+        loads = {kind: p.load(np.zeros((p.n, p.k, null.shape[1]))) for kind, p in self.planes.items()}
+        return self._unfold(loads, null)
 
     def _left(self, dropped: Sequence[Kind]) -> int:
         return sum(plane.dimension for kind, plane in self.planes.items() if kind not in dropped)
@@ -210,21 +232,23 @@ class LinearSystem:
                 at = np.arange(self.slots[kind].start, self.slots[kind].stop, b.m)
                 full[at + k, at + m] += b.tu[sp, k, m]
             if sender in self.kept:
-                self._couple(full, there, sender, column, lambda who, rows=rows: rows[:, who])
+                self._couple(full, there, sender, column, rows, None)
                 continue
             a = self.dropped[sender]
             for h, (y, origin, sent) in enumerate(a.local.heard):
                 weight = a.sends[:, column, h]
                 if np.any(weight):
-                    through = rows * weight
-                    self._couple(full, there, origin, sent, lambda who, t=through, y=y: t @ y.T[who].T)
+                    self._couple(full, there, origin, sent, rows * weight, y)
 
-    def _couple(self, full: np.ndarray, there: slice, sender: Kind, column: int, kernel: Any) -> None:
-        """Write how fields depend on the coordinates of a kind that is kept."""
+    def _couple(
+        self, full: np.ndarray, there: slice, sender: Kind, column: int, x: np.ndarray, then: np.ndarray | None
+    ) -> None:
+        """Write how fields depend on the coordinates of a kind that is kept: through x, or a product of two."""
         plane = self.kept[sender]
         if not plane.dimension:
             return
-        spoken, block = plane.sends[plane.speaking, column], kernel(plane.speaking)
+        spoken = plane.sends[plane.speaking, column]
+        block = x[:, plane.speaking] if then is None else x @ then.T[plane.speaking].T
         for m in range(plane.m):
             if np.any(spoken[:, m]):
                 full[there, self._place(sender, m)] -= block * spoken[:, m]
@@ -257,7 +281,7 @@ class LinearSystem:
         return arrived, np.asarray(bare)
 
     def solve(self, right: Mapping[Kind, np.ndarray], rhs: np.ndarray) -> Moved:
-        """Return the variables and the globals for right-hand sides: of each kind (n, k, c), of the conditions (g, c)."""
+        """Return the solution for right-hand sides: of each kind (n, k, c), of the conditions (g, c)."""
         loads = {kind: plane.load(right[kind]) for kind, plane in self.planes.items()}
         arrived, bare = self._meet(loads)
         spoken = [arrived[kind][b.speaking].reshape(b.dimension, rhs.shape[1]) for kind, b in self.kept.items()]
@@ -294,18 +318,61 @@ def _eliminations(planes: Mapping[Kind, Plane]) -> Iterator[tuple[Kind, ...]]:
                 yield some
 
 
-def _factorise(matrix: np.ndarray) -> Any:
-    """Return a function that solves with a dense matrix, refusing a singular one."""
-    from scipy.linalg.lapack import dgetrf, dgetrs
+class Factor:
+    """A dense matrix, factorised: a function of right-hand sides.
 
-    if not matrix.size:
-        return lambda right: right
-    if not np.all(np.isfinite(matrix)):
-        raise np.linalg.LinAlgError("The linearised equations are not finite.")
-    factor, pivots, singular = dgetrf(matrix, overwrite_a=True)
-    if singular:
-        raise np.linalg.LinAlgError("The linearised equations are singular.")
-    return lambda right: dgetrs(factor, pivots, right)[0]
+    Parameters
+    ----------
+    matrix : ndarray
+        The matrix.
+    flat : bool
+        Whether a singular matrix is accepted: then the shortest solution is returned, which is one if there
+        is any.
+
+    Attributes
+    ----------
+    null : ndarray
+        A basis of the null space, in columns; empty where it was not looked for.
+    """
+
+    def __init__(self, matrix: np.ndarray, flat: bool = False) -> None:
+        from scipy.linalg.lapack import dgecon, dgetrf
+
+        self.null, self._inverse = np.zeros((len(matrix), 0)), None
+        if not matrix.size:
+            return
+        if not np.all(np.isfinite(matrix)):
+            raise np.linalg.LinAlgError("The linearised equations are not finite.")
+        self._lu, self._pivots, singular = dgetrf(matrix, overwrite_a=not flat)
+        if flat and (singular or dgecon(self._lu, np.linalg.norm(matrix, 1))[0] < _SUSPICIOUS):
+            self._measure(matrix)
+            singular = singular and not self.null.size
+        if singular:
+            raise np.linalg.LinAlgError("The linearised equations are singular.")
+
+    def _measure(self, matrix: np.ndarray) -> None:
+        """Find the null space, in units in which rows and columns are of order one."""
+        rows, columns = np.ones(len(matrix)), np.ones(len(matrix))
+        for _ in range(2):
+            scaled = np.abs(matrix) * rows[:, None] * columns
+            rows = rows / np.where((top := scaled.max(axis=1)) > 0, np.sqrt(top), 1.0)
+            columns = columns / np.where((top := scaled.max(axis=0)) > 0, np.sqrt(top), 1.0)
+        u, s, vt = np.linalg.svd(matrix * rows[:, None] * columns)
+        rank = int(np.count_nonzero(s > _NULL * s[0]))
+        if rank == len(s):
+            return
+        self.null = columns[:, None] * vt[rank:].T
+        self._inverse = (columns[:, None] * vt[:rank].T / s[:rank]) @ (u[:, :rank].T * rows)
+
+    def __call__(self, right: np.ndarray) -> np.ndarray:
+        """Solve for right-hand sides, one a column."""
+        from scipy.linalg.lapack import dgetrs
+
+        if not right.size or not len(self.null):
+            return right
+        if self._inverse is not None:
+            return self._inverse @ right
+        return dgetrs(self._lu, self._pivots, right)[0]
 
 
 __all__ = ["LinearSystem", "LocalSystem", "Moved"]

@@ -15,12 +15,12 @@ import numpy as np
 
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.linearised import LinearSystem, Moved, Plane, LocalSystem
+from symcavity.finite.linearised import LinearSystem, LocalSystem, Moved, Plane
 from symcavity.model.kinds import Kind
 
-_PATH_STEPS, _REPAIRS, _NEWTON, _START = 120, 40, 60, 9
+_PATH_STEPS, _REPAIRS, _NEWTON, _START, _ANOTHER = 120, 40, 60, 9, 11
 TARGETS = (1e-9, 1e-14)
-_SHORTEST, _FAR, _ROUNDING = 1e-6, 1e13, 1e-14
+_SHORTEST, _FAR, _ROUNDING, _CRAMPED = 1e-6, 1e13, 1e-14, 1e-7
 
 
 @dataclass
@@ -118,10 +118,90 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations at a solved state, each pair on its own branch."""
+    """Return the linearised equations at a solved state, each pair on its own branch, singular or not."""
+    return _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
+
+
+def relaxed(instance: Instance, state: State) -> LinearSystem:
+    """Return the linearised equations with both members of every pair free to give way alike."""
+    even = {s: np.ones_like(on, dtype=float) for s, on in state.active.items()}
+    return _linear(instance, state, {s: (one, one) for s, one in even.items()}, grouped=False)
+
+
+def _linear(
+    instance: Instance, state: State, weights: dict[Kind, tuple[np.ndarray, np.ndarray]], *, grouped: bool
+) -> LinearSystem:
     at = {s: slopes(instance, state, s) for s in instance.system.laws}
-    sides = {s: _local(instance, s, at[s], _active_weights(state.active[s]), grouped=True) for s in at}
-    return LinearSystem(sides, _summed(a.body_shared for a in at.values()))
+    kinds = {s: _local(instance, s, here, weights[s], grouped=grouped) for s, here in at.items()}
+    return LinearSystem(kinds, _summed(here.body_shared for here in at.values()), flat=True)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the linearised equations say about the place where a solution was found.
+
+    Attributes
+    ----------
+    step : float
+        The next Newton step, relative to the size of the solution: not small where a minimum lies at
+        infinity, and every equation holds better the farther one goes.
+    another : State or None
+        Another solution, where all of them make up a part of a plane: as far away as this one is large, or half
+        as far as the signs of the pairs allow, in a direction that no symmetry prefers.
+    dimension : int
+        The dimension of that plane; zero where the solution is the only one.
+    """
+
+    step: float
+    another: State | None
+    dimension: int
+
+
+def surroundings(instance: Instance, state: State) -> Surroundings:
+    """Look around a solution, on its own branches."""
+    system = linearise(instance, state)
+    step = 0.0
+    if not instance.system.affine:
+        step = _size(_step(system, *_violation(instance, state)[1:]).parts) / _scale(state)
+    if not system.nullity:
+        return Surroundings(step, None, 0)
+    rng = stream(instance.seed, _ANOTHER)
+    along = system.null_space().mixed(rng.standard_normal((system.nullity, 1)))
+    length = _scale(state) / _size(along.parts)
+    rooms = {sign * length: _room(instance, state, _shift(state, along, sign * length)) for sign in (1, -1)}
+    best = max(rooms, key=lambda k: rooms[k])
+    if rooms[best] < _CRAMPED:
+        return Surroundings(step, None, 0)
+    return Surroundings(step, _shift(state, along, rooms[best] * best), system.nullity)
+
+
+def _room(instance: Instance, state: State, there: State) -> float:
+    """Return how much of the way to another state the signs of the pairs allow: all of it, or half of what is free."""
+    room = 1.0
+    for kind, on in state.active.items():
+        free = [np.where(on, at.q, at.p) for at in (gaps(instance, s, kind) for s in (state, there))]
+        falling = free[1] < 0
+        if np.any(falling):
+            start = np.maximum(free[0][falling], 0.0)
+            room = min(room, 0.5 * float(np.min(start / (start - free[1][falling]))))
+    return room
+
+
+def _violation(
+    instance: Instance, state: State
+) -> tuple[dict[Kind, Gaps], dict[Kind, np.ndarray], np.ndarray]:
+    """Return the law at a state, the equations of its branches, and the global conditions."""
+    at = {s: gaps(instance, state, s) for s in instance.system.laws}
+    value = {
+        s: np.concatenate([here.equations, np.where(state.active[s], here.p, here.q)], axis=1)
+        for s, here in at.items()
+    }
+    return at, value, _summed(here.body for here in at.values())
+
+
+def _step(system: LinearSystem, value: dict[Kind, np.ndarray], total: np.ndarray) -> Moved:
+    """The Newton step that makes up for a violation."""
+    return system.solve({s: -v[:, :, None] for s, v in value.items()}, -total[:, None])
 
 
 def _summed(parts: Iterable[np.ndarray]) -> np.ndarray:
@@ -179,12 +259,7 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[Kind, 
     lowest, damping = np.inf, 1.0
     moved: Moved | None = None
     for _ in range(_NEWTON):
-        at = {s: gaps(instance, state, s) for s in instance.system.laws}
-        value = {
-            s: np.concatenate([here.equations, np.where(state.active[s], here.p, here.q)], axis=1)
-            for s, here in at.items()
-        }
-        total = _summed(here.body for here in at.values())
+        at, value, total = _violation(instance, state)
         error = _size([*value.values(), total])
         merit = float(np.sqrt(sum(np.sum(v**2) for v in (*value.values(), total))))
         if best is not None and not merit < (1 - 1e-4 * damping) * lowest:
@@ -198,11 +273,19 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[Kind, 
         if error <= _ROUNDING * _scale(state):
             break
         system = linearise(instance, state)
-        moved = system.solve({s: -v[:, :, None] for s, v in value.items()}, -total[:, None])
+        moved = _step(system, value, total)
         state = _shift(state, moved, damping)
         _snap(state, system.pinned)
     assert best is not None  # noqa: S101 - the loop ran
     return best
+
+
+def full_step(instance: Instance, state: State) -> State:
+    """Return the state after one Newton step, whatever it does to the equations.
+
+    What hears given numbers only is exact after it, such as the field of a teacher in whose sign the law jumps.
+    """
+    return _shift(state, _step(linearise(instance, state), *_violation(instance, state)[1:]), 1.0)
 
 
 def _snap(state: State, pinned: dict[Kind, np.ndarray]) -> None:
@@ -294,8 +377,12 @@ class _Path:
         """Predict the end of the path, then step towards its centre (Mehrotra)."""
         slack = self.slack
         along = {s: slopes(self.instance, self.state, s) for s in slack}
-        sides = {s: _local(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
-        system = LinearSystem(sides, _summed(a.body_shared for a in along.values()))
+        kinds = {s: _local(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
+        shared = _summed(a.body_shared for a in along.values())
+        try:
+            system = LinearSystem(kinds, shared)
+        except np.linalg.LinAlgError:  # what nothing determines need not move
+            system = LinearSystem(kinds, shared, flat=True)
         _, ds = self._direction(system, along, {s: np.zeros_like(p) for s, (p, _) in slack.items()})
         reach = _reach(slack, ds, 1.0)
         ahead = sum(
@@ -372,4 +459,14 @@ def _reach(
     return reach
 
 
-__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "pinned", "solve_active"]
+__all__ = [
+    "TARGETS",
+    "finite_start",
+    "follow_path",
+    "full_step",
+    "linearise",
+    "pinned",
+    "relaxed",
+    "solve_active",
+    "surroundings",
+]

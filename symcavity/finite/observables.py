@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sympy import Dummy, Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, solve, sympify
 from sympy.core.relational import Relational
 
-from symcavity.errors import ValuesError
+from symcavity.errors import FlatMinimum, ValuesError
 from symcavity.finite.compiled import numeric
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.instance import Instance
@@ -18,10 +20,10 @@ from symcavity.finite.responses import Responses
 from symcavity.model.convex_law import regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Average, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.shapes.base import SATURATED
 
-TOUCHING = 1e-9
+TOUCHING, SAME = 1e-9, 1e-6
 
 
 def _softened(expr: Expr) -> Expr:
@@ -66,7 +68,40 @@ class Reader:
         return self._responses
 
     def __call__(self, observable: Any) -> float:
-        """Return the value of an expression in averages, sums, responses, globals and parameters."""
+        """Return the value of an expression in averages, sums, responses, globals and parameters.
+
+        Raises
+        ------
+        FlatMinimum
+            If the minimum is not unique, and the value differs from one minimiser to another.
+        """
+        value = self._value(observable)
+        if self._other is not None:
+            self._compare(observable, value, self._other._value(observable))  # noqa: SLF001 - the same class
+        return value
+
+    @cached_property
+    def _other(self) -> Reader | None:
+        """The reader of another solution, where there is one."""
+        if self.solved.flat is None:
+            return None
+        another = replace(self.solved, state=self.solved.flat[0], flat=None)
+        return Reader(self.written, self.instance, another)
+
+    def _compare(self, observable: Any, here: Any, there: Any) -> None:
+        assert self.solved.flat is not None  # noqa: S101 - there is another solution
+        if np.max(np.abs(here - there)) <= SAME * (1 + np.max(np.abs(here))):
+            return
+        dimension = self.solved.flat[1]
+        raise FlatMinimum(
+            f"The instance with seed {self.instance.seed} has no value of {observable}: its minimum is not unique, "
+            f"the minimisers make up a set of {dimension} dimension{'s' if dimension > 1 else ''}, and the value "
+            "differs from one to another.",
+            dimension,
+            "a penalty; another load; observables that are the same for all minimisers, such as the minimum",
+        )
+
+    def _value(self, observable: Any) -> float:
         expr = self.written.observable(sympify(observable))
         numbers = self._numbers()
         expr = self._resolved(expr, numbers)
@@ -86,8 +121,11 @@ class Reader:
     def site_values(self, body: Expr, kind: Kind | None = None) -> np.ndarray:
         """Return an expression of one site at every site of its kind."""
         numbers = self._numbers()
-        body = self._without_averages(self.written.observable(sympify(body)), numbers)
-        return self._values(body, self._kind(body, kind), numbers)
+        written = self._without_averages(self.written.observable(sympify(body)), numbers)
+        found = self._values(written, self._kind(written, kind), numbers)
+        if self._other is not None:
+            self._compare(body, found, self._other.site_values(body, kind))
+        return found
 
     def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
         means = {
@@ -144,13 +182,13 @@ class Reader:
             kind, body = site_sum(total, f"the observable {total}")
             if not (site_quantities(body) or body.has(SiteResponse)):
                 return body * self.instance.size[kind]
-            return sympify(float(np.sum(self._values(body, kind, numbers))))
+            return sympify(float(np.sum(self._values(body, kind, numbers, mean=True))))
         body = self._without_averages(total.body, numbers)
         if not (site_quantities(body) or body.has(SiteResponse)):
             return body
-        return sympify(float(np.mean(self._values(body, self._kind(body), numbers))))
+        return sympify(float(np.mean(self._values(body, self._kind(body), numbers, mean=True))))
 
-    def _values(self, body: Expr, kind: Kind, numbers: dict[Symbol, float]) -> np.ndarray:
+    def _values(self, body: Expr, kind: Kind, numbers: dict[Symbol, float], *, mean: bool = False) -> np.ndarray:
         inst, law = self.instance, self.instance.system.laws[kind]
         state = self.solved.state
         assert state is not None  # noqa: S101
@@ -159,6 +197,13 @@ class Reader:
             mark = Dummy(f"response{k}")
             columns[mark] = self._response(response, kind)
             body = body.xreplace({response: mark})
+            moving = [q for q in site_quantities(body.diff(mark)) if not isinstance(q.family, Quenched)]
+            if self.responses.by_parts is not None and (not mean or moving or body.diff(mark).has(mark, Sum)):
+                raise ValuesError(
+                    f"The instance with seed {inst.seed} jumps from branch to branch: it has average responses, and "
+                    "none of a single site.",
+                    "averages of responses, times parameters",
+                )
         if body.has(Sum):
             book = FieldBook()
             body = extract_fields(body, kind, book, f"the observable {body}")
@@ -235,4 +280,4 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     )
 
 
-__all__ = ["TOUCHING", "Reader", "source_of"]
+__all__ = ["SAME", "TOUCHING", "Reader", "source_of"]

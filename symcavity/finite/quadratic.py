@@ -137,15 +137,11 @@ class QuadraticProgram:
 
     def _is_in_one_state(self) -> bool:
         """Whether there is one state, of sites that hear only what is given; others bring constraints and no more."""
-        own, *more = [form for form in self.forms.values() if form.states] or [None]
-        others = [form for form in self.forms.values() if form is not own]
-        return (
-            own is not None
-            and not more
-            and len(own.states) == 1
-            and not own.moving
-            and not any(o.vector is not None or o.hessian.exprs or o.slope.exprs for o in others)
-        )
+        having = [form for form in self.forms.values() if form.states]
+        if len(having) != 1 or len(having[0].states) != 1 or having[0].moving:
+            return False
+        others = [form for form in self.forms.values() if not form.states]
+        return not any(o.vector is not None or o.hessian.exprs or o.slope.exprs for o in others)
 
     @property
     def own(self) -> SiteForm:
@@ -275,9 +271,8 @@ class QuadraticProgram:
                 total = total + block @ sparse.eye_array(instance.size[f.sender], count, k=offsets[q]).tocsr()
             return Map(total, x @ emission[:, h])
 
-        for f in form.moving:
-            # a site that hears a vector hears nothing else: its fields are the components, in order
-            maps.append([heard(f, part) for part in (form.law.fields if f.components else [f])])
+        # a site that hears a vector hears nothing else: its fields are the components, in order
+        maps += [[heard(f, part) for part in (form.law.fields if f.components else [f])] for f in form.moving]
         for k in range(len(self.globals)):
             place = np.full(n, count - len(self.globals) + k)
             ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
@@ -303,20 +298,21 @@ class QuadraticProgram:
 
     def infeasible(self, instance: Instance) -> bool:
         """Whether the linear constraints have no solution at all."""
-        from scipy.optimize import linprog
-
         made = self.assemble(instance)
-        matrix, offset, equal = made.matrix, made.offset, made.equal
-        result = linprog(
-            np.zeros_like(made.slope),
-            A_ub=-matrix[~equal] if np.any(~equal) else None,
-            b_ub=offset[~equal] if np.any(~equal) else None,
-            A_eq=matrix[equal] if np.any(equal) else None,
-            b_eq=-offset[equal] if np.any(equal) else None,
-            bounds=(None, None),
-            method="highs",
-        )
-        return bool(result.status == 2)
+        return bool(_linear_program(made, np.zeros_like(made.slope), "highs").status == 2)
+
+    def solve_vertex(self, instance: Instance) -> State | None:
+        """Find the active set of a linear program by the simplex method; None for any other program."""
+        made = self.assemble(instance)
+        if made.hessian.nnz:
+            return None
+        found = _linear_program(made, made.slope, "highs-ds")
+        if found.status != 0:
+            return None
+        slack, dual = np.zeros(len(made.equal)), np.zeros(len(made.equal))
+        if np.any(~made.equal):
+            slack[~made.equal], dual[~made.equal] = found.ineqlin.residual, -found.ineqlin.marginals
+        return self.branches(instance, Answer(np.asarray(found.x), slack, dual))
 
     def solve_conic(self, instance: Instance) -> State | None:
         """Find the active set with a sparse interior-point solver, independent of the one of this package."""
@@ -340,6 +336,21 @@ class QuadraticProgram:
                     state.active[kind][:, k] = answer.dual[rows] < answer.slack[rows]
                 position += n
         return state
+
+
+def _linear_program(made: Assembled, slope: np.ndarray, method: str) -> Any:
+    from scipy.optimize import linprog
+
+    matrix, offset, equal = made.matrix, made.offset, made.equal
+    return linprog(
+        slope,
+        A_ub=-matrix[~equal] if np.any(~equal) else None,
+        b_ub=offset[~equal] if np.any(~equal) else None,
+        A_eq=matrix[equal] if np.any(equal) else None,
+        b_eq=-offset[equal] if np.any(equal) else None,
+        bounds=(None, None),
+        method=method,
+    )
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from symcavity.errors import NotConverged
+from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance
 from symcavity.finite.linearised import Moved
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
+from symcavity.finite.parts import ByParts, jumps
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
@@ -33,6 +36,13 @@ class Responses:
                 f"The instance with seed {instance.seed} has no response: its solution is degenerate "
                 "(both members of a pair vanish).",
                 hint="a generic instance; other values",
+            )
+        if solved.flat is not None:
+            raise FlatMinimum(
+                f"The instance with seed {instance.seed} has no response: its minimum is not unique, but flat in "
+                f"{solved.flat[1]} directions.",
+                solved.flat[1],
+                "a penalty; another load",
             )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
@@ -62,8 +72,18 @@ class Responses:
             self._matrices[key] = self._system.solve(rhs, np.zeros((inst.system.count, n)))
         return self._matrices[key]
 
+    @cached_property
+    def by_parts(self) -> ByParts | None:
+        """The average responses of a solution that jumps; None where the response matrices say it all."""
+        return ByParts(self.instance, self.state) if jumps(self.instance, self.state) else None
+
     def local(self, kind: Kind, variable: int, field: int = 0) -> np.ndarray:
-        """Return the response of each site's variable to the source of the same site."""
+        """Return the response of each site's variable to the source of the same site.
+
+        Where the solution jumps, only the averages of these numbers over many sites are responses.
+        """
+        if self.by_parts is not None:
+            return self.by_parts.local(kind, variable)
         diagonal = np.arange(self.instance.size[kind])
         return self.matrix(kind, field).site[kind][diagonal, variable, diagonal]
 

@@ -12,8 +12,14 @@ from typing import Any
 
 from sympy import Expr, sympify
 
-from symcavity.errors import SymcavityError, ValuesError
-from symcavity.evaluate.binding import solve_theory
+from symcavity.errors import (
+    FlatMinimum,
+    SymcavityError,
+    ValuesError,
+)
+from symcavity.evaluate.binding import (
+    solve_theory,
+)
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
@@ -166,7 +172,11 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
             r = solved.residuals
             row |= {"stationarity": r.stationarity, "feasibility": r.feasibility, "slackness": r.slackness}
             reader = Reader(setup.written, instance, solved)
-            row |= {label(o): reader(o) for o in job.observables}
+            for o in job.observables:
+                try:
+                    row[label(o)] = reader(o)
+                except FlatMinimum as error:  # what is the same for all minimisers is kept
+                    row["error"] = _described(error)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
     return row

@@ -190,7 +190,7 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
 
 def _site(opened: _Opened, averaged: Averaged, dropped: bool) -> Site:
     """The inserted site at the statistics of its fields."""
-    means = {}
+    means: dict[Symbol, Expr] = {}
     for h, declared in zip(opened.problem.heard, opened.identified.problem.heard, strict=True):
         known = {k.through: averaged.means[k.symbol] for k in declared.feedback}
         means |= {k.symbol: S.Zero if dropped else known[k.through] for k in h.feedback}

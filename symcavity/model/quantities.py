@@ -343,7 +343,7 @@ class Coupling(Family):
             raise DeclarationError(f"{name} is a coupling between {between!r}.", "two site indices: between=(mu, i)")
         example = f'Coupling("{name}", between=(mu, i))'
         ends = tuple(kind_of(index, f"The coupling {name}", example) for index in between)
-        scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
+        scale: Any = 1 / N if variance is None else exact(variance, f"the variance of {name}")
         if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
         for q in site_quantities(scale):

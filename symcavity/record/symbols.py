@@ -206,7 +206,8 @@ class ComponentSymbol(CavitySymbol):
         if not sign:
             return self
         args, _ = self.__getnewargs_ex__()
-        return ComponentSymbol(*args, **({"positive": True} if sign > 0 else {"negative": True}))
+        assumption: Any = {"positive": True} if sign > 0 else {"negative": True}
+        return ComponentSymbol(*args, **assumption)
 
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import (
+    Iterable,
+    Iterator,
+)
 from functools import partial
 from typing import Any
 
@@ -68,8 +71,7 @@ def _solution(step: Step, dps: int) -> list[Verdict]:
     bound = {s for b in step.evidence["solution"].branches if b.implicit for s in [b.implicit[0]]}
     worst = mpmath.mpf(0)
     with mpmath.workdps(dps + 10):
-        for seed in range(4):
-            point = Point(seed, exprs)
+        for point in _admitted(exprs, [c.xreplace(zero) for c in step.evidence["solution"].assumed]):
             for k in range(-4, 5):
                 field = Rational(7 * k + 1, 5)
                 values = {**point.values, inner: field}
@@ -88,6 +90,20 @@ def _solution(step: Step, dps: int) -> list[Verdict]:
                     worst = max(worst, abs(min(a, 0)), abs(min(b, 0)), abs(a * b))
     ok = worst < mpmath.mpf(10) ** (-dps + 8)
     return result(numeric(dps), bool(ok), "put into the law at seeded fields", f"residual {mpmath.nstr(worst, 3)}")
+
+
+def _admitted(exprs: list[Expr], assumed: list[Any], wanted: int = 4, tries: int = 400) -> Iterator[Point]:
+    """Seeded values at which what the derivation assumed of the parameters holds."""
+    count = 0
+    for seed in range(tries):
+        point = Point(seed, [*exprs, *(c.lhs - c.rhs for c in assumed if c not in (S.true, S.false))])
+        verdicts = [S(c).xreplace(point.values) for c in assumed]
+        if any(v == S.false for v in verdicts):
+            continue
+        yield point
+        count += 1
+        if count == wanted:
+            return
 
 
 def _number(expr: Any, dps: int) -> Any:

@@ -6,7 +6,7 @@ from declarations_simulated import VALUES, C, hard, kappa, l, logistic, ridge, s
 from sympy import Rational, Sum
 
 from symcavity.errors import Infeasible, ValuesError
-from symcavity.finite import Estimate, compare, point_of, simulate
+from symcavity.finite import Estimate, compare, point_of
 from symcavity.model.kinds import N, P, alpha, i, mu
 from symcavity.model.quantities import average, response
 from symcavity.record.derivation import Step
@@ -33,6 +33,10 @@ REFERENCES = {
         "high": (3.6627588456862274, 0.03825342251677269),
     },
 }
+
+
+def simulate(declared, values, **options):
+    return declared.simulate(values, **options)
 
 
 def agree(estimate, reference, limit=3.5):

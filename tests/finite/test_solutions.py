@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 from sympy import Abs, Max, Sum, Symbol, exp, sqrt
 
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.face import ConvexProblem
 from symcavity.finite import simulate
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.draw import coupling_law
@@ -38,9 +39,6 @@ from symcavity.model.kinds import (
     alpha,
     i,
     mu,
-)
-from symcavity.model.problem import (
-    ConvexProblem,
 )
 from symcavity.model.quantities import (
     Coupling,

@@ -12,6 +12,7 @@ from declarations_simulated import VALUES, C, field, half_norm, hard, kappa, l, 
 from sympy import Max, Rational, Sum, Symbol
 
 from symcavity.errors import ValuesError
+from symcavity.face import ConvexProblem
 from symcavity.finite import BrokenExecutor, processes, sweep_simulation, sweep_theory
 from symcavity.finite.rows import (
     RowFile,
@@ -21,9 +22,6 @@ from symcavity.model.kinds import (
     alpha,
     i,
     mu,
-)
-from symcavity.model.problem import (
-    ConvexProblem,
 )
 from symcavity.model.quantities import (
     N as SIZE,

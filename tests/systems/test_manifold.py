@@ -216,7 +216,7 @@ class TestSlack:
         from symcavity.derivations.soft_manifold import C
 
         system = soft.kkt()
-        solution = soft.cavity().sides[DATUM].solution()
+        solution = soft.cavity().inserted[DATUM].solution
         assert solution.cap == C
         assert solution.bound == 1
         assert not system.symmetry()

@@ -201,7 +201,8 @@ class FeedbackDraws(Draws):
         if weak != expr and weak == 0:  # no curvature of its own: the closed equations decide
             return None
         if sign_of(weak) is None and x is not None:
-            weak = weak.xreplace({x: S.Zero})
+            start = weak.xreplace({x: S.Zero})
+            weak = start if start.is_finite is not False and not start.has(S.NaN) else weak
         if sign_of(weak) is None and weak.has(*feeds or (Dummy(),)):
             weaker = weak.xreplace(dict.fromkeys(feeds, S.Zero))
             weak = weaker if weaker != 0 else weak

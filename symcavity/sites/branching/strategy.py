@@ -96,6 +96,7 @@ class Branching:
             fixing = (Equation(eta, b.implicit[1].xreplace(zero)) for b in solution.branches if b.implicit)
             claims = [*fixing, *claims]
         several = len(branches) > 1
+        signs = [*(relations if several else []), *(c.xreplace(zero) for c in solution.assumed if c != S.true)]
         return make(
             f"{key}.solution",
             "implicit" if implicit else "branches",
@@ -104,9 +105,9 @@ class Branching:
                 "kind": site.kind,
                 "branches": branches if several and not implicit else [],
                 "field": eta,
-                "sign_assumptions": relations if several else [],
+                "sign_assumptions": signs,
             },
-            assumptions=(("sign", {"relations": relations}),) if relations and several else (),
+            assumptions=(("sign", {"relations": signs}),) if signs else (),
             rests_on=(f"{key}.effective_law",),
             check="solution",
             evidence={"side": site, "solution": site.solution},
