@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,8 @@ from symcavity.model.fields import (
     site_sum,
 )
 from symcavity.model.kinds import (
-    N,
-    P,
-    alpha,
+    FEATURE,
+    Kind,
 )
 from symcavity.model.quantities import (
     Average,
@@ -276,12 +275,31 @@ def point_of(sim: Any) -> dict[Any, Any]:
     sim : Simulation or Simulations
         The simulation.
     """
-    values = sim.setup.values
-    out: dict[Any, Any] = {**values.parameters, **sim.setup.written.sets}
     if len(sim.sizes) == 1:
-        out |= {alpha: Rational(sim.P, sim.N), N: sim.N, P: sim.P}
-    else:
-        out[alpha] = values.load if values.load is not None else sim.largest.load
+        return point_at(sim.setup, sim.counts)
+    values, counts = sim.setup.values, sim.largest.counts
+    shares = {k: Rational(counts[k], counts[FEATURE]) for k in values.kinds}
+    return _others(sim.setup) | {k.ratio: values.ratios.get(k, shares[k]) for k in values.kinds if k != FEATURE}
+
+
+def point_at(setup: Any, counts: Mapping[Kind, int]) -> dict[Any, Any]:
+    """Return the values at which a theory is to be held against instances of one size.
+
+    Parameters
+    ----------
+    setup : Setup
+        What the instances share.
+    counts : mapping
+        The number of sites of each kind.
+    """
+    ratios = {kind.ratio: Rational(n, counts[FEATURE]) for kind, n in counts.items() if kind != FEATURE}
+    return _others(setup) | ratios | {kind.size: n for kind, n in counts.items()}
+
+
+def _others(setup: Any) -> dict[Any, Any]:
+    """The values that are no sizes."""
+    values = setup.values
+    out: dict[Any, Any] = {**values.parameters, **setup.written.sets}
     for q, law in values.quenched.items():
         if isinstance(law, np.ndarray):
             out[q] = law if law.ndim else {sympify(float(law)): 1}
@@ -404,4 +422,4 @@ def _observable(value: Any) -> Expr:
     return sympify(value)
 
 
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_of"]
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of"]

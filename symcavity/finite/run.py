@@ -26,9 +26,7 @@ from symcavity.finite.observables import (
 from symcavity.method.kkt import (
     optimality,
 )
-from symcavity.model.kinds import (
-    DATUM,
-)
+from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
 from symcavity.model.problem import (
     Problem,
 )
@@ -108,8 +106,8 @@ class Sample:
     ----------
     seed : int
         The instance is a function of it.
-    features, data : int
-        N and P.
+    counts : dict
+        The number of sites of each kind.
     arrays : dict
         Every variable of the system by name, primal and dual, one entry a site (one row of components for a
         vector); globals as numbers.
@@ -126,8 +124,7 @@ class Sample:
     """
 
     seed: int
-    features: int
-    data: int
+    counts: dict[Kind, int]
     arrays: dict[str, Any]
     residuals: Residuals | None
     feasible: bool
@@ -175,8 +172,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
         solved = Solved(None, None, setup.method or "none", failure=error.found)
     return Sample(
         seed,
-        features,
-        instance.size[DATUM],
+        instance.size,
         {},
         solved.residuals,
         solved.state is not None,
@@ -197,20 +193,32 @@ class Simulation:
         The system, as it was declared.
     samples : tuple of Sample
         One for each seed, infeasible ones included.
-    N, P : int
-        The sizes.
-    load : float
-        The load ``P/N`` that was really simulated.
+    counts : dict
+        The number of sites of each kind.
     """
 
     def __init__(self, setup: Setup, samples: list[Sample]) -> None:
         self.setup, self.system = setup, setup.declared
         self.samples = tuple(samples)
-        self.N, self.P = samples[0].features, samples[0].data
+        self.counts = samples[0].counts
         self._readers: dict[int, Reader] = {}
         self._estimates: dict[Expr, Estimate] = {}
 
     # -- what came out -------------------------------------------------------------------------------
+
+    @property
+    def N(self) -> int:
+        """The number of features, in which the other sizes are counted."""
+        return self.counts[FEATURE]
+
+    @property
+    def P(self) -> int:
+        """The number of data."""
+        return self.counts[DATUM]
+
+    def count(self, index: SiteIndex) -> int:
+        """Return the number of sites of the kind with an index."""
+        return self.counts[index.kind]
 
     @property
     def load(self) -> float:
@@ -315,9 +323,7 @@ class Simulation:
                     samples[sample.seed] = self.reader(k)(key)
                 except FlatMinimum as error:
                     flat = error
-                if (
-                    len(self.feasible) * self.N * self.P > 4e7
-                ):  # do not hold the couplings of many large instances
+                if len(self.feasible) * self._couplings > 4e7:  # do not hold those of many large instances
                     self._readers.clear()
             if not samples:
                 raise flat
@@ -326,7 +332,7 @@ class Simulation:
                 tuple(samples),
                 label(key),
                 self.infeasible,
-                min(self.N, self.P),
+                min(self.counts.values()),
                 len(self.feasible) - len(samples),
                 len(self.failed),
             )
@@ -338,13 +344,24 @@ class Simulation:
     def __len__(self) -> int:
         return len(self.samples)
 
+    @property
+    def _couplings(self) -> int:
+        """How many couplings an instance has."""
+        families = {f.coupling.family for f in self.system.fields}
+        return sum(self.counts[a] * self.counts[b] for a, b in (family.slots for family in families))
+
+    @property
+    def _sizes_in_words(self) -> str:
+        """The sizes: N = 200, P = 400."""
+        return ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
+
     def _some(self) -> None:
         if not self.feasible:
             self.nothing()
 
     def nothing(self) -> NoReturn:
         """Raise the error that says why there is nothing to read."""
-        count, where = len(self.samples), f"with N = {self.N}, P = {self.P}"
+        count, where = len(self.samples), f"with {self._sizes_in_words}"
         if not self.failed:
             raise Infeasible(
                 f"All {count} instances {where} are infeasible.",
@@ -358,10 +375,11 @@ class Simulation:
 
     def __str__(self) -> str:
         how = ", ".join(sorted({s.method for s in self.samples}))
+        shares = ", ".join(f"{k.ratio} = {n / self.N:g}" for k, n in self.counts.items() if k != FEATURE)
         lines = [
-            f"{len(self.samples)} instances with N = {self.N}, P = {self.P} (alpha = {self.load:g}), by {how}"
+            f"{len(self.samples)} instances with {self._sizes_in_words}{f' ({shares})' if shares else ''}, by {how}",
+            f"infeasible: {self.infeasible}",
         ]
-        lines.append(f"infeasible: {self.infeasible}")
         if self.failed:
             first = next(iter(self.failed.values()))
             lines.append(f"no solution found: {len(self.failed)} ({_listed(self.failed)}). {first}")
@@ -480,8 +498,8 @@ def simulate(
     declared : Problem or System
         What is simulated; nothing else describes the problem.
     values : mapping
-        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``); laws or arrays by quenched
-        family; shapes by support function.
+        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``), ``K/N`` (or ``K``) for further kinds
+        of sites; laws or arrays by quenched family; shapes by support function.
     N : int or iterable of int
         The number of features; several give an extrapolation in 1/N.
     seeds : int or iterable of int

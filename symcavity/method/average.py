@@ -136,7 +136,8 @@ def coupling_covariance(x: SiteQuantity, y: SiteQuantity) -> Expr:
     deltas = S.One
     for a, b in zip(x.indices, y.indices, strict=True):
         deltas *= KroneckerDelta(a, b)
-    rule = dict(zip((slot.index for slot in x.family.slots), x.indices, strict=False))
+    ends = [slot.index for slot in x.family.slots]
+    rule = dict(reversed(list(zip(ends, x.indices, strict=False))))  # of a kind coupled to itself: the first end
     return x.family.variance.xreplace(rule) * deltas
 
 
