@@ -231,24 +231,28 @@ class ParameterBook:
     def _term(self, term: Expr) -> Expr:
         if term == 0:
             return S.Zero
-        total = next((f for f in Mul.make_args(term) if isinstance(f, Sum)), None)
-        if total is None:
+        totals = [f for f in Mul.make_args(term) if isinstance(f, Sum)]
+        if not totals:
             return term
-        outside = term / total
-        ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
-        inner = [lim for lim in total.limits if not kind_of_range(lim)]
-        kind = size.kind
-        constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
-        body = _canonical(body, inner) if inner else body
-        scaled = cancel(outside * constant * size)
+        outside, parts = Mul(*(f for f in Mul.make_args(term) if f not in totals)), []
+        for total in totals:
+            ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
+            inner = [lim for lim in total.limits if not kind_of_range(lim)]
+            constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
+            body = _canonical(body, inner) if inner else body
+            outside *= constant
+            parts.append((size, body.xreplace({index: size.kind.index})))
+        scaled = cancel(outside * Mul(*(size for size, _ in parts)))
         if scaled.has(SiteCount):
             scaled = in_units_of_n(scaled)
-        body = body.xreplace({index: kind.index})
         if not scaled.has(N):
-            return scaled * self._symbol(Average(body))
-        if kind != FEATURE:
-            return outside * constant * size * self._symbol(Average(body))
-        return outside * constant * self._symbol(Sum(body, kind.range))
+            return scaled * Mul(*(self._symbol(Average(body)) for _, body in parts))
+        for size, body in parts:
+            if size.kind != FEATURE:
+                outside *= size * self._symbol(Average(body))
+            else:
+                outside *= self._symbol(Sum(body, size.kind.range))
+        return outside
 
     def _symbol(self, meaning: Expr) -> Expr:
         body = meaning.args[0]

@@ -14,7 +14,6 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
-    Emphasis,
     Fragments,
     Given,
     Prose,
@@ -29,11 +28,11 @@ from symcavity.writing.fragments import (
     small,
     states_of,
 )
+from symcavity.writing.naive_prose import TEMPLATES as NAIVE
 from symcavity.writing.set_prose import TEMPLATES
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = dict(TEMPLATES)
-
+_TEMPLATES: dict[str, Template] = {**TEMPLATES, **NAIVE}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -351,24 +350,6 @@ def _self_coupling_mean(step: Step) -> Prose:
     ]
     after += ["of the response matrix survives the average. The fluctuations about the mean are of order "]
     return Prose([Given(f"{head}, with mean")], [*after, small(None), " and are dropped."])
-
-
-@rule("naive_drop")
-def _naive_drop(step: Step) -> Prose:
-    before = [
-        (
-            "The naive analysis treats the messages as independent of the couplings that they are summed "
-            "with, and "
-        )
-    ]
-    before += ["so leaves out the self-coupling of the feature side" + (":" if step.claims else ".")]
-    after: Fragments = [
-        "This assumption is ",
-        Emphasis("not correct"),
-        ": the messages depend on the couplings. ",
-    ]
-    after += ["It is kept here in order to see what follows from it."]
-    return Prose(before, after)
 
 
 @rule("effective_law")
