@@ -149,7 +149,7 @@ def field_covariance(a: Heard, b: Heard) -> Expr:
     if f.sender != g.sender:
         return S.Zero
     moved = {g.sender.index: second_site(g.sender, f, g), **second_component(g)}
-    product = flatten(_closed(a.definition, f) * _moved(_closed(b.definition, g), moved))
+    product = flatten(protected(a.definition, f) * _moved(protected(b.definition, g), moved))
     averaged = average_pairs(product, is_coupling, coupling_covariance)
     return opened_sum(contract(averaged)) if averaged != 0 else S.Zero
 
@@ -160,7 +160,7 @@ def self_coupling_mean(system: System, feedback: Feedback) -> Expr:
     return diagonal_responses(system, contract(averaged)) if averaged != 0 else S.Zero
 
 
-def _closed(definition: Expr, f: RandomField) -> Expr:
+def protected(definition: Expr, f: RandomField) -> Expr:
     """Protect an emission of several terms from being multiplied out."""
     if not f.emission.is_Add:
         return definition
@@ -288,5 +288,7 @@ __all__ = [
     "field_covariance",
     "is_coupling",
     "message_response",
+    "opened_sum",
+    "protected",
     "self_coupling_mean",
 ]

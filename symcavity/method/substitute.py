@@ -24,7 +24,7 @@ from symcavity.algebra.indexed import (
     separated,
     split,
 )
-from symcavity.method.average import ParameterBook, coupling_covariance, is_coupling
+from symcavity.method.average import ParameterBook, coupling_covariance, is_coupling, opened_sum, protected
 from symcavity.method.insert import second_component
 from symcavity.method.naive import dropped_kind
 from symcavity.method.theory import Theory
@@ -57,7 +57,7 @@ class Substituted:
     ----------
     field : RandomField
     written : Expr
-        The field as sums over couplings and messages.
+        The field as sums over couplings and messages; messages of several terms are held together.
     own, others : Expr
         Its terms at equal indices, in which a site meets its own message, and those at different ones.
     name : SiteQuantity
@@ -147,7 +147,7 @@ def _moved(g: RandomField, f: RandomField) -> Expr:
     rule: dict[Any, Any] = {}
     if g.sender_index == f.hearer.index:
         rule[g.sender_index] = fresh_index(g.sender_index, {g.sender_index})
-    return g.as_sum.xreplace(rule | _renamed(f))
+    return protected(g.as_sum, g).xreplace(rule | _renamed(f))
 
 
 def _renamed(f: RandomField) -> dict[Symbol, Symbol]:
@@ -175,7 +175,7 @@ def covariance(a: Substituted, b: Substituted) -> Expr:
 
         if any(fresh(x) for x in product.atoms(SiteQuantity)):
             product = _contracted(average_pairs(product, fresh, coupling_covariance))
-    return separated(_reindexed(product, taken))
+    return opened_sum(separated(_reindexed(product, taken)))
 
 
 def _reindexed(expr: Expr, taken: Iterable[Symbol]) -> Expr:
@@ -232,6 +232,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             law = system.laws[hearer]
             full = {f.symbol: f.as_sum for f in law.fields} | rule
             out += [e.xreplace(full) for e in law.equations if e.difference.has(*rule)]
+        out = [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
         return out
 
     book = ParameterBook(meanings=dict(theory.order_parameters))
@@ -276,7 +277,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
         make(
             "substitution.field",
             "substitution_field",
-            [Equation(s.name, s.others) for s in found],
+            [Equation(s.name, opened_sum(s.others)) for s in found],
             data=data,
             rests_on=("substitution.split",),
             check="substitution_field",
