@@ -54,7 +54,7 @@ class Averaged:
 
 
 def average(system: System, identified: Identified, book: ParameterBook, make: StepMaker) -> Averaged:
-    """Average the cavity fields and the self-couplings (paper, equations 36 to 38 and 47 to 49).
+    """Average the cavity fields and the self-couplings (paper, equations 34 to 36 and 47 to 49).
 
     Fields are Gaussian with mean zero, self-couplings take their mean: both are sums of many weak terms, of
     which only the second moments of the couplings enter.

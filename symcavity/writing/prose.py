@@ -370,8 +370,9 @@ def _branches(step: Step) -> Prose:
     branches = list(step.data.get("branches") or [])
     field_ = step.data.get("field")
     signs = list(step.data.get("sign_assumptions") or [])
-    if len(branches) < 2 and not signs:
-        return Prose([Given("The law of a single site is solved by")])
+    used = ["This uses ", *listed(signs), "."] if signs else []
+    if len(branches) < 2:
+        return Prose([Given("The law of a single site is solved by")], used)
     before: Fragments = []
     if branches:
         before += [
@@ -386,10 +387,7 @@ def _branches(step: Step) -> Prose:
     if field_ is not None:
         before[-1] = Given("For each value of ")
         before += [field_, " exactly one branch is consistent, and the solution is"]
-    after: Fragments = []
-    if signs:
-        after = ["This uses ", *listed(signs), "."]
-    return Prose(before, after)
+    return Prose(before, used)
 
 
 def _count(number: int) -> str:
