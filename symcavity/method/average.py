@@ -54,7 +54,7 @@ class Averaged:
 
 
 def average(system: System, identified: Identified, book: ParameterBook, make: StepMaker) -> Averaged:
-    """Average the cavity fields and the self-couplings (paper, equations 36 to 38 and 47 to 49).
+    """Average the cavity fields and the self-couplings (paper, equations 34 to 36 and 47 to 49).
 
     Fields are Gaussian with mean zero, self-couplings take their mean: both are sums of many weak terms, of
     which only the second moments of the couplings enter.
@@ -150,7 +150,7 @@ def field_covariance(a: Heard, b: Heard) -> Expr:
     if f.sender != g.sender:
         return S.Zero
     moved = {g.sender.index: second_site(g.sender, f, g), **second_component(g)}
-    product = flatten(_closed(a.definition, f) * _moved(_closed(b.definition, g), moved))
+    product = flatten(protected(a.definition, f) * _moved(protected(b.definition, g), moved))
     averaged = average_pairs(product, is_coupling, coupling_covariance)
     return opened_sum(contract(averaged)) if averaged != 0 else S.Zero
 
@@ -161,7 +161,7 @@ def self_coupling_mean(system: System, feedback: Feedback) -> Expr:
     return diagonal_responses(system, contract(averaged)) if averaged != 0 else S.Zero
 
 
-def _closed(definition: Expr, f: RandomField) -> Expr:
+def protected(definition: Expr, f: RandomField) -> Expr:
     """Protect an emission of several terms from being multiplied out."""
     if not f.emission.is_Add:
         return definition
@@ -232,24 +232,28 @@ class ParameterBook:
     def _term(self, term: Expr) -> Expr:
         if term == 0:
             return S.Zero
-        total = next((f for f in Mul.make_args(term) if isinstance(f, Sum)), None)
-        if total is None:
+        totals = [f for f in Mul.make_args(term) if isinstance(f, Sum)]
+        if not totals:
             return term
-        outside = term / total
-        ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
-        inner = [lim for lim in total.limits if not kind_of_range(lim)]
-        kind = size.kind
-        constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
-        body = _canonical(body, inner) if inner else body
-        scaled = cancel(outside * constant * size)
+        outside, parts = Mul(*(f for f in Mul.make_args(term) if f not in totals)), []
+        for total in totals:
+            ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
+            inner = [lim for lim in total.limits if not kind_of_range(lim)]
+            constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
+            body = _canonical(body, inner) if inner else body
+            outside *= constant
+            parts.append((size, body.xreplace({index: size.kind.index})))
+        scaled = cancel(outside * Mul(*(size for size, _ in parts)))
         if scaled.has(SiteCount):
             scaled = in_units_of_n(scaled)
-        body = body.xreplace({index: kind.index})
         if not scaled.has(N):
-            return scaled * self._symbol(Average(body))
-        if kind != FEATURE:
-            return outside * constant * size * self._symbol(Average(body))
-        return outside * constant * self._symbol(Sum(body, kind.range))
+            return scaled * Mul(*(self._symbol(Average(body)) for _, body in parts))
+        for size, body in parts:
+            if size.kind != FEATURE:
+                outside *= size * self._symbol(Average(body))
+            else:
+                outside *= self._symbol(Sum(body, size.kind.range))
+        return outside
 
     def _symbol(self, meaning: Expr) -> Expr:
         body = meaning.args[0]
@@ -285,5 +289,7 @@ __all__ = [
     "field_covariance",
     "is_coupling",
     "message_response",
+    "opened_sum",
+    "protected",
     "self_coupling_mean",
 ]

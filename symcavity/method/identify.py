@@ -43,7 +43,7 @@ class Identified:
 
 
 def identify(system: System, responded: Responded, make: StepMaker) -> Identified:
-    """Split what the new site hears (paper, equations 32 to 35 and 43 to 46).
+    """Split what the new site hears (paper, equations 29 to 33 and 42 to 46).
 
     The sum over unperturbed emissions is the cavity field.  What the site's own shift sends back is linear in
     its emission; the factor is the self-coupling.

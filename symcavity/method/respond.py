@@ -41,7 +41,7 @@ class Responded:
 
 
 def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
-    """Follow the shifts of the fields to first order (paper, equations 31 and 42).
+    """Follow the shifts of the fields to first order (paper, equations 28 and 41).
 
     The change of an emission is the sum over the sources of ``d(emission)/d(source) * factor * shift``.
     """

@@ -43,9 +43,10 @@ from symcavity.witness.instances import witness as by_instances
 from symcavity.witness.registry import Check, numeric, registering, result
 from symcavity.witness.sets import CHECKS
 from symcavity.witness.single_site import CHECKS as SITE_CHECKS
+from symcavity.witness.substitution import CHECKS as SUBSTITUTION
 from symcavity.witness.written_out import SIZES, Leaves, at_site, equal, labelled, source_label
 
-_CHECKS: dict[str, Check] = {**CHECKS, **SITE_CHECKS}
+_CHECKS: dict[str, Check] = {**CHECKS, **SITE_CHECKS, **SUBSTITUTION}
 check = partial(registering, _CHECKS)
 
 

@@ -60,13 +60,14 @@ def _solution(step: Step, dps: int) -> list[Verdict]:
     """The claimed states put into the law, at seeded parameters and fields: equations, signs, slackness."""
     side = step.evidence["side"]
     zero = {side.kind.index: S.Zero}
-    sources = {h.source: S.Zero for h in side.heard}
+    sources = {h.source.xreplace(zero): Rational(k + 1, 9) for k, h in enumerate(side.heard)}
     means = dict(side.means)
-    equations = [e.difference.xreplace(sources).xreplace(means).xreplace(zero) for e in side.equations()]
+    equations = [e.difference.xreplace(means).xreplace(zero).xreplace(sources) for e in side.equations()]
     pairs = [tuple(q.xreplace(zero) for q in p.pair) for p in side.law.pairs]
-    claims = {c.lhs: c.rhs for c in step.claims if isinstance(c.lhs, SiteQuantity)}
+    stated = [c.xreplace(sources) for c in step.claims]
+    claims = {c.lhs: c.rhs for c in stated if isinstance(c.lhs, SiteQuantity)}
     inner = side.problem.inner().eta
-    implicit = [c for c in step.claims if c.lhs == inner]
+    implicit = [c for c in stated if c.lhs == inner]
     exprs = [*equations, *claims.values(), *(q for p in pairs for q in p), *(c.rhs for c in implicit)]
     bound = {s for b in step.evidence["solution"].branches if b.implicit for s in [b.implicit[0]]}
     worst = mpmath.mpf(0)

@@ -14,7 +14,6 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
-    Emphasis,
     Fragments,
     Given,
     Prose,
@@ -29,11 +28,11 @@ from symcavity.writing.fragments import (
     small,
     states_of,
 )
+from symcavity.writing.naive_prose import TEMPLATES as NAIVE
 from symcavity.writing.set_prose import TEMPLATES
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = dict(TEMPLATES)
-
+_TEMPLATES: dict[str, Template] = {**TEMPLATES, **NAIVE}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -353,24 +352,6 @@ def _self_coupling_mean(step: Step) -> Prose:
     return Prose([Given(f"{head}, with mean")], [*after, small(None), " and are dropped."])
 
 
-@rule("naive_drop")
-def _naive_drop(step: Step) -> Prose:
-    before = [
-        (
-            "The naive analysis treats the messages as independent of the couplings that they are summed "
-            "with, and "
-        )
-    ]
-    before += ["so leaves out the self-coupling of the feature side" + (":" if step.claims else ".")]
-    after: Fragments = [
-        "This assumption is ",
-        Emphasis("not correct"),
-        ": the messages depend on the couplings. ",
-    ]
-    after += ["It is kept here in order to see what follows from it."]
-    return Prose(before, after)
-
-
 @rule("effective_law")
 def _effective_law(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
@@ -389,9 +370,9 @@ def _branches(step: Step) -> Prose:
     branches = list(step.data.get("branches") or [])
     field_ = step.data.get("field")
     signs = list(step.data.get("sign_assumptions") or [])
-    after: Fragments = ["This uses ", *listed(signs), "."] if signs else []
+    used = ["This uses ", *listed(signs), "."] if signs else []
     if len(branches) < 2:
-        return Prose([Given("The law of a single site is solved by")], after)
+        return Prose([Given("The law of a single site is solved by")], used)
     before: Fragments = []
     if branches:
         before += [
@@ -406,7 +387,7 @@ def _branches(step: Step) -> Prose:
     if field_ is not None:
         before[-1] = Given("For each value of ")
         before += [field_, " exactly one branch is consistent, and the solution is"]
-    return Prose(before, after)
+    return Prose(before, used)
 
 
 def _count(number: int) -> str:

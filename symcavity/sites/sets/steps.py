@@ -16,6 +16,7 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
+from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.sets.averages import PSI, REGIME
 from symcavity.sites.sets.response import TouchingResponse, saturated_response, tip_response, touching_response
 from symcavity.sites.site import Site
@@ -54,6 +55,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     softness = solution.softness.xreplace(zero)
     base |= {"softness": softness, "tight": base["bound"] - softness * lam}
     base |= {"eta": site.heard[0].eta, "strength": strength, "index": a, "naive": make.is_naive}
+    signs = sign_relations(site)
     slack = [
         Equation(
             q.xreplace(zero),
@@ -78,7 +80,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             "projection",
             [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack],
             data=base,
-            assumptions=(("convexity", {}),),
+            assumptions=(("convexity", {}), *((("sign", {"relations": signs}),) if signs else ())),
             rests_on=rests,
             check="projection",
             evidence=evidence,
