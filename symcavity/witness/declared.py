@@ -214,14 +214,14 @@ def _agree(one: list[Any], two: list[Any]) -> bool:
     return len(one) == len(two) and all(same(a, b) for a, b in zip(one, two, strict=True))
 
 
-def _labels(system: System) -> dict[Any, str]:
+def _labels(system: System) -> dict[tuple[Any, Any], str]:
     """Which source belongs to the field of an equation that is known by a variable."""
     out = {}
     for law in system.laws.values():
         for place, f in enumerate(law.fields):
             name = carrier_state(system, f)
             if name is not None:
-                out[name.family] = str(place + 1) if place else ""
+                out[name.family, name.indices[len(name.site) :]] = str(place + 1) if place else ""
     return out
 
 

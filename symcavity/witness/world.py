@@ -120,7 +120,7 @@ class World:
         self.extended: Kind | None = None
         self.moved: Callable[[Key], Any] | None = None
         self.kink: Callable[[str, list[Any]], Any] | None = None
-        self.labels: dict[Any, str] = {}
+        self.labels: dict[tuple[Any, Any], str] = {}
         self.seen: set[Key] | None = None
         self._numbers: dict[Key, Any] = {}
         self._positive = {q.name for q in system.quenched if q.positive}
@@ -267,8 +267,11 @@ class World:
     def _site_response(self, node: SiteResponse, env: Env) -> Any:
         q = node.state
         ((kind, at),) = q.site.items()
-        label = self.labels.get(node.field.family, "") if node.field is not None else ""
-        source = Source(kind, label, q.family.components)[(at, *q.indices[len(q.site) :])]
+        named = node.field
+        label = "" if named is None else self.labels.get((named.family, named.indices[len(named.site) :]), "")
+        field = self.system.laws[kind].fields[int(label or 1) - 1]
+        inner = q.indices[len(q.site) :] if field.components else ()
+        source = Source(kind, label, field.components)[(at, *inner)]
         return self.response(self.key(q, env), self.key(source, env))
 
     def _element(self, node: ResponseElement, env: Env) -> Any:
