@@ -107,6 +107,7 @@ class System:
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        self.conditions = tuple(conditions)
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
         globals_: list[tuple[Kind, Expr]] = []
@@ -296,13 +297,9 @@ class System:
             found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
             return expr.xreplace(found)
 
-        equations = [Equation(marked(e.lhs), marked(e.rhs)) for law in self.laws.values() for e in law.written()]
-        equations += [
-            Equation(marked(Sum(body, kind.range)), S.Zero) for kind, body in self.global_conditions
-        ]
         return type(self)(
-            equations,
-            [marked(pair) for law in self.laws.values() for pair in law.pairs],
+            [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
+            [marked(pair) for pair in self.conditions],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
             name=self.name,
             source=self.source,
