@@ -98,7 +98,6 @@ class Branching:
             claims = [*(Equation(eta, b.implicit[1]) for b in solution.branches if b.implicit), *claims]
         claims = [e.xreplace(here).xreplace(zero) for e in claims]
         several = len(branches) > 1
-        signs = [*(relations if several else []), *(c.xreplace(zero) for c in solution.assumed if c != S.true)]
         return make(
             f"{key}.solution",
             "implicit" if implicit else "branches",
