@@ -16,17 +16,25 @@ from symcavity.finite.draw import Law, coupling_law, seed_list
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.given_values import Values, read_values
-from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.observables import (
     SAME,
     Reader,
 )
+from symcavity.finite.sample import (
+    Sample,
+    arrays_of,
+)
 from symcavity.method.kkt import (
     optimality,
 )
-from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    SiteIndex,
+)
 from symcavity.model.problem import (
     Problem,
 )
@@ -96,70 +104,6 @@ def prepare(
     """
     written, rest = write_out(system, values)
     return Setup(written, read_values(written.system, rest), couplings, method)
-
-
-@dataclass
-class Sample:
-    """One instance of a simulation.
-
-    Attributes
-    ----------
-    seed : int
-        The instance is a function of it.
-    counts : dict
-        The number of sites of each kind.
-    arrays : dict
-        Every variable of the system by name, primal and dual, one entry a site (one row of components for a
-        vector); globals as numbers.
-        Empty if the instance is infeasible.
-    residuals : Residuals or None
-        How well the equations of the system hold.
-    feasible : bool
-        Whether the instance has a solution.
-    method : str
-        How it was solved.
-    solved : Solved
-        The solution; its attribute ``flat`` says whether it is the only one, and ``failure`` why none was
-        found.
-    """
-
-    seed: int
-    counts: dict[Kind, int]
-    arrays: dict[str, Any]
-    residuals: Residuals | None
-    feasible: bool
-    method: str
-    solved: Solved
-
-    def __getitem__(self, key: Any) -> Any:
-        name = key.name if hasattr(key, "name") else key.family.name if hasattr(key, "family") else str(key)
-        return self.arrays[name]
-
-    @property
-    def flat(self) -> int:
-        """The dimension of the set of minimisers; zero where the minimum is unique."""
-        return 0 if self.solved.flat is None else self.solved.flat[1]
-
-    @property
-    def failed(self) -> bool:
-        """Whether neither a solution was found, nor that there is none."""
-        return bool(self.solved.failure)
-
-
-def _arrays(system: System, state: State | None) -> dict[str, Any]:
-    if state is None:
-        return {}
-    out: dict[str, Any] = {}
-    compiled = compile_system(system)
-    for side, law in compiled.laws.items():
-        for j, quantity in enumerate(law.unknowns):
-            column = state.site[side][:, j]
-            if quantity.family.components:
-                out.setdefault(quantity.family.name, []).append(column)
-            else:
-                out[quantity.family.name] = column
-    out = {k: np.stack(v, axis=1) if isinstance(v, list) else v for k, v in out.items()}
-    return out | {g.name: float(v) for g, v in zip(compiled.globals, state.shared, strict=True)}
 
 
 def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
@@ -289,7 +233,7 @@ class Simulation:
         self._some()
         for s in self.feasible:
             if s.solved.flat is not None:
-                here, there = s[variable], replace(s, arrays=_arrays(self.setup.system, s.solved.flat[0]))[variable]
+                here, there = s[variable], replace(s, arrays=arrays_of(self.setup.system, s.solved.flat[0]))[variable]
                 if np.max(np.abs(here - there)) > SAME * (1 + np.max(np.abs(here))):
                     raise FlatMinimum(
                         f"The instance with seed {s.seed} has no unique {variable}: the minimisers make up a set "
@@ -527,7 +471,7 @@ def simulate(
     found: dict[tuple[int, int], Sample] = {}
     with resolved(executor) as pool:
         for task, sample in each(pool, run_one, setup, tasks):
-            sample.arrays = _arrays(setup.system, sample.solved.state)
+            sample.arrays = arrays_of(setup.system, sample.solved.state)
             found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}
     if all(sample.failed for sample in found.values()):

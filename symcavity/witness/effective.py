@@ -17,13 +17,13 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import CavitySymbol, DisorderAverage
+from symcavity.record.symbols import CavitySymbol
 from symcavity.witness.declared import Row, declared_of
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import numeric, result, witness
-from symcavity.witness.statistics import define, exact_mean, fresh
+from symcavity.witness.statistics import exact_mean, fresh
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
-from symcavity.witness.world import DIGITS, Env, Key, free_points, same
+from symcavity.witness.world import Env, Key, free_points, same
 
 FIELDS = range(-4, 5)
 POINTS = 4
