@@ -49,6 +49,8 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
         data={
             "kind": kind,
             "hearers": hearers(shifts),
+            "senders": list(dict.fromkeys(f.sender for f in system.laws[kind].fields)),
+            "bipartite": system.is_bipartite,
             "states": states,
             "couplings": list(dict.fromkeys(fresh(g) for g in shifts)),
         },

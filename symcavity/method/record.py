@@ -32,7 +32,7 @@ def record(theory: Theory) -> Derivation:
     ]
     steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
     method = "naive" if theory.is_naive else "cavity"
-    name = system.name or "A bipartite convex problem"
+    name = system.name or ("A convex problem" if system.convex else "A system of equations")
     results = tuple(claim for step in steps if step.rule == "result" for claim in step.claims)
     return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results)
 

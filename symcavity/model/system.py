@@ -178,6 +178,11 @@ class System:
         """All random fields, in the order of the kinds that hear them."""
         return tuple(f for law in self.laws.values() for f in law.fields)
 
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether there are two kinds of sites, and each hears the other only."""
+        return len(self.laws) == 2 and all(f.hearer != f.sender for f in self.fields)
+
     def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
         """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
         return tuple(f for f in self.fields if f.sender == kind)

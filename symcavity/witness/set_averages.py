@@ -120,7 +120,7 @@ class Site:
         """A quantity of the site at every field; a response by parts, ``T*state/q``."""
         convex = self.convex
         states = {
-            q: self.solution.by_cases(q, convex.lam, self.solution.cap) for q in self.solution.states if q != convex.lam
+            q: self.solution.value(q) for q in self.solution.states if q != convex.lam
         }
         rule = {s: Symbol(f"sum{k}") for k, s in enumerate(sorted(body.atoms(Sum), key=str))}
         columns = {mark: self._sum(s) for s, mark in rule.items()}

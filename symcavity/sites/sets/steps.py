@@ -54,16 +54,11 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
     softness = solution.softness.xreplace(zero)
     base |= {"softness": softness, "tight": base["bound"] - softness * lam}
-    base |= {"eta": site.heard[0].eta, "strength": strength, "index": a, "naive": make.is_naive}
+    heard = site.heard[0]
+    base |= {"eta": heard.eta, "source": heard.source.xreplace(zero), "strength": strength}
+    base |= {"index": a, "naive": make.is_naive}
     signs = sign_relations(site)
-    slack = [
-        Equation(
-            q.xreplace(zero),
-            solution.by_cases(q, convex.lam, solution.cap).xreplace({convex.level: node}).xreplace(zero),
-        )
-        for q in solution.states
-        if q != convex.lam
-    ]
+    slack = [Equation(q, solution.expression(q)).xreplace(zero) for q in solution.states if q != convex.lam]
     response = response_of(site)
     size = convex.components.size
     n, stays, at_tip = tip_response(response, strength, softness)
