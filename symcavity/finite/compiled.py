@@ -8,10 +8,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, lambdify, loggamma, sympify
+from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, loggamma, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
+from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
 from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
@@ -69,7 +70,7 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
     stray = {a for e in exprs for a in e.atoms(Indexed, AppliedUndef)}
     if stray:
         raise UnsupportedLaw(f"{min(map(str, stray))} has no numerical meaning.", "elementary functions")
-    call = numeric(arguments, exprs, modules=["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
+    call = compiled(arguments, exprs, ["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
     try:
         if exprs:
             with np.errstate(all="ignore"):
@@ -80,23 +81,6 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
             "elementary functions, Max, Min, Abs, sign, Piecewise, erf",
         ) from error
     return call
-
-
-def numeric(arguments: Sequence[Symbol], exprs: Any, **options: Any) -> Callable[..., Any]:
-    """Generate code for expressions, in which no name is the user's: a symbol may be called ``sqrt`` or ``x0``.
-
-    Parameters
-    ----------
-    arguments : sequence of Symbol
-        The arguments of the function.
-    exprs : Expr or list of Expr
-        What it returns.
-    **options
-        As for :func:`sympy.lambdify`.
-    """
-    marks = {s: Dummy(f"a{k}", real=True) for k, s in enumerate(arguments)}
-    marked = [e.xreplace(marks) for e in exprs] if isinstance(exprs, list) else exprs.xreplace(marks)
-    return lambdify(list(marks.values()), marked, **options)
 
 
 def _special(exprs: list[Expr]) -> bool:
@@ -314,7 +298,7 @@ class CompiledSystem:
         quenched = sorted({q.family for q in expr.atoms(SiteQuantity)}, key=lambda q: q.name)
         marks = {q.at_site(): Dummy(q.name) for q in quenched}
         arguments = [*marks.values(), *self.constants]
-        return expr, numeric(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
+        return expr, compiled(arguments, expr.xreplace(marks)), quenched
 
 
 def _drawn(f: RandomField) -> SiteQuantity:
@@ -336,4 +320,4 @@ def compile_system(system: System) -> CompiledSystem:
     return _COMPILED[system]
 
 
-__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system", "numeric"]
+__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

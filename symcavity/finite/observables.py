@@ -11,7 +11,6 @@ from sympy import Dummy, Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, solve, sympi
 from sympy.core.relational import Relational
 
 from symcavity.errors import FlatMinimum, ValuesError
-from symcavity.finite.compiled import numeric
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved
@@ -222,7 +221,7 @@ class Reader:
             body = body.xreplace({quantity: mark})
         body = body.xreplace(numbers)
         stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(columns), key=str)}
-        call = numeric(list(columns), _softened(body.xreplace(stray)), modules=["numpy", "scipy"])
+        call = compiled(list(columns), _softened(body.xreplace(stray)), ["numpy", "scipy"])
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
 

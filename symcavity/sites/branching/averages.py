@@ -32,8 +32,8 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
-from symcavity.sites.branching.layout import SiteSolution
 from symcavity.sites.branching.polyhedra import over_cells
+from symcavity.sites.branching.solution import SiteSolution
 
 LONGEST = 400  # operations, above which a sum is left as it is
 
