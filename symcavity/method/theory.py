@@ -158,7 +158,7 @@ class Theory:
                 self._variance(side.covariance[h.eta, h.eta])
         self.closures = self._closures()
         for symbol, value in self.closures.items():
-            if value.has(zoo, nan, oo):
+            if value.has(zoo) or value in (nan, oo, -oo):
                 raise UnsupportedLaw(
                     f"Without its feedback a site has no curvature of its own, and {symbol} is infinite.",
                     "the naive analysis of problems with a penalty on each weight",
