@@ -58,7 +58,6 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
             claims,
             data={"couplings": couplings},
             assumptions=tuple(premise),
-            check="premise",
         ),
     ]
 
@@ -79,7 +78,6 @@ def sources(system: System, make: StepMaker) -> list[Step]:
             "sources",
             claims,
             assumptions=(("uniqueness", {}),),
-            check="premise",
         )
     ]
 

@@ -124,8 +124,6 @@ def identity_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 (found.exact, found.averaged),
                 data={},
                 rests_on=("sources",),
-                check="work",
-                evidence={"system": theory.system, "identity": found},
             )
         )
         steps += _consistency(theory, found, make)
@@ -157,8 +155,6 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
                 "inconsistency",
                 claims,
                 rests_on=("work_identity", "closed_system"),
-                check="contradiction",
-                evidence={"identity": found},
             )
         ]
     top = numerator(left - right, [])
@@ -168,8 +164,6 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
         "consistency",
         (claim,),
         rests_on=("work_identity", "closed_system"),
-        check="identity",
-        evidence={"identity": found},
     )
     if claim.difference.has(ProjectionAverage):
         return [first, *stein_steps(theory, claim, make)]
@@ -190,7 +184,6 @@ def _proof(claim: Equation, make: StepMaker) -> list[Step]:
             (Equation(line.lhs, line.rhs),),
             data={"text": line.text, "first": k == 0},
             rests_on=("consistency",) if k == 0 else (f"proof.{k}",),
-            check="digits",
         )
         for k, line in enumerate(proof.steps)
     ]
@@ -260,8 +253,6 @@ def _interpretation(theory: Theory, make: StepMaker) -> list[Step]:
                 tuple(claims),
                 data={"symbol": symbol},
                 rests_on=(f"{kind.key}.response",),
-                check="solved",
-                evidence={},
             )
         )
     return steps

@@ -42,7 +42,6 @@ def drop(identified: Identified, make: StepMaker) -> Step:
         data={"kind": kind},
         assumptions=(("naive_independence", {}),),
         rests_on=(f"{kind.key}.cavity_equation",),
-        check="premise",
     )
 
 

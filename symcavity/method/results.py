@@ -33,7 +33,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "truncated_moments",
                 [Equation(phi(n, kappa), TruncatedIntegral((kappa - z) ** n, z, kappa))],
                 data={"order": n, "variable": z},
-                check="moments",
             )
         )
     for symbol, value in theory.closures.items():
@@ -46,8 +45,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 data={"symbol": symbol, "meaning": meaning, "observable": meaning},
                 assumptions=(("self_averaging", {}),),
                 rests_on=tuple(f"{s}.solution" for s in _kinds(meaning)),
-                check="closure",
-                evidence={"theory": theory, "meaning": meaning},
             )
         )
     for k, equation in enumerate(theory.global_equations):
@@ -58,8 +55,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "global_condition",
                 [equation],
                 rests_on=(f"{side}.solution",),
-                check="closure",
-                evidence={"theory": theory, "meaning": Average(body)},
+                evidence={"number": k},
             )
         )
     for k, (equation, declared) in enumerate(zip(theory.fixed_equations, theory.system.fixed, strict=True)):
@@ -69,8 +65,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "fixed",
                 [equation],
                 rests_on=("problem",),
-                check="closure",
-                evidence={"theory": theory, "meaning": declared.lhs, "value": declared.rhs},
+                evidence={"number": k},
             )
         )
     free = [alpha] if theory.system.fixed else []
@@ -82,8 +77,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
             theory.equations,
             data={"unknowns": [*theory.unknowns, *free], "parameters": parameters},
             rests_on=tuple(s.key for s in steps),
-            check="solved",
-            evidence={"theory": theory},
         )
     )
     return steps
@@ -96,8 +89,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     steps = []
     shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
     if shifts:
-        evidence = {"theory": theory}
-        steps.append(make("units", "units", shifts, check="solved", evidence=evidence))
+        steps.append(make("units", "units", shifts))
     for symbol, expr in closed.definitions.items():
         steps.append(
             make(
@@ -106,8 +98,6 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 [_readable(symbol, expr)],
                 data={"solved": symbol},
                 rests_on=("closed_system",),
-                check="solved",
-                evidence={"theory": theory},
             )
         )
     # a core that nobody would read is left as the equation that it came from, beside the formulas above
@@ -129,8 +119,6 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "result",
                 claims,
                 rests_on=tuple(s.key for s in steps) or ("closed_system",),
-                check="solved",
-                evidence={"theory": theory},
             )
         )
     return steps

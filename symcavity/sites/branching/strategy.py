@@ -71,8 +71,6 @@ class Branching:
                     responses,
                     data={"kind": site.kind},
                     rests_on=(f"{key}.solution",),
-                    check="response",
-                    evidence={"side": site},
                 )
             )
         return steps
@@ -108,8 +106,6 @@ class Branching:
             },
             assumptions=(("sign", {"relations": relations}),) if relations and several else (),
             rests_on=(f"{key}.effective_law",),
-            check="solution",
-            evidence={"side": site, "solution": site.solution},
         )
 
 
