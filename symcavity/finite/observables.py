@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Dummy, Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, solve, sympify
 from sympy.core.relational import Relational
 
+from symcavity.algebra.compiled import compiled
 from symcavity.errors import FlatMinimum, ValuesError
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.instance import Instance

@@ -81,7 +81,6 @@ def _steps(
 ) -> list[Step]:
     kind, heard = identified.kind, identified.problem.heard
     claims = [Equation(DisorderAverage(h.eta), S.Zero) for h in heard]
-    definitions = {h.eta: opened_sum(h.definition) for h in heard}
     for k, a in enumerate(heard):
         for b in heard[k:]:
             value = at_zero(covariance[a.eta, b.eta], kind)
@@ -91,9 +90,7 @@ def _steps(
                 second = second.at(*moved.values())
                 if not value.has(KroneckerDelta):
                     value *= KroneckerDelta(*next(iter(moved.items())))
-                definitions[second] = definitions[b.eta].xreplace(moved)
             claims.append(Equation(DisorderAverage(a.eta * second), value))
-    evidence = {"system": system, "kind": kind, "definitions": definitions, "meanings": dict(book.meanings)}
     steps = [
         make(
             f"{kind.key}.field_statistics",
@@ -102,8 +99,6 @@ def _steps(
             data={"kind": kind, "several": len(heard) > 1, "reason": []},
             assumptions=(("independence", {}), ("clt", {})),
             rests_on=("disorder", f"{kind.key}.cavity_field"),
-            check="enumerate",
-            evidence=evidence,
         )
     ]
     if means:
@@ -117,8 +112,6 @@ def _steps(
                 data={"kind": kind},
                 assumptions=(("independence", {}), ("self_averaging", {})),
                 rests_on=("disorder", f"{kind.key}.self_coupling"),
-                check="enumerate",
-                evidence={**evidence, "definitions": {k.symbol: at_zero(k.definition, kind) for k in every}},
             )
         )
     return steps

@@ -61,7 +61,6 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
             claims,
             data={"couplings": couplings, "identical": identical},
             assumptions=tuple(premise),
-            check="premise",
         ),
     ]
 
@@ -82,7 +81,6 @@ def sources(system: System, make: StepMaker) -> list[Step]:
             "sources",
             claims,
             assumptions=(("uniqueness", {}),),
-            check="premise",
         )
     ]
 

@@ -274,8 +274,6 @@ def _effective(site: Site, make: StepMaker, *, dropped: bool) -> Step:
             f"{kind.key}.cavity_equation",
             f"{kind.key}.naive_drop" if dropped else f"{kind.key}.self_coupling_mean",
         ),
-        check="effective_law",
-        evidence={"side": site, "means": dict(site.means)},
     )
 
 

@@ -124,8 +124,6 @@ def identity_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 (found.exact, found.averaged),
                 data={},
                 rests_on=("sources",),
-                check="work",
-                evidence={"system": theory.system, "identity": found},
             )
         )
         steps += _consistency(theory, found, make)
@@ -164,8 +162,6 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
                 claims,
                 data={"loads": loads},
                 rests_on=("work_identity", "closed_system"),
-                check="contradiction",
-                evidence={"identity": found},
             )
         ]
     claim = _as_identity(top)
@@ -177,8 +173,6 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
         (claim if proved else Equation(left, right),),
         data={"proved": proved},
         rests_on=("work_identity", "closed_system"),
-        check="identity",
-        evidence={"identity": found},
     )
     return [first, *proof]
 
@@ -197,7 +191,6 @@ def _proof(claim: Equation, make: StepMaker) -> list[Step]:
             (Equation(line.lhs, line.rhs),),
             data={"text": line.text, "first": k == 0},
             rests_on=("consistency",) if k == 0 else (f"proof.{k}",),
-            check="digits",
         )
         for k, line in enumerate(proof.steps)
     ]
@@ -267,8 +260,6 @@ def _interpretation(theory: Theory, make: StepMaker) -> list[Step]:
                 tuple(claims),
                 data={"symbol": symbol},
                 rests_on=(f"{kind.key}.response",),
-                check="solved",
-                evidence={},
             )
         )
     return steps

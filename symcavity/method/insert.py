@@ -56,8 +56,6 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
         },
         assumptions=(("independence", {}),),
         rests_on=("sources",),
-        check="insert",
-        evidence={"fields": list(shifts), "kind": kind},
     )
     return Inserted(kind, shifts, step)
 

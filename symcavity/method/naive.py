@@ -54,7 +54,6 @@ def drop(identified: Identified, others: Iterable[SiteProblem], make: StepMaker)
         data={"kind": kind, "kept": kept, **words},
         assumptions=(("naive_independence", words),),
         rests_on=(f"{kind.key}.cavity_equation",),
-        check="premise",
     )
 
 

@@ -62,8 +62,6 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
         data={"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER},
         assumptions=(("linear_response", {"order": ORDER}),),
         rests_on=(f"{kind.key}.insert",),
-        check="respond",
-        evidence={"system": system, "kind": kind, "shifts": {g: opened(s) for g, s in inserted.shifts.items()}},
     )
     return Responded(kind, answers, step)
 

@@ -12,7 +12,7 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import Average, Coupling, Quenched, SiteQuantity, families
+from symcavity.model.quantities import Coupling, Quenched, SiteQuantity, families
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.sets.averages import ProjectionAverage
@@ -36,7 +36,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "truncated_moments",
                 [Equation(phi(n, kappa), TruncatedIntegral((kappa - z) ** n, z, kappa))],
                 data={"order": n, "variable": z},
-                check="moments",
             )
         )
     for symbol, value in theory.closures.items():
@@ -49,8 +48,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 data={"symbol": symbol, "meaning": meaning, "observable": meaning},
                 assumptions=(("self_averaging", {}),),
                 rests_on=tuple(f"{s}.solution" for s in _kinds(meaning)),
-                check="closure",
-                evidence={"theory": theory, "meaning": meaning},
             )
         )
     for k, equation in enumerate(theory.global_equations):
@@ -61,8 +58,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "global_condition",
                 [equation],
                 rests_on=(f"{side}.solution",),
-                check="closure",
-                evidence={"theory": theory, "meaning": Average(body)},
+                evidence={"number": k},
             )
         )
     for k, (equation, declared) in enumerate(zip(theory.fixed_equations, theory.system.fixed, strict=True)):
@@ -72,8 +68,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "fixed",
                 [equation],
                 rests_on=("problem",),
-                check="closure",
-                evidence={"theory": theory, "meaning": declared.lhs, "value": declared.rhs},
+                evidence={"number": k},
             )
         )
     free = [alpha] if theory.system.fixed else []
@@ -84,8 +79,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
             theory.equations,
             data={"unknowns": [*theory.unknowns, *free], "parameters": _parameters(theory, free)},
             rests_on=tuple(s.key for s in steps),
-            check="solved",
-            evidence={"theory": theory},
         )
     )
     return steps
@@ -116,8 +109,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     steps = []
     shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
     if shifts:
-        evidence = {"theory": theory}
-        steps.append(make("units", "units", shifts, check="solved", evidence=evidence))
+        steps.append(make("units", "units", shifts))
     for symbol, expr in closed.definitions.items():
         steps.append(
             make(
@@ -126,8 +118,6 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 [_readable(symbol, expr)],
                 data={"solved": symbol},
                 rests_on=("closed_system",),
-                check="solved",
-                evidence={"theory": theory},
             )
         )
     # a core that nobody would read is left as the equation that it came from, beside the formulas above
@@ -149,8 +139,6 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "result",
                 claims,
                 rests_on=tuple(s.key for s in steps) or ("closed_system",),
-                check="solved",
-                evidence={"theory": theory},
             )
         )
     return steps

@@ -238,8 +238,6 @@ def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
             "symmetry",
             "symmetry",
             data={"found": bool(found), "reason": _words(found)},
-            check="symmetry",
-            evidence={"found": found},
         )
     ]
 

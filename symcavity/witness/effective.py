@@ -180,19 +180,12 @@ def solution(step: Step, dps: int) -> list[Verdict]:
 
 
 def _residual(theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[Equation], seed: int, digits: int) -> Any:
-    """The largest residual of the declared law at some fields, the signs and the slackness of its pairs included."""
+    """The largest residual of the declared law at some fields."""
     declared = declared_of(theory)
     site = Inserted(declared, kind, declared.world(seed + 20, digits=digits))
     world = site.world
-    for row in declared.rows[kind]:
-        if row.named is not None:
-            world.defined.pop(row.named.family, None)
-    means = mean_factors(theory, site)
-    etas = eta_of(theory, kind)
-    tuned = Tuned(site)
+    law = SolvedLaw(theory, site)
     inner = theory.inserted[kind].problem.inner().eta
-    rows = declared.rows[kind]
-    zero = site.at_zero()
     worst = mpmath.mpf(0)
     for k in FIELDS:
         world.given[world.cavity_key(inner, {})] = mpmath.mpf(7 * k + 1) / 5
@@ -204,36 +197,66 @@ def _residual(theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[E
             world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
         for q, expr in states.items():
             world.given[world.key(q, {})] = world.value(expr)
+        worst = max(worst, law.residual())
+    return worst
+
+
+class SolvedLaw:
+    """The declared equations of the new site, for states and cavity fields that are given in its world."""
+
+    def __init__(self, theory: Any, site: Inserted) -> None:
+        self.site, self.world = site, site.world
+        self.rows = site.declared.rows[site.kind]
+        self.pairs = site.declared.pairs[site.kind]
+        for row in self.rows:
+            if row.named is not None:
+                self.world.defined.pop(row.named.family, None)
+        self.etas = eta_of(theory, site.kind)
+        self.means = mean_factors(theory, site)
+        self.tuned = Tuned(site)
+
+    def residual(self) -> Any:
+        """The largest residual: of the equations, of the signs and of the slackness of the pairs."""
+        world, zero = self.world, self.site.at_zero()
         targets = []
-        for f, env in tuned.slots:
-            value = world.value(etas[f], env)
-            for (h, g), mean in means.items():
-                if h == f:
-                    value += mean * world.value(g.emission, zero)
+        for f, env in self.tuned.slots:
+            value = world.value(self.etas[f], env)
+            for (h, g, at, sent), mean in self.means:
+                if h == f and at == env:
+                    value += mean * world.value(g.emission, {**zero, **sent})
             targets.append(value)
-        tuned.hear(targets)
-        for row in rows:
-            left, right = (world.value(side, zero) for side in (row.declared.lhs, row.declared.rhs))
-            worst = max(worst, abs(left - right))
-        for pair in declared.pairs[kind]:
+        self.tuned.hear(targets)
+        worst = mpmath.mpf(0)
+        for row in self.rows:
+            for env in _inner(self.site, row.declared, row):
+                left, right = (world.value(side, {**zero, **env}) for side in (row.declared.lhs, row.declared.rhs))
+                worst = max(worst, abs(left - right))
+        for pair in self.pairs:
             p, q = (world.value(member, zero) for member in pair.pair)
             worst = max(worst, -p, -q, abs(p * q))
-    return worst
+        return worst
 
 
 def _free(states: dict[Any, Expr]) -> set[Any]:
     return set().union(*(e.free_symbols for e in states.values()))
 
 
-def mean_factors(theory: Any, site: Inserted) -> dict[tuple[RandomField, RandomField], Any]:
+Way = tuple[RandomField, RandomField, Env, Env]
+
+
+def mean_factors(theory: Any, site: Inserted) -> list[tuple[Way, Any]]:
     """The mean of each self-coupling by what the record claims of it, for order parameters of any value."""
     kind = site.kind
-    pairs = list(site.ways_back())
-    if is_dropped(theory, kind):
-        return dict.fromkeys(pairs, mpmath.mpf(0))
+    none = is_dropped(theory, kind)
     symbols = [c.lhs for c in claimed(theory, "self_coupling", kind)]
     known = {c.lhs.args[0]: c.rhs for c in claimed(theory, "self_coupling_mean", kind)}
-    return {pair: site.world.value(known[s]) for pair, s in zip(pairs, symbols, strict=True)}
+    out = []
+    for (f, g), s in zip(site.ways_back(), symbols, strict=True):
+        for at in site.components(f):
+            for sent in site.sent(g):
+                env = dict(zip(getattr(s, "indices", ()), (*at.values(), *sent.values()), strict=False))
+                out.append(((f, g, at, sent), mpmath.mpf(0) if none else site.world.value(known[s], env)))
+    return out
 
 
-__all__ = ["Tuned", "effective_law", "eta_of", "is_dropped", "mean_factors", "solution"]
+__all__ = ["SolvedLaw", "Tuned", "effective_law", "eta_of", "is_dropped", "mean_factors", "solution"]

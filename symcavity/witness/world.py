@@ -291,8 +291,15 @@ class World:
 
     # -- support functions ---------------------------------------------------------------------------
 
+    touching: tuple[Any, Any] | None = None  # g(V) and the anchor point, where a set is known
+
     def _support(self, node: Any, env: Env) -> Any:
         """A smooth concave function of degree one: a linear one minus a norm; or a component of its gradient."""
+        if self.touching is not None:
+            level, anchor = self.touching
+            if isinstance(node, Support):
+                return mpmath.mpf(level)
+            return mpmath.mpf(anchor[self._index(node.at, env) - int(self._eval(node.components.range[1], {}))])
         index, low, high = node.components.range
         count = int(self._eval(high, {})) - int(self._eval(low, {})) + 1
         first = int(self._eval(low, {}))

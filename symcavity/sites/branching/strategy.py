@@ -72,8 +72,6 @@ class Branching:
                     responses,
                     data={"kind": site.kind},
                     rests_on=(f"{key}.solution",),
-                    check="response",
-                    evidence={"side": site},
                 )
             )
         return steps
@@ -110,8 +108,6 @@ class Branching:
             },
             assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.effective_law",),
-            check="solution",
-            evidence={"side": site, "solution": site.solution},
         )
 
 
