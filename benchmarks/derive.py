@@ -1,6 +1,7 @@
 """Time from a declaration to its closed equations, and of whole commands, beside the import of SymPy.
 
-There is nothing else that derives these; the import of SymPy, timed in between, stands for the speed of the machine.
+There is nothing else that derives these; the import of SymPy, timed in between, stands for the speed of the
+machine.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def main(bench: Bench) -> None:
     own = shutil.which("symcavity", path=str(Path(sys.executable).parent)) or "symcavity"
     for module in SYSTEMS[: bench.size(None, 2)]:
         name = module.__name__.rsplit(".", 1)[-1]
-        bench.race(f"{name}, declaration to equations", 2, lambda m=module: derive(m.problem), sympy)
-    bench.race("process: symcavity derive gardner", 6, process(own, "derive", "gardner"), sympy)
+        bench.race(f"{name}, declaration to equations", 1, lambda m=module: derive(m.problem), sympy)
+    bench.race("process: symcavity derive gardner", 4.4, process(own, "derive", "gardner"), sympy)
     solve = process(own, "solve", "gardner", "kappa=1/2")
     bench.race("process: symcavity solve gardner kappa=1/2", 2, solve, sympy)
 

@@ -1,4 +1,4 @@
-"""Values of theories beside hand-written code: functions, sweeps, a spectrum of 10^5 features; phi in double."""
+"""Values of theories beside code by hand: functions, sweeps, a spectrum of 10^5 features; phi in double."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def norms_by_newton(load: float, penalty: np.ndarray) -> np.ndarray:
         at_k, at_b = ndtr(k), ndtr(b)
         one_k, one_b = k * at_k + density(k), b * at_b + density(b)
         gap_s = s - 1 + load * (at_k - at_b)
-        gap_q = load * ((1 + k * k) * at_k + k * density(k) - (1 + b * b) * at_b - b * density(b) - 2 * d * one_b) - 1
+        gap_q = load * (at_k + k * one_k - at_b - b * one_b - 2 * d * one_b) - 1
         k_r, d_s, d_r = -1 / r**2, penalty / r, -d / r
         s_s = 1 + load * density(b) * d_s
         s_r = load * (density(k) * k_r - density(b) * (k_r - d_r))
@@ -84,7 +84,8 @@ def sweeps(bench: Bench) -> None:
     loads = np.linspace(0.3, 1.8, count)
     f = gardner.problem.cavity().function(kappa, alpha)
     assert np.allclose(f(loads), margins_by_newton(loads), rtol=1e-9)
-    bench.race(f"sweep of kappa(alpha), {count} points", 10, lambda: f(loads), lambda: margins_by_newton(loads))
+    name = f"sweep of kappa(alpha), {count} points"
+    bench.race(name, 10, lambda: f(loads), lambda: margins_by_newton(loads))
     penalties = np.linspace(0.5, 2, count)
     norm = average(soft_margin.w[i] ** 2)
     g = soft_margin.problem.cavity().function(norm, soft_margin.C, values={alpha: 2})

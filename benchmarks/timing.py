@@ -1,9 +1,10 @@
 """The stopwatch of the benchmarks: two calls in turn, the median of their ratios, a bound, an exit status.
 
-A benchmark is a function of a `Bench`, started by ``run(main)``.  It races our call against another one; a row is
-printed as soon as it is known.  The machine may be busy: each ratio is of two neighbouring runs, so that whatever
-disturbs one disturbs the other.  A full run leaves with status 1 where a ratio is past its bound; with ``--small``
-everything runs once at its smallest size, ratios are printed and bind nothing, and only wrong results fail.
+A benchmark is a function of a `Bench`, started by ``run(main)``.  It races our call against another one; a row
+is printed as soon as it is known.  The machine may be busy: each ratio is of two neighbouring runs, so that
+whatever disturbs one disturbs the other.  A full run leaves with status 1 where a ratio is past its bound; with
+``--small`` everything runs once at its smallest size, ratios are printed and bind nothing, and only wrong
+results fail.
 """
 
 from __future__ import annotations
@@ -125,10 +126,10 @@ def run(main: Callable[[Bench], None]) -> NoReturn:
     """Run a benchmark as a process with one thread of linear algebra, and leave with its status."""
     if any(os.environ.get(name) != "1" for name in THREADS):
         # the libraries read this when they are loaded, which they are by now: begin again
-        environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - this very process
+        command, single = [sys.executable, *sys.orig_argv[1:]], {**os.environ, **dict.fromkeys(THREADS, "1")}
+        os.execve(sys.executable, command, single)  # noqa: S606 - this very process
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
-    parser.add_argument("--small", action="store_true", help="everything once, at its smallest size; no bound binds")
+    parser.add_argument("--small", action="store_true", help="everything once, at its smallest size, no bounds")
     bench = Bench(parser.parse_args().small)
     main(bench)
     if bench.missed:
