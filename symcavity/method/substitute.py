@@ -231,8 +231,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             law = system.laws[hearer]
             full = {f.symbol: f.as_sum for f in law.fields} | rule
             out += [e.xreplace(full) for e in law.equations if e.difference.has(*rule)]
-        out = [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
-        return out
+        return [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
 
     book = ParameterBook(meanings=dict(theory.order_parameters))
     names = [s.name for s in found]
@@ -261,7 +260,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             written(lambda s: s.written),
             data=data,
             rests_on=("sources",),
-            check="substitution",
             evidence=evidence,
         ),
         make(
@@ -270,7 +268,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             written(lambda s: s.own + s.others),
             data=data,
             rests_on=("substitution.put",),
-            check="substitution",
             evidence=evidence,
         ),
         make(
@@ -279,7 +276,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             [Equation(s.name, opened_sum(s.others)) for s in found],
             data=data,
             rests_on=("substitution.split",),
-            check="substitution_field",
             evidence=evidence,
         ),
         make(
@@ -293,7 +289,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
                 ("order", {"order": 1 / N}),
             ),
             rests_on=("disorder", "substitution.field"),
-            check="substitution_statistics",
             evidence=evidence,
         ),
         make(
@@ -303,7 +298,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             data=data | {"pairs": [p for hearer in hearers for p in system.laws[hearer].pairs]},
             assumptions=(("self_averaging", {}),),
             rests_on=("substitution.split", "substitution.statistics"),
-            check="substitution_law",
             evidence=evidence,
         ),
         make(
@@ -312,7 +306,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             dict.fromkeys(e for e in agreed if e.lhs != e.rhs),
             data=data,
             rests_on=("substitution.statistics", "closed_system"),
-            check="substitution_agreement",
             evidence=evidence,
         ),
     ]

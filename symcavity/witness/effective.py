@@ -211,6 +211,7 @@ class SolvedLaw:
         for row in self.rows:
             if row.named is not None:
                 self.world.defined.pop(row.named.family, None)
+        self.named = {row.field: row for row in self.rows if row.named is not None and row.field is not None}
         self.etas = eta_of(theory, site.kind)
         self.means = mean_factors(theory, site)
         self.tuned = Tuned(site)
@@ -224,12 +225,16 @@ class SolvedLaw:
             for (h, g, at, sent), mean in self.means:
                 if h == f and at == env:
                     value += mean * world.value(g.emission, {**zero, **sent})
+            if f in self.named:
+                value += world.value(self.named[f].source, {**zero, **env})
             targets.append(value)
         self.tuned.hear(targets)
         worst = mpmath.mpf(0)
         for row in self.rows:
             for env in _inner(self.site, row.declared, row):
                 left, right = (world.value(side, {**zero, **env}) for side in (row.declared.lhs, row.declared.rhs))
+                if row.field is not None and row.named is None:
+                    right += world.value(row.source, {**zero, **env})
                 worst = max(worst, abs(left - right))
         for pair in self.pairs:
             p, q = (world.value(member, zero) for member in pair.pair)
