@@ -202,9 +202,18 @@ def _residual(theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[E
 
 
 class SolvedLaw:
-    """The declared equations of the new site, for states and cavity fields that are given in its world."""
+    """The declared equations of the new site, for states and cavity fields that are given in its world.
 
-    def __init__(self, theory: Any, site: Inserted) -> None:
+    Parameters
+    ----------
+    theory : Theory
+    site : Inserted
+    sourced : bool
+        Whether the states are those in the presence of the sources.
+    """
+
+    def __init__(self, theory: Any, site: Inserted, *, sourced: bool = True) -> None:
+        self.sourced = sourced
         self.site, self.world = site, site.world
         self.rows = site.declared.rows[site.kind]
         self.pairs = site.declared.pairs[site.kind]
@@ -225,7 +234,7 @@ class SolvedLaw:
             for (h, g, at, sent), mean in self.means:
                 if h == f and at == env:
                     value += mean * world.value(g.emission, {**zero, **sent})
-            if f in self.named:
+            if self.sourced and f in self.named:
                 value += world.value(self.named[f].source, {**zero, **env})
             targets.append(value)
         self.tuned.hear(targets)
@@ -233,7 +242,7 @@ class SolvedLaw:
         for row in self.rows:
             for env in _inner(self.site, row.declared, row):
                 left, right = (world.value(side, {**zero, **env}) for side in (row.declared.lhs, row.declared.rhs))
-                if row.field is not None and row.named is None:
+                if self.sourced and row.field is not None and row.named is None:
                     right += world.value(row.source, {**zero, **env})
                 worst = max(worst, abs(left - right))
         for pair in self.pairs:

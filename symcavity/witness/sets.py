@@ -58,7 +58,7 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     declared = declared_of(theory)
     for seed in range(3):
         site = Inserted(declared, kind, declared.world(seed + 50))
-        world, law = site.world, SolvedLaw(theory, site)
+        world, law = site.world, SolvedLaw(theory, site, sourced=False)
         (f,) = (f for f in theory.system.laws[kind].fields if f.components)
         components = [next(iter(env.values())) for env in site.components(f)]
         low = components[0]
