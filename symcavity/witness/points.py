@@ -78,7 +78,7 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
             continue  # the number of components of a set that is known
         values[s] = Rational(str(round(sample_parameter(s, rng), 2)))
     if any(e.difference.has(SiteCount) for e in theory.equations):
-        values |= {k.size: 60 if k.size == N else 40 + 10 * seed for k in (*system.kinds, N.kind)}
+        values |= {k.size: 60 if k.size == N else 40 + 10 * (seed // 2) for k in (*system.kinds, N.kind)}
     elif not system.fixed:
         values |= {k.ratio: Rational(rng.randint(4, 9), 10) for k in system.kinds if k.ratio.is_Symbol}
     for _ in range(max(len(system.fixed) - 1, 0)):
@@ -90,7 +90,7 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
         if q.law is None:
             half = Rational(1, 2)
             signed = q not in scales and not q.positive and seed % 2 == 0  # labels have both signs, spectra have not
-            size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
+            size = Rational(1 + seed // 4)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
     return _with_sets(theory, values, rng)
 
