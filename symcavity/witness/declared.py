@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -44,7 +44,7 @@ class Row:
     named: SiteQuantity | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Carrier(Row):
     """An equation in which a random field stands.
 
@@ -55,8 +55,8 @@ class Carrier(Row):
         The source that belongs to the field.
     """
 
-    field: RandomField = field(kw_only=True)
-    source: SiteQuantity = field(kw_only=True)
+    field: RandomField
+    source: SiteQuantity
 
 
 class Declared:
