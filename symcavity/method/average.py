@@ -68,15 +68,13 @@ def average(system: System, identified: Identified, book: ParameterBook, make: S
         for b in heard[k:]:
             value = _at_index(book.close(field_covariance(a, b)), kind)
             covariance[a.eta, b.eta] = covariance[b.eta, a.eta] = value
-    return Averaged(kind, covariance, means, tuple(_steps(system, identified, covariance, means, book, make)))
+    return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, make)))
 
 
 def _steps(
-    system: System,
     identified: Identified,
     covariance: dict[tuple[Symbol, Symbol], Expr],
     means: dict[Symbol, Expr],
-    book: ParameterBook,
     make: StepMaker,
 ) -> list[Step]:
     kind, heard = identified.kind, identified.problem.heard

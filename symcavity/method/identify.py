@@ -55,7 +55,7 @@ def identify(system: System, responded: Responded, make: StepMaker) -> Identifie
         one, echoes[f] = _heard(system, f, k, responded.answers[f])
         heard.append(one)
     problem = SiteProblem(law, tuple(heard), convex=system.convex)
-    return Identified(problem, tuple(_steps(system, problem, responded, echoes, make)))
+    return Identified(problem, tuple(_steps(problem, echoes, make)))
 
 
 def field_of_site(f: RandomField, body: Expr) -> Expr:
@@ -100,9 +100,7 @@ def _factor(term: Expr) -> Expr:
 
 
 def _steps(
-    system: System,
     problem: SiteProblem,
-    responded: Responded,
     echoes: dict[RandomField, dict[RandomField, Expr]],
     make: StepMaker,
 ) -> list[Step]:

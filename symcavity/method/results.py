@@ -12,7 +12,12 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import Coupling, Quenched, SiteQuantity, families
+from symcavity.model.quantities import (
+    Coupling,
+    Quenched,
+    SiteQuantity,
+    families,
+)
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.sets.averages import ProjectionAverage
@@ -51,7 +56,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
             )
         )
     for k, equation in enumerate(theory.global_equations):
-        side, body = theory.system.global_conditions[k]
+        side, _ = theory.system.global_conditions[k]
         steps.append(
             make(
                 f"global.{k + 1}",
@@ -61,7 +66,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 evidence={"number": k},
             )
         )
-    for k, (equation, declared) in enumerate(zip(theory.fixed_equations, theory.system.fixed, strict=True)):
+    for k, equation in enumerate(theory.fixed_equations):
         steps.append(
             make(
                 f"fixed.{k + 1}",

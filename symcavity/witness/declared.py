@@ -37,17 +37,26 @@ class Row:
         As the user wrote it, with sums; where the reading gave a sum a name, the name and the sum.
     named : SiteQuantity or None
         That name.
-    field : RandomField or None
-        The random field that stands in it.
-    source : SiteQuantity or None
-        The source that belongs to the field.
     """
 
     kind: Kind
     declared: Equation
-    named: SiteQuantity | None
-    field: RandomField | None
-    source: SiteQuantity | None
+    named: SiteQuantity | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carrier(Row):
+    """An equation in which a random field stands.
+
+    Attributes
+    ----------
+    field : RandomField
+    source : SiteQuantity
+        The source that belongs to the field.
+    """
+
+    field: RandomField
+    source: SiteQuantity
 
 
 class Declared:
@@ -75,9 +84,9 @@ class Declared:
         world.labels = _labels(self.system)
         return world
 
-    def carriers(self, kind: Kind) -> list[Row]:
+    def carriers(self, kind: Kind) -> list[Carrier]:
         """The equations of a kind that carry a field."""
-        return [row for row in self.rows[kind] if row.field is not None]
+        return [row for row in self.rows[kind] if isinstance(row, Carrier)]
 
     def _read(self, kind: Kind) -> None:
         law = self.system.laws[kind]
@@ -85,23 +94,28 @@ class Declared:
         worlds = [self.world(seed) for seed in SEEDS]
         written = [r for e in self.system.declared if kind_of(e) == kind for r in rows_of(worlds[0], e)]
         marks = [_mark(worlds, kind, (e.lhs, e.rhs)) for e in written]
-        rows, free = [], list(range(len(written)))
+        rows: list[Row] = []
+        free = list(range(len(written)))
         for equation, full in zip(law.equations, law.written(), strict=True):
             f = next((f for f in law.fields if equation.difference.has(f.symbol)), None)
-            source = source_of(self.system, f) if f is not None else None
             if equation.lhs in named:
-                rows.append(Row(kind, Equation(equation.lhs, named[equation.lhs]), equation.lhs, f, source))
+                rows.append(self._row(kind, Equation(equation.lhs, named[equation.lhs]), equation.lhs, f))
                 continue
             mark = _mark(worlds, kind, (full.lhs, full.rhs))
             place = next((k for k in free if _agree(marks[k], mark)), None)
             if place is None:
                 raise Undeclared(f"the equation {full} of a {kind} is none of the declared ones")
             free.remove(place)
-            rows.append(Row(kind, written[place], None, f, source))
+            rows.append(self._row(kind, written[place], None, f))
         if free:
             raise Undeclared(f"no {kind} obeys the declared equation {written[free[0]]}")
         self.rows[kind] = rows
         self._read_pairs(kind, worlds)
+
+    def _row(self, kind: Kind, declared: Equation, named: SiteQuantity | None, f: RandomField | None) -> Row:
+        if f is None:
+            return Row(kind, declared, named)
+        return Carrier(kind, declared, named, field=f, source=source_of(self.system, f))
 
     def _read_pairs(self, kind: Kind, worlds: list[World]) -> None:
         declared = [
@@ -225,4 +239,15 @@ def _labels(system: System) -> dict[tuple[Any, Any], str]:
     return out
 
 
-__all__ = ["Declared", "Row", "Undeclared", "at_components", "declared_of", "kind_of", "named_sums", "rows_of", "source_of"]
+__all__ = [
+    "Carrier",
+    "Declared",
+    "Row",
+    "Undeclared",
+    "at_components",
+    "declared_of",
+    "kind_of",
+    "named_sums",
+    "rows_of",
+    "source_of",
+]

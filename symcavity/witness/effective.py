@@ -1,4 +1,4 @@
-"""Witnesses of the law of the new site: its declared equations, with fresh couplings that make the fields what is claimed.
+"""Witnesses of the law of the new site: its declared equations, with fresh couplings chosen for its fields.
 
 The couplings of the new site enter nothing but its fields.  They can be chosen such that each field is any number:
 then the declared equations themselves, with the sums that the user wrote, judge the law and its solution.
@@ -7,6 +7,7 @@ then the declared equations themselves, with the sums that the user wrote, judge
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -18,7 +19,11 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol
-from symcavity.witness.declared import Row, declared_of
+from symcavity.witness.declared import (
+    Carrier,
+    Row,
+    declared_of,
+)
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import numeric, result, witness
 from symcavity.witness.statistics import exact_mean, fresh
@@ -81,9 +86,7 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
     site = inserted_by(step, 9)
     world, kind = site.world, site.kind
     means = {
-        (f, g, *a.items(), *b.items()): exact_mean(
-            site, lambda f=f, g=g, a=a, b=b: site.self_coupling(f, g, a, b)
-        )
+        (f, g, *a.items(), *b.items()): exact_mean(site, partial(site.self_coupling, f, g, a, b))
         for f, g in site.ways_back()
         for a in site.components(f)
         for b in site.sent(g)
@@ -93,7 +96,7 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
     etas = eta_of(theory, kind)
     tuned = Tuned(site)
     rows = site.declared.rows[kind]
-    named = {r.field: r for r in rows if r.named is not None}
+    named = {r.field: r for r in rows if isinstance(r, Carrier) and r.named is not None}
     targets = []
     for f, env in tuned.slots:
         value = world.value(etas[f], env)
@@ -123,7 +126,7 @@ def _is_row(site: Inserted, claim: Equation, row: Row) -> bool:
     for env in _inner(site, claim, row):
         zero = site.at_zero(env)
         left, right = (world.value(side, zero) for side in (row.declared.lhs, row.declared.rhs))
-        if row.field is not None and row.named is None:
+        if isinstance(row, Carrier) and row.named is None:
             right += world.value(row.source, zero)
         if not (same(world.value(claim.lhs, env), left) and same(world.value(claim.rhs, env), right)):
             return False
@@ -179,7 +182,9 @@ def solution(step: Step, dps: int) -> list[Verdict]:
     return result(numeric(dps), ok, good, f"residual {mpmath.nstr(worst, 3)}")
 
 
-def _residual(theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[Equation], seed: int, digits: int) -> Any:
+def _residual(
+    theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[Equation], seed: int, digits: int
+) -> Any:
     """The largest residual of the declared law at some fields."""
     declared = declared_of(theory)
     site = Inserted(declared, kind, declared.world(seed + 20, digits=digits))
@@ -240,10 +245,10 @@ class SolvedLaw:
         self.tuned.hear(targets)
         worst = mpmath.mpf(0)
         for row in self.rows:
-            for env in _inner(self.site, row.declared, row):
-                left, right = (world.value(side, {**zero, **env}) for side in (row.declared.lhs, row.declared.rhs))
+            for inner in _inner(self.site, row.declared, row):
+                left, right = (world.value(side, {**zero, **inner}) for side in (row.declared.lhs, row.declared.rhs))
                 if self.sourced and row.field is not None and row.named is None:
-                    right += world.value(row.source, {**zero, **env})
+                    right += world.value(row.source, {**zero, **inner})
                 worst = max(worst, abs(left - right))
         for pair in self.pairs:
             p, q = (world.value(member, zero) for member in pair.pair)
@@ -264,7 +269,7 @@ def mean_factors(theory: Any, site: Inserted) -> list[tuple[Way, Any]]:
     none = is_dropped(theory, kind)
     symbols = [c.lhs for c in claimed(theory, "self_coupling", kind)]
     known = {c.lhs.args[0]: c.rhs for c in claimed(theory, "self_coupling_mean", kind)}
-    out = []
+    out: list[tuple[Way, Any]] = []
     for (f, g), s in zip(site.ways_back(), symbols, strict=True):
         for at in site.components(f):
             for sent in site.sent(g):

@@ -6,6 +6,7 @@ import mpmath
 
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import prove
+from symcavity.model.kinds import SiteCount
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.witness.declared import declared_of
@@ -31,18 +32,20 @@ def work(step: Step, dps: int) -> list[Verdict]:
 @witness("consistency")
 def consistency(step: Step, dps: int) -> list[Verdict]:
     """A proof where the identity is one of truncated moments, and digits at a solved point in any case."""
-    out = []
-    for claim in step.claims:
-        if claim.lhs.has(phi) and not claim.difference.has(SiteQuantity) and prove(claim.lhs, claim.rhs):
-            out.append(Verdict(SYMBOLIC, True, "proved by integration by parts"))
-    return out + held(step.evidence["theory"], step.claims, dps)
+    proved = [
+        Verdict(SYMBOLIC, True, "proved by integration by parts")
+        for claim in step.claims
+        if claim.lhs.has(phi) and not claim.difference.has(SiteQuantity) and prove(claim.lhs, claim.rhs)
+    ]
+    return proved + held(step.evidence["theory"], step.claims, dps)
 
 
 @witness("inconsistency")
 def contradiction(step: Step, dps: int) -> list[Verdict]:
     """The two formulas must differ, and the first be that of the naive theory: else nothing is contradicted."""
     theory = step.evidence["theory"]
-    solution, _, where = solved_point(theory, min(dps, 30))
+    sized = any(claim.difference.has(SiteCount) for claim in step.claims)
+    solution, _, where = solved_point(theory, min(dps, 30), sized=sized)
     if solution is None:
         return [Verdict(numeric(dps), False, where)]
     if len(step.claims) == 2:

@@ -10,8 +10,8 @@ from sympy import Expr
 
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.witness.declared import Declared, Row
-from symcavity.witness.world import DIGITS, Env, Key, World, component_range
+from symcavity.witness.declared import Carrier, Declared
+from symcavity.witness.world import DIGITS, NOWHERE, Env, Key, World, component_range
 
 
 class Inserted:
@@ -33,7 +33,7 @@ class Inserted:
 
     # -- what the site does to the others ------------------------------------------------------------
 
-    def shift(self, row: Row, env: Env) -> Any:
+    def shift(self, row: Carrier, env: Env) -> Any:
         """What the site adds to the right-hand side of a declared equation at another site."""
         key = (row.declared, tuple(sorted(env.items(), key=str)))
         if key not in self._shifts:
@@ -59,7 +59,7 @@ class Inserted:
             self._moves[key] = total
         return self._moves[key]
 
-    def places(self, row: Row) -> Iterator[dict[Any, int]]:
+    def places(self, row: Carrier) -> Iterator[dict[Any, int]]:
         """The sites of a row, and the components of its field."""
         for at in self.world.sites(row.kind):
             for inner in self.components(row.field):
@@ -93,20 +93,20 @@ class Inserted:
 
     # -- what comes back -----------------------------------------------------------------------------
 
-    def at_zero(self, env: Env = {}) -> dict[Any, int]:
+    def at_zero(self, env: Env = NOWHERE) -> dict[Any, int]:
         """The canonical index of the kind at the new site."""
         return {self.kind.index: 0, **env}
 
-    def heard(self, f: RandomField, env: Env = {}) -> Any:
+    def heard(self, f: RandomField, env: Env = NOWHERE) -> Any:
         """The field of the new site by the unperturbed emissions of the others: its cavity field."""
         return self.world.value(f.as_sum, self.at_zero(env))
 
-    def echo(self, f: RandomField, env: Env = {}) -> Any:
+    def echo(self, f: RandomField, env: Env = NOWHERE) -> Any:
         """What the answers of the others add to that field."""
         with mpmath.workdps(DIGITS):
             return self.answered(lambda: self.heard(f, env)) - self.heard(f, env)
 
-    def self_coupling(self, f: RandomField, g: RandomField, env: Env = {}, sent: Env = {}) -> Any:
+    def self_coupling(self, f: RandomField, g: RandomField, env: Env = NOWHERE, sent: Env = NOWHERE) -> Any:
         """What multiplies the emission of the new site into a field g, in the echo through a field f."""
         states = g.states()
         self.only = g

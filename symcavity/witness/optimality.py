@@ -47,7 +47,8 @@ class Optimality:
         self._messages: dict[Any, Any] = {}
         for row in (r for rows in self.declared.rows.values() for r in rows):
             lhs = row.declared.lhs
-            if isinstance(lhs, SiteQuantity) and isinstance(lhs.family, Field) and row.declared.rhs in self.sums.values():
+            is_field = isinstance(lhs, SiteQuantity) and isinstance(lhs.family, Field)
+            if is_field and row.declared.rhs in self.sums.values():
                 self.world.defined[lhs.family] = row.declared.rhs
 
     # -- the Lagrangian ------------------------------------------------------------------------------
@@ -238,14 +239,20 @@ def _explains(values: list[Any], pieces: dict[int, list[Any]], *, equality: bool
         if ratio <= 0:
             continue
         wanted = [ratio * v for v in values]
-        above = {k: row for k, row in pieces.items() if all(p >= w or same(p, w) for p, w in zip(row, wanted, strict=True))}
-        active = {k for k, row in above.items() if any(same(p, w) for p, w in zip(row, wanted, strict=True))}
-        least = [min(row[n] for row in above.values()) for n in range(len(values))] if above else []
+        above = {k: row for k, row in pieces.items() if _not_below(row, wanted)}
+        if not above:
+            continue
+        least = [min(column) for column in zip(*above.values(), strict=True)]
+        touched = [same(p, w) for p, w in zip(least, wanted, strict=True)]
         # a piece that always holds has been left out; where it is the least one, the others are positive
-        if least and all(same(p, w) or (w > 0 and p > 0) for p, w in zip(least, wanted, strict=True)):
-            if sum(same(p, w) for p, w in zip(least, wanted, strict=True)) * 3 >= len(values):
-                return active
+        fits = all(t or (w > 0 and p > 0) for t, p, w in zip(touched, least, wanted, strict=True))
+        if fits and 3 * sum(touched) >= len(values):
+            return {k for k, row in above.items() if any(same(p, w) for p, w in zip(row, wanted, strict=True))}
     return set() if not pieces and all(v > 0 for v in values) else None
+
+
+def _not_below(row: list[Any], wanted: list[Any]) -> bool:
+    return all(p >= w or same(p, w) for p, w in zip(row, wanted, strict=True))
 
 
 def _equal(one: list[Any], two: list[Any]) -> bool:
@@ -334,7 +341,7 @@ def complementarity(step: Step, _dps: int) -> list[Verdict]:
             ok = ok and all(
                 same(point.world.value(shown, env), point.constraint(expr, env)) for env in point.sites(multiplier)
             )
-        ok = ok and not left and {p for p in step.data["pairs"]} == set(_law_pairs(theory))
+        ok = ok and not left and set(step.data["pairs"]) == set(_law_pairs(theory))
         ok = ok and all(_explained(theory, Equation(q, e)) for q, e in slacks.items())
     return result(BRUTE_FORCE, ok, EXPLICIT, "not the pairs of the declared constraints")
 

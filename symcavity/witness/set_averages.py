@@ -267,4 +267,14 @@ def _own(expr: Expr) -> list[SiteQuantity]:
     return site_quantities(expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)), Quenched)
 
 
-__all__ = ["Site", "at_shape", "grid", "projecting", "quenched_laws", "quenched_points", "seeded", "sized", "vector_average"]
+__all__ = [
+    "Site",
+    "at_shape",
+    "grid",
+    "projecting",
+    "quenched_laws",
+    "quenched_points",
+    "seeded",
+    "sized",
+    "vector_average",
+]

@@ -71,7 +71,9 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
             V, lam, s = projected(shape, T, bound, cap, strength, softness)
             for t, v, multiplier, anchor in zip(T, V, lam, s, strict=True):
                 world.touching = float(shape.support(v[None])[0]), anchor
-                world.given[world.key(convex.lam.xreplace(zero), {})] = mpmath.mpf(float(multiplier))
+                full = multiplier >= cap * (1 - 1e-12)  # at its bound, but for rounding
+                lam_at = world.value(solution.cap.xreplace(zero)) if full else mpmath.mpf(float(multiplier))
+                world.given[world.key(convex.lam.xreplace(zero), {})] = lam_at
                 eta = law.etas[f]
                 for k in components:
                     at = {convex.components.index: k, **dict.fromkeys(eta.indices, k)}

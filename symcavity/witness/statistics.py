@@ -1,8 +1,9 @@
-"""Witnesses of the averages over the fresh couplings: exact means of the written-out fields, by the declared moments."""
+"""Witnesses of averages over the fresh couplings: exact means of the written-out fields, by the declared moments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -93,7 +94,7 @@ def means(step: Step, _dps: int) -> list[Verdict]:
     ok = len(bodies) == len(step.claims) and _complete(step, definitions, bodies)
     for claim, body in zip(step.claims, bodies, strict=False):
         for env in free_points(site.world, [claim]):
-            true = exact_mean(site, lambda body=body, env=env: site.world.value(body, env))
+            true = exact_mean(site, partial(site.world.value, body, env))
             ok = ok and same(true, site.world.value(claim.rhs, env))
     return result(BRUTE_FORCE, ok, f"exact means over the fresh couplings, {SMALL}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,10 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Coupling, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
-from symcavity.witness.declared import Row, declared_of
+from symcavity.witness.declared import (
+    Carrier,
+    declared_of,
+)
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import result, witness
 from symcavity.witness.world import Env, World, free_points, same
@@ -43,7 +47,8 @@ def moments(step: Step, _dps: int) -> list[Verdict]:
     declared = declared_of(step.evidence["theory"])
     world = declared.world(2)
     families = {q.family for e in declared.system.declared for q in site_quantities(e.difference, Coupling)}
-    first, second = set(), set()
+    first: set[Any] = set()
+    second: set[Any] = set()
     ok = True
     for claim in step.claims:
         body = claim.lhs.args[0] if isinstance(claim.lhs, DisorderAverage) else None
@@ -81,7 +86,7 @@ def sources(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok and not left, "the declared equations, written out, with a source in each")
 
 
-def _is_row(world: World, claim: Equation, row: Row) -> bool:
+def _is_row(world: World, claim: Equation, row: Carrier) -> bool:
     for env in _at_sites(world, row):
         source = world.value(row.source, env)
         left, right = (world.value(side, env) for side in (row.declared.lhs, row.declared.rhs))
@@ -93,9 +98,8 @@ def _is_row(world: World, claim: Equation, row: Row) -> bool:
     return True
 
 
-def _at_sites(world: World, row: Row) -> Iterator[dict[Any, int]]:
-    for rule in free_points(world, [row.declared, row.source]):
-        yield rule
+def _at_sites(world: World, row: Carrier) -> Iterator[dict[Any, int]]:
+    yield from free_points(world, [row.declared, row.source])
 
 
 # -- insert and respond ------------------------------------------------------------------------------
@@ -130,7 +134,7 @@ def _declared_value(site: Inserted, body: Any) -> Expr | None:
         return body
     for rows in site.declared.rows.values():
         for row in rows:
-            if row.declared.lhs == body and row.field is not None:
+            if row.declared.lhs == body and isinstance(row, Carrier):
                 return row.declared.rhs
     return None
 
@@ -177,10 +181,11 @@ def new_site(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declared equation of the new site, {SMALL}")
 
 
-def _is_law(site: Inserted, claim: Equation, row: Row) -> bool:
+def _is_law(site: Inserted, claim: Equation, row: Carrier) -> bool:
     for inner in site.components(row.field):
         env = site.at_zero(inner)
-        true = site.answered(lambda env=env: [site.world.value(s, env) for s in (row.declared.lhs, row.declared.rhs)])
+        sides = partial(_sides, site.world, row.declared, env)
+        true = site.answered(sides)
         left, right = (site.world.value(side, inner) for side in (claim.lhs, claim.rhs))
         source = site.world.value(row.source, env)
         if row.named is None and not same(left, true[0]):
@@ -190,6 +195,10 @@ def _is_law(site: Inserted, claim: Equation, row: Row) -> bool:
         if not same(right, true[1] + source):
             return False
     return True
+
+
+def _sides(world: World, equation: Equation, env: Env) -> tuple[Any, Any]:
+    return world.value(equation.lhs, env), world.value(equation.rhs, env)
 
 
 @witness("cavity_field")

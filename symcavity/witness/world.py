@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import mpmath
@@ -67,6 +68,7 @@ DIGITS = 40
 CLOSE = mpmath.mpf(10) ** -20
 Env = Mapping[Any, int]
 Key = tuple[Any, ...]
+NOWHERE: Env = MappingProxyType({})
 
 
 class Open(ValueError):
@@ -150,24 +152,25 @@ class World:
     def key(self, q: SiteQuantity, env: Env) -> Key:
         """What a site quantity is known by: its family, whatever is known of its sign, and its indices."""
         family = q.family
-        where = tuple(self._index(k, env) for k in q.indices)
+        where = tuple(self.index(k, env) for k in q.indices)
         return (type(family).__name__, family.name, family.slots, where)
 
-    def _index(self, index: Expr, env: Env) -> int:
+    def index(self, index: Expr, env: Env) -> int:
+        """The value of an index."""
         if index in env:
             return env[index]
         if index.is_Integer:
             return int(index)
         if index.is_Symbol:
             raise Open(f"the index {index} is free")
-        return int(self._eval(index, env))
+        return int(self.evaluate(index, env))
 
-    def value(self, expr: Any, env: Env = {}) -> Any:
+    def value(self, expr: Any, env: Env = NOWHERE) -> Any:
         """The value of an expression with all sums written out, for given values of its free indices."""
         with mpmath.workdps(self.digits):
-            return self._eval(S(expr), env)
+            return self.evaluate(S(expr), env)
 
-    def change(self, expr: Expr, kind: Kind, env: Env = {}) -> Any:
+    def change(self, expr: Expr, kind: Kind, env: Env = NOWHERE) -> Any:
         """What an inserted site of a kind adds: the expression with its sums over that kind longer, minus without."""
         before = self.value(expr, env)
         self.extended = kind
@@ -176,27 +179,29 @@ class World:
         finally:
             self.extended = None
 
-    def _eval(self, expr: Any, env: Env) -> Any:
+    def evaluate(self, expr: Any, env: Env) -> Any:
+        """The value of a node; the precision is set by the caller."""
         rule = _RULES.get(type(expr))
         if rule is None:
-            rule = _RULES[type(expr)] = next((r for t, r in _FIRST if isinstance(expr, t)), World._function)
+            rule = _RULES[type(expr)] = next((r for t, r in _FIRST if isinstance(expr, t)), World.function)
         return rule(self, expr, env)
 
-    def _quantity(self, q: SiteQuantity, env: Env) -> Any:
+    def quantity(self, q: SiteQuantity, env: Env) -> Any:
+        """The value of a site quantity."""
         family = q.family
         if family in self.defined:
-            sites = dict(zip((s.index for s in family.slots), (self._index(k, env) for k in q.indices), strict=False))
+            sites = dict(zip((s.index for s in family.slots), (self.index(k, env) for k in q.indices), strict=False))
             inner = q.indices[len(family.slots) :]
             if inner:
-                sites[family.components[0]] = self._index(inner[0], env)
-            return self._eval(self.defined[family], sites)
+                sites[family.components[0]] = self.index(inner[0], env)
+            return self.evaluate(self.defined[family], sites)
         key = self.key(q, env)
         if self.seen is not None:
             self.seen.add(key)
         if isinstance(family, Quenched):
             if isinstance(family.law, Tuple) and key not in self.given:
                 draw = random.Random(f"{self.seed} {key}")  # noqa: S311 - not cryptography
-                return self._eval(draw.choice([value for value, _ in family.law]), env)
+                return self.evaluate(draw.choice([value for value, _ in family.law]), env)
             return self.number(key, positive=family.name in self._positive)
         if isinstance(family, Coupling):
             return self.number(key, state=True)
@@ -205,13 +210,14 @@ class World:
             value = value + self.moved(key)
         return value
 
-    def _symbol(self, symbol: Symbol, env: Env) -> Any:
+    def symbol(self, symbol: Symbol, env: Env) -> Any:
+        """The value of a symbol: an index, a size, a parameter, or what it stands for."""
         if symbol in env:
             return mpmath.mpf(env[symbol])
         if symbol in self.sizes:
             return mpmath.mpf(self.sizes[symbol])
         if symbol in self.meanings:
-            return self._eval(self.meanings[symbol], env)
+            return self.evaluate(self.meanings[symbol], env)
         if is_index(symbol):
             raise Open(f"the index {symbol} is free")
         if isinstance(symbol, CavitySymbol):
@@ -226,13 +232,14 @@ class World:
         """What a cavity field or a self-coupling is known by, whatever is known of its sign."""
         if isinstance(symbol, ComponentSymbol):
             tag = symbol.tag.rpartition("_")[0]
-            return ("cavity", symbol.base, symbol.kind, tag, tuple(self._index(k, env) for k in symbol.indices))
+            return ("cavity", symbol.base, symbol.kind, tag, tuple(self.index(k, env) for k in symbol.indices))
         return ("cavity", symbol.name)
 
-    def _sum(self, total: Sum, env: Env) -> Any:
+    def total(self, total: Sum, env: Env) -> Any:
+        """A sum, written out."""
         out = mpmath.mpf(0)
         for point in self.points(total.limits):
-            out += self._eval(total.function, {**env, **point})
+            out += self.evaluate(total.function, {**env, **point})
         return out
 
     def points(self, limits: Any) -> Iterator[dict[Any, int]]:
@@ -242,7 +249,7 @@ class World:
             if isinstance(high, SiteCount):
                 first, last = 0 if high.kind == self.extended else 1, self.sizes[high]
             else:
-                first, last = int(self._eval(low, {})), int(self._eval(high, {}))
+                first, last = int(self.evaluate(low, {})), int(self.evaluate(high, {}))
             ranges.append([(index, k) for k in range(first, last + 1)])
         return (dict(chosen) for chosen in product(*ranges))
 
@@ -250,12 +257,13 @@ class World:
         """The indices of the sites of a kind."""
         return range(1, self.sizes[kind.size] + 1)
 
-    def _average(self, node: Average, env: Env) -> Any:
+    def average(self, node: Average, env: Env) -> Any:
+        """The average over the sites of a kind."""
         body = node.body
         found = {k for q in site_quantities(body) for k, at in q.site.items() if is_index(at)}
         found |= {k for r in body.atoms(SiteResponse) for k in r.state.site}
         (kind,) = found
-        values = [self._eval(body, {**env, kind.index: k}) for k in self.sites(kind)]
+        values = [self.evaluate(body, {**env, kind.index: k}) for k in self.sites(kind)]
         return mpmath.fsum(values) / len(values)
 
     # -- responses and disturbances ------------------------------------------------------------------
@@ -264,7 +272,8 @@ class World:
         """An entry of the response matrix: d(state)/d(source)."""
         return self.number(("R", state, source))
 
-    def _site_response(self, node: SiteResponse, env: Env) -> Any:
+    def site_response(self, node: SiteResponse, env: Env) -> Any:
+        """The response of a site to the source in its own equation."""
         q = node.state
         ((kind, at),) = q.site.items()
         named = node.field
@@ -274,15 +283,17 @@ class World:
         source = Source(kind, label, field.components)[(at, *inner)]
         return self.response(self.key(q, env), self.key(source, env))
 
-    def _element(self, node: ResponseElement, env: Env) -> Any:
+    def element(self, node: ResponseElement, env: Env) -> Any:
+        """An entry of a response matrix."""
         message, source = node.args
         at = self.key(source, env)
         return mpmath.fsum(
-            self._eval(message.diff(q), env) * self.response(self.key(q, env), at)
+            self.evaluate(message.diff(q), env) * self.response(self.key(q, env), at)
             for q in site_quantities(message, Variable, Field)
         )
 
-    def _perturbation(self, node: Perturbation, env: Env) -> Any:
+    def perturbation(self, node: Perturbation, env: Env) -> Any:
+        """The change of a quantity in the disturbed system."""
         if self.disturbance is None:
             raise Open(f"nothing says how {node.args[0]} changes")
         return self.disturbance(node.args[0], env)
@@ -293,52 +304,55 @@ class World:
 
     touching: tuple[Any, Any] | None = None  # g(V) and the anchor point, where a set is known
 
-    def _support(self, node: Any, env: Env) -> Any:
+    def support(self, node: Any, env: Env) -> Any:
         """A smooth concave function of degree one: a linear one minus a norm; or a component of its gradient."""
         if self.touching is not None:
             level, anchor = self.touching
             if isinstance(node, Support):
                 return mpmath.mpf(level)
-            return mpmath.mpf(anchor[self._index(node.at, env) - int(self._eval(node.components.range[1], {}))])
+            return mpmath.mpf(anchor[self.index(node.at, env) - int(self.evaluate(node.components.range[1], {}))])
         index, low, high = node.components.range
-        count = int(self._eval(high, {})) - int(self._eval(low, {})) + 1
-        first = int(self._eval(low, {}))
-        V = [self._eval(node.body, {**env, index: first + k}) for k in range(count)]
+        count = int(self.evaluate(high, {})) - int(self.evaluate(low, {})) + 1
+        first = int(self.evaluate(low, {}))
+        V = [self.evaluate(node.body, {**env, index: first + k}) for k in range(count)]
         A = [[mpmath.mpf(1 + (r == c)) / (3 + abs(r - c)) for c in range(count)] for r in range(count)]
         size = mpmath.sqrt(mpmath.fsum(A[r][c] * V[r] * V[c] for r in range(count) for c in range(count)))
         if isinstance(node, Support):
             return mpmath.fsum((k + 2) * v for k, v in enumerate(V)) - size
-        at = self._index(node.at, env) - first
+        at = self.index(node.at, env) - first
         return at + 2 - mpmath.fsum(A[at][c] * V[c] for c in range(count)) / size
 
     # -- functions -----------------------------------------------------------------------------------
 
-    def _extremum(self, node: Any, env: Env) -> Any:
-        values = [self._eval(a, env) for a in node.args]
+    def extremum(self, node: Any, env: Env) -> Any:
+        """The value of a kink, or what stands for it."""
+        values = [self.evaluate(a, env) for a in node.args]
         word = type(node).__name__
         if self.kink is not None and (known := self.kink(word, values)) is not None:
             return known
         return abs(values[0]) if word == "Abs" else max(values) if word == "Max" else min(values)
 
-    def _relation(self, node: Any, env: Env) -> bool:
-        left, right = (self._eval(a, env) for a in node.args)
+    def relation(self, node: Any, env: Env) -> bool:
+        """Whether a relation holds."""
+        left, right = (self.evaluate(a, env) for a in node.args)
         gap = left - right
         word = node.rel_op
         if word in ("==", "!="):
             return bool((gap == 0) == (word == "=="))
         return bool({">": gap > 0, ">=": gap >= 0, "<": gap < 0, "<=": gap <= 0}[word])
 
-    def _cases(self, node: Piecewise, env: Env) -> Any:
+    def cases(self, node: Piecewise, env: Env) -> Any:
+        """The value of the case that holds."""
         for value, test in node.args:
-            if self._eval(test, env):
-                return self._eval(value, env)
+            if self.evaluate(test, env):
+                return self.evaluate(value, env)
         raise Open(f"no case of {node} holds")
 
-    def _function(self, node: Any, env: Env) -> Any:
+    def function(self, node: Any, env: Env) -> Any:
         """Any other function, by SymPy's own evaluation at numbers."""
         if not node.args:
             raise Open(f"{node} is unknown here")
-        values = [self._eval(a, env) for a in node.args]
+        values = [self.evaluate(a, env) for a in node.args]
         call = getattr(mpmath, type(node).__name__, None)
         if call is not None and len(values) == 1:
             return call(values[0])
@@ -352,7 +366,7 @@ class World:
 def _product(world: World, node: Expr, env: Env) -> Any:
     out = mpmath.mpf(1)
     for arg in node.args:
-        out = out * world._eval(arg, env)  # noqa: SLF001 - the class above
+        out = out * world.evaluate(arg, env)
     return out
 
 
@@ -365,33 +379,33 @@ def _number(_world: World, node: Any, _env: Env) -> Any:
 
 
 def _step(world: World, node: Expr, env: Env) -> Any:
-    value = world._eval(node.args[0], env)  # noqa: SLF001 - the class above
+    value = world.evaluate(node.args[0], env)
     return mpmath.sign(value) if isinstance(node, sign) else mpmath.mpf(value > 0)
 
 
 _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     ((Number, NumberSymbol), _number),
-    (SiteQuantity, World._quantity),
-    (Symbol, World._symbol),
-    (Add, lambda w, e, env: mpmath.fsum(w._eval(a, env) for a in e.args)),
+    (SiteQuantity, World.quantity),
+    (Symbol, World.symbol),
+    (Add, lambda w, e, env: mpmath.fsum(w.evaluate(a, env) for a in e.args)),
     (Mul, _product),
-    (Pow, lambda w, e, env: w._eval(e.base, env) ** (int(e.exp) if e.exp.is_Integer else w._eval(e.exp, env))),
-    (Sum, World._sum),
-    (Average, World._average),
-    (SiteResponse, World._site_response),
-    (ResponseElement, World._element),
-    (Perturbation, World._perturbation),
-    ((Emission, UnevaluatedExpr), lambda w, e, env: w._eval(e.args[0], env)),
-    (KroneckerDelta, lambda w, e, env: mpmath.mpf(w._index(e.args[0], env) == w._index(e.args[1], env))),
-    ((Support, Anchor), World._support),
-    ((Max, Min, Abs), World._extremum),
+    (Pow, lambda w, e, env: w.evaluate(e.base, env) ** (int(e.exp) if e.exp.is_Integer else w.evaluate(e.exp, env))),
+    (Sum, World.total),
+    (Average, World.average),
+    (SiteResponse, World.site_response),
+    (ResponseElement, World.element),
+    (Perturbation, World.perturbation),
+    ((Emission, UnevaluatedExpr), lambda w, e, env: w.evaluate(e.args[0], env)),
+    (KroneckerDelta, lambda w, e, env: mpmath.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
+    ((Support, Anchor), World.support),
+    ((Max, Min, Abs), World.extremum),
     ((sign, Heaviside), _step),
-    (Piecewise, World._cases),
+    (Piecewise, World.cases),
     (BooleanAtom, lambda _w, e, _env: bool(e)),
-    (And, lambda w, e, env: all(w._eval(a, env) for a in e.args)),
-    (Or, lambda w, e, env: any(w._eval(a, env) for a in e.args)),
-    (Not, lambda w, e, env: not w._eval(e.args[0], env)),
-    (Relational, World._relation),
+    (And, lambda w, e, env: all(w.evaluate(a, env) for a in e.args)),
+    (Or, lambda w, e, env: any(w.evaluate(a, env) for a in e.args)),
+    (Not, lambda w, e, env: not w.evaluate(e.args[0], env)),
+    (Relational, World.relation),
 ]
 _RULES: dict[type, Callable[..., Any]] = {}
 
@@ -446,4 +460,4 @@ def same(left: Any, right: Any) -> bool:
     return bool(abs(left - right) <= CLOSE * max(1, abs(left), abs(right)))
 
 
-__all__ = ["DIGITS", "Env", "Key", "Open", "World", "component_range", "free_points", "same"]
+__all__ = ["DIGITS", "NOWHERE", "Env", "Key", "Open", "World", "component_range", "free_points", "same"]
