@@ -41,7 +41,6 @@ from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.linear import Linear
 from symcavity.sites.site import Site
 
-
 LETTERS = ("zeta", "theta", "omega", "chi", *(f"zeta{k}" for k in range(2, 100)))
 
 
@@ -232,8 +231,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             law = system.laws[hearer]
             full = {f.symbol: f.as_sum for f in law.fields} | rule
             out += [e.xreplace(full) for e in law.equations if e.difference.has(*rule)]
-        out = [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
-        return out
+        return [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
 
     book = ParameterBook(meanings=dict(theory.order_parameters))
     names = [s.name for s in found]
@@ -330,7 +328,7 @@ def _echo(f: RandomField, g: RandomField, mean: Expr) -> Expr:
 
 def _plain(expr: Expr) -> Expr:
     """An expression without identity matrices: components that are equal."""
-    return cancel(expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One)))
+    return expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One)).expand()
 
 
 def _fold_covariance(theory: Theory, a: Substituted, b: Substituted) -> Expr:

@@ -15,8 +15,8 @@ from symcavity.model.support import Anchor, Support, bold
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
-from symcavity.sites.branching.strategy import sign_relations
 from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
+from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.sets.averages import PSI, REGIME
 from symcavity.sites.sets.response import TouchingResponse, saturated_response, tip_response, touching_response
 from symcavity.sites.site import Site
