@@ -242,7 +242,7 @@ def split(expr: Expr, size: Expr, at: Expr) -> tuple[Expr, Expr]:
         total = next((f for f in Mul.make_args(term) if isinstance(f, Sum)), None)
         limits = [] if total is None else [tuple(lim) for lim in total.limits]
         mine = [lim for lim in limits if lim[2] == size]
-        if not mine:
+        if total is None or not mine:
             others.append(term)
             continue
         if len(mine) > 1:

@@ -226,7 +226,8 @@ def _two_formulas(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
     solved = linear_solution(numerator(expr, []), alpha)
     if solved is None:
         return ()
-    return (Equation(alpha, first), Equation(Symbol("alphaprime", positive=True), solved[0]))
+    loads = (Symbol(f"alpha_{k}", positive=True) for k in (1, 2))
+    return tuple(Equation(load, value) for load, value in zip(loads, (first, solved[0]), strict=True))
 
 
 def _interpretation(theory: Theory, make: StepMaker) -> list[Step]:

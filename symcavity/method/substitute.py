@@ -322,7 +322,7 @@ def _echo(f: RandomField, g: RandomField, mean: Expr) -> Expr:
 
 def _plain(expr: Expr) -> Expr:
     """An expression without identity matrices: components that are equal."""
-    return cancel(expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One)))
+    return expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One)).expand()
 
 
 def _fold_covariance(theory: Theory, a: Substituted, b: Substituted) -> Expr:

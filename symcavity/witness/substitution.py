@@ -153,7 +153,12 @@ def _naming(leaves: Solved, step: Step, hearer: Kind, site: int) -> None:
     alone = leaves.without(hearer, site)
     for family, f in _fields(step).items():
         if f.hearer == hearer:
-            leaves.named[family] = lambda node, f=f: alone.value(_at(f, site, node))
+            leaves.named[family] = partial(_without, alone, f, site)
+
+
+def _without(alone: Solved, f: RandomField, site: int, node: Any) -> Any:
+    """A field at a site, and at the component of a named quantity, where its own message is left out."""
+    return alone.value(_at(f, site, node))
 
 
 @check("substitution_statistics")

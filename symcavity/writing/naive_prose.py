@@ -27,8 +27,8 @@ def naive_drop(step: Step) -> Prose:
 def put(step: Step) -> Prose:
     """One kind's equation in another's."""
     hearers = hearers_in(step)
-    before = [f"The same theory follows without inserting a site. Putting the equation of a {kind_in(step)} into that "]
-    return Prose([*before, f"of the {hearers} gives"])
+    before = ["The same theory follows without inserting a site. At zero sources, putting the equation of a "]
+    return Prose([*before, f"{kind_in(step)} into that of the {hearers} gives"])
 
 
 def split(step: Step) -> Prose:
@@ -49,10 +49,8 @@ def statistics(step: Step) -> Prose:
     before += [" were independent of the messages ", *_listed(step, "messages"), ","]
     after: Fragments = ["One message among many may be added to the sum over all others."]
     if step.data.get("echoes"):
-        after += [
-            " The sum over equal indices does not vanish on average, whatever the messages are: it is the feedback "
-            "that the naive analysis keeps."
-        ]
+        after += [" The sum over equal indices does not vanish on average, whatever the messages are: "]
+        after += ["it is the feedback that the naive analysis keeps."]
     return Prose(before, after)
 
 
@@ -73,10 +71,8 @@ def agreement(step: Step) -> Prose:
 def refused(step: Step) -> Prose:
     """Why there is no substitution."""
     kind, parts = kind_in(step), list(step.data.get("parts") or [])
-    before: Fragments = [
-        f"For laws that are linear in their fields the same theory follows without inserting a site, by putting the "
-        f"equation of a {kind} into that of those that hear it. This does not apply here: "
-    ]
+    before: Fragments = ["For laws that are linear in their fields the same theory follows without inserting a site, "]
+    before += [f"by putting the equation of a {kind} into that of those that hear it. This does not apply here: "]
     return Prose([*before, *parts])
 
 

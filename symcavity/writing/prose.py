@@ -180,8 +180,8 @@ def _laws(quenched: Iterable[Any]) -> Fragments:
 @rule("disorder")
 def _disorder(step: Step) -> Prose:
     couplings = [quantity(c) for c in step.data.get("couplings") or []]
-    alike = " and identically distributed" if step.data.get("identical", True) else ", though not identically distributed"
-    before = ["The couplings ", *listed(couplings), f" are independent{alike}"]
+    alike = " and" if step.data.get("identical", True) else ", though not"
+    before = ["The couplings ", *listed(couplings), f" are independent{alike} identically distributed"]
     after = [
         "No other property of their distribution enters: each sum over couplings has many small terms, and "
     ]
@@ -476,20 +476,19 @@ def _inconsistency(step: Step) -> Prose:
     after += ["the quenched disorder."]
     if not step.data.get("loads", True):
         return Prose([Given("The naive statistics give the two sides of the exact identity the values")], after)
-    before = [Given("The load follows twice, from the naive statistics, and primed, from the exact identity with ")]
-    return Prose([*before, "the naive states:"], after)
+    first, *_, second = [claim.lhs for claim in step.claims] or ["once", "again"]
+    before: Fragments = [Given("The load follows twice, "), first, " from the naive statistics, and ", second]
+    return Prose([*before, " from the exact identity with the naive states:"], after)
 
 
 @rule("consistency")
 def _consistency(step: Step) -> Prose:
     if step.data.get("proved", True):
-        before = "With the response that the cavity method gives, the two sides of the exact identity agree, by the identity"
-        return Prose([Given(before)], ["So the theory does not contradict itself."])
+        before = "With the response that the cavity method gives, the two sides of the exact identity agree, by the"
+        return Prose([Given(f"{before} identity")], ["So the theory does not contradict itself."])
     before = "With the response that the cavity method gives, the exact identity reads"
-    return Prose(
-        [Given(before)],
-        ["This is a consequence of the closed equations: it holds at their solution, not for all values of the unknowns."],
-    )
+    after: Fragments = ["This is a consequence of the closed equations: it holds at their solution, "]
+    return Prose([Given(before)], [*after, "not for all values of the unknowns."])
 
 
 @rule("proof")

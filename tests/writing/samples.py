@@ -3,6 +3,7 @@
 from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symbols
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.phi import phi
 from symcavity.face import Derivation, Step
 from symcavity.model.equations import Equation
@@ -62,6 +63,10 @@ emission = Sum(x[mu, i] * lam[mu], (mu, 1, P))
 shift = Sum(response_of(lam[mu], source[nu]) * x[nu, 0] * w[0], (nu, 1, P))
 double = Sum(x[mu, 0] * x[nu, 0] * response_of(lam[mu], source[nu]), (mu, 1, P), (nu, 1, P))
 IID = (("iid", {}), ("clt", {}))
+
+zeta = Field("zeta")
+others = Sum(x[mu, i] * x[nu, i] * lam[nu] * Unequal(nu, mu), (i, 1, N), (nu, 1, P))
+NAIVE = {"kind": FEATURE, "hearers": [DATUM], "messages": [lam[mu]], "couplings": [x[mu, i]]}
 
 STEPS = (
     Step(
@@ -322,6 +327,39 @@ STEPS = (
         ),
         "Checks",
     ),
+    Step(
+        "naive.put",
+        "substitution",
+        (Equation(h[mu], Sum(x[mu, i] * x[nu, i] * lam[nu], (i, 1, N), (nu, 1, P)) - 1),),
+        "Substitution",
+        NAIVE,
+    ),
+    Step(
+        "naive.split",
+        "substitution_split",
+        (Equation(h[mu], lam[mu] * Sum(x[mu, i] ** 2, (i, 1, N)) + others - 1),),
+        "Substitution",
+        NAIVE,
+        rests_on=("naive.put",),
+    ),
+    Step("naive.field", "substitution_field", (Equation(zeta[mu], others),), "Substitution", NAIVE),
+    Step(
+        "naive.statistics",
+        "substitution_statistics",
+        (Equation(DisorderAverage(zeta[mu] ** 2), alpha * q_lam),),
+        "Substitution",
+        {**NAIVE, "echoes": True},
+        rests_on=("naive.field",),
+    ),
+    Step(
+        "naive.law",
+        "substitution_law",
+        (Equation(h[mu], zeta[mu] + lam[mu] - 1),),
+        "Substitution",
+        {**NAIVE, "pairs": [Complementary(lam[mu], h[mu])]},
+    ),
+    Step("naive.agreement", "substitution_agreement", (Equation(S_w, S_w / S_w),), "Substitution", NAIVE),
+    Step("naive.none", "no_substitution", (), "Substitution", {"kind": FEATURE, "parts": ["the law is ", a[i], "."]}),
     Step(
         "consistent",
         "consistency",
