@@ -8,6 +8,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import check, prove
 from symcavity.errors import (
     DeclarationError,
+    FlatMinimum,
     Infeasible,
     InternalError,
     MissingDependency,
@@ -74,6 +75,7 @@ __all__ = [
     "ExpressionShape",
     "Feature",
     "Field",
+    "FlatMinimum",
     "Global",
     "Infeasible",
     "InternalError",

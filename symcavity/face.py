@@ -379,7 +379,7 @@ class Step(StepData):
 
     def verdicts(self, dps: int = 50) -> list[Verdict]:
         """Run the checks of this step, to ``dps`` digits where they are numerical."""
-        from symcavity.witness.method import judge
+        from symcavity.witness.judge import judge
 
         return judge(self, dps)
 
@@ -426,7 +426,7 @@ class Derivation(DerivationData):
         simulation : Simulation, optional
             A simulation of the same declaration: claims about averages get a z-score as a further witness.
         """
-        from symcavity.witness.method import verify
+        from symcavity.witness.judge import verify
 
         return Verification(verify(self, dps, simulation))
 

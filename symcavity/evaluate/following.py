@@ -102,7 +102,7 @@ class BranchEnd:
             text += "diverges" if len(self.diverging) == 1 else "diverge"
         if self.way == "larger" and self.diverging:
             return text + ": below, the minimum is flat, and does not fix the states."
-        if self.vanishing:
+        if self.vanishing and not self.diverging:
             return text + ": beyond, the minimum may be at zero, which is no point of this theory."
         return text + "."
 

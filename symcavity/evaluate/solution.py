@@ -183,7 +183,7 @@ class Solution:
                 env = self.environment("mpmath")
                 sides = [limited(self._task.compiled(e, "mpmath"), env) for e in exprs]
                 values = [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
-        if not all(map(mp.isfinite, self.values.values())):  # at an edge equations are met as limits
+        if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
             values = [v for v in values if mp.isfinite(v)]
         return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)
 

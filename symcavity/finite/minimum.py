@@ -10,8 +10,17 @@ from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
-from symcavity.finite.newton import TARGETS, Gaps, finite_start, follow_path, solve_active, surroundings
+from symcavity.finite.newton import (
+    TARGETS,
+    Gaps,
+    finite_start,
+    follow_path,
+    full_step,
+    solve_active,
+    surroundings,
+)
 from symcavity.finite.quadratic import quadratic_program
+from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
@@ -82,10 +91,10 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         return _smooth(instance)
     program = quadratic_program(system)
     quiet = not any(np.any(s) for s in instance.source.values())
-    if method == "active set" or (not method and program is not None and program.feature_only and quiet):
-        if program is None or not program.feature_only or not quiet:
+    if method == "active set" or (not method and program is not None and program.in_one_state and quiet):
+        if program is None or not program.in_one_state or not quiet:
             raise UnsupportedLaw(
-                "The active-set method needs a quadratic objective in one feature state.",
+                "The active-set method needs a quadratic objective in one state of one kind of site.",
                 "another method",
                 "leave the choice to the package",
             )
@@ -191,10 +200,10 @@ def _holds(residuals: Residuals, state: State) -> bool:
     return residuals.worst < ACCEPTED * max(1.0, size)
 
 
-def _strict(at: dict[str, Gaps]) -> bool:
+def _strict(at: dict[Kind, Gaps]) -> bool:
     """Whether only one member of every pair vanishes."""
-    for side in at.values():
-        larger = np.maximum(side.p, side.q)
+    for here in at.values():
+        larger = np.maximum(here.p, here.q)
         if larger.size and np.min(larger) <= _VANISHING * max(1.0, float(np.max(larger))):
             return False
     return True
@@ -206,7 +215,9 @@ def _smooth(instance: Instance) -> Solved:
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
     }
     try:
-        state, _, _ = solve_active(instance, start)
+        state, _, _ = solve_active(instance, start.copy())
+        if not _holds(instance.residuals(state), state):
+            state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"The equations of the instance with seed {instance.seed} are singular: {error}",

@@ -16,18 +16,24 @@ from symcavity.finite.draw import Law, coupling_law, seed_list
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.given_values import Values, read_values
-from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.observables import (
     SAME,
     Reader,
 )
+from symcavity.finite.sample import (
+    Sample,
+    arrays_of,
+)
 from symcavity.method.kkt import (
     optimality,
 )
 from symcavity.model.kinds import (
     DATUM,
+    FEATURE,
+    SiteIndex,
 )
 from symcavity.model.problem import (
     Problem,
@@ -100,71 +106,6 @@ def prepare(
     return Setup(written, read_values(written.system, rest), couplings, method)
 
 
-@dataclass
-class Sample:
-    """One instance of a simulation.
-
-    Attributes
-    ----------
-    seed : int
-        The instance is a function of it.
-    features, data : int
-        N and P.
-    arrays : dict
-        Every variable of the system by name, primal and dual, one entry a site (one row of components for a
-        vector); globals as numbers.
-        Empty if the instance is infeasible.
-    residuals : Residuals or None
-        How well the equations of the system hold.
-    feasible : bool
-        Whether the instance has a solution.
-    method : str
-        How it was solved.
-    solved : Solved
-        The solution; its attribute ``flat`` says whether it is the only one, and ``failure`` why none was
-        found.
-    """
-
-    seed: int
-    features: int
-    data: int
-    arrays: dict[str, Any]
-    residuals: Residuals | None
-    feasible: bool
-    method: str
-    solved: Solved
-
-    def __getitem__(self, key: Any) -> Any:
-        name = key.name if hasattr(key, "name") else key.family.name if hasattr(key, "family") else str(key)
-        return self.arrays[name]
-
-    @property
-    def flat(self) -> int:
-        """The dimension of the set of minimisers; zero where the minimum is unique."""
-        return 0 if self.solved.flat is None else self.solved.flat[1]
-
-    @property
-    def failed(self) -> bool:
-        """Whether neither a solution was found, nor that there is none."""
-        return bool(self.solved.failure)
-
-
-def _arrays(system: System, state: State | None) -> dict[str, Any]:
-    if state is None:
-        return {}
-    out: dict[str, Any] = {}
-    compiled = compile_system(system)
-    for side, law in compiled.laws.items():
-        for j, quantity in enumerate(law.unknowns):
-            column = state.site[side][:, j]
-            if quantity.family.components:
-                out.setdefault(quantity.family.name, []).append(column)
-            else:
-                out[quantity.family.name] = column
-    out = {k: np.stack(v, axis=1) if isinstance(v, list) else v for k, v in out.items()}
-    return out | {g.name: float(v) for g, v in zip(compiled.globals, state.shared, strict=True)}
-
-
 def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
     """Draw and solve one instance: the piece of work of every executor."""
     features, seed = task
@@ -175,8 +116,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
         solved = Solved(None, None, setup.method or "none", failure=error.found)
     return Sample(
         seed,
-        features,
-        instance.size[DATUM],
+        instance.size,
         {},
         solved.residuals,
         solved.state is not None,
@@ -197,20 +137,32 @@ class Simulation:
         The system, as it was declared.
     samples : tuple of Sample
         One for each seed, infeasible ones included.
-    N, P : int
-        The sizes.
-    load : float
-        The load ``P/N`` that was really simulated.
+    counts : dict
+        The number of sites of each kind.
     """
 
     def __init__(self, setup: Setup, samples: list[Sample]) -> None:
         self.setup, self.system = setup, setup.declared
         self.samples = tuple(samples)
-        self.N, self.P = samples[0].features, samples[0].data
+        self.counts = samples[0].counts
         self._readers: dict[int, Reader] = {}
         self._estimates: dict[Expr, Estimate] = {}
 
     # -- what came out -------------------------------------------------------------------------------
+
+    @property
+    def N(self) -> int:
+        """The number of features, in which the other sizes are counted."""
+        return self.counts[FEATURE]
+
+    @property
+    def P(self) -> int:
+        """The number of data."""
+        return self.counts[DATUM]
+
+    def count(self, index: SiteIndex) -> int:
+        """Return the number of sites of the kind with an index."""
+        return self.counts[index.kind]
 
     @property
     def load(self) -> float:
@@ -281,7 +233,7 @@ class Simulation:
         self._some()
         for s in self.feasible:
             if s.solved.flat is not None:
-                here, there = s[variable], replace(s, arrays=_arrays(self.setup.system, s.solved.flat[0]))[variable]
+                here, there = s[variable], replace(s, arrays=arrays_of(self.setup.system, s.solved.flat[0]))[variable]
                 if np.max(np.abs(here - there)) > SAME * (1 + np.max(np.abs(here))):
                     raise FlatMinimum(
                         f"The instance with seed {s.seed} has no unique {variable}: the minimisers make up a set "
@@ -315,9 +267,7 @@ class Simulation:
                     samples[sample.seed] = self.reader(k)(key)
                 except FlatMinimum as error:
                     flat = error
-                if (
-                    len(self.feasible) * self.N * self.P > 4e7
-                ):  # do not hold the couplings of many large instances
+                if len(self.feasible) * self._couplings > 4e7:  # do not hold those of many large instances
                     self._readers.clear()
             if not samples:
                 raise flat
@@ -326,7 +276,7 @@ class Simulation:
                 tuple(samples),
                 label(key),
                 self.infeasible,
-                min(self.N, self.P),
+                min(self.counts.values()),
                 len(self.feasible) - len(samples),
                 len(self.failed),
             )
@@ -338,13 +288,24 @@ class Simulation:
     def __len__(self) -> int:
         return len(self.samples)
 
+    @property
+    def _couplings(self) -> int:
+        """How many couplings an instance has."""
+        families = {f.coupling.family for f in self.system.fields}
+        return sum(self.counts[a] * self.counts[b] for a, b in (family.slots for family in families))
+
+    @property
+    def _sizes_in_words(self) -> str:
+        """The sizes: N = 200, P = 400."""
+        return ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
+
     def _some(self) -> None:
         if not self.feasible:
             self.nothing()
 
     def nothing(self) -> NoReturn:
         """Raise the error that says why there is nothing to read."""
-        count, where = len(self.samples), f"with N = {self.N}, P = {self.P}"
+        count, where = len(self.samples), f"with {self._sizes_in_words}"
         if not self.failed:
             raise Infeasible(
                 f"All {count} instances {where} are infeasible.",
@@ -358,10 +319,11 @@ class Simulation:
 
     def __str__(self) -> str:
         how = ", ".join(sorted({s.method for s in self.samples}))
+        shares = ", ".join(f"{k.ratio} = {n / self.N:g}" for k, n in self.counts.items() if k != FEATURE)
         lines = [
-            f"{len(self.samples)} instances with N = {self.N}, P = {self.P} (alpha = {self.load:g}), by {how}"
+            f"{len(self.samples)} instances with {self._sizes_in_words}{f' ({shares})' if shares else ''}, by {how}",
+            f"infeasible: {self.infeasible}",
         ]
-        lines.append(f"infeasible: {self.infeasible}")
         if self.failed:
             first = next(iter(self.failed.values()))
             lines.append(f"no solution found: {len(self.failed)} ({_listed(self.failed)}). {first}")
@@ -480,8 +442,8 @@ def simulate(
     declared : Problem or System
         What is simulated; nothing else describes the problem.
     values : mapping
-        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``); laws or arrays by quenched
-        family; shapes by support function.
+        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``), ``K/N`` (or ``K``) for further kinds
+        of sites; laws or arrays by quenched family; shapes by support function.
     N : int or iterable of int
         The number of features; several give an extrapolation in 1/N.
     seeds : int or iterable of int
@@ -509,7 +471,7 @@ def simulate(
     found: dict[tuple[int, int], Sample] = {}
     with resolved(executor) as pool:
         for task, sample in each(pool, run_one, setup, tasks):
-            sample.arrays = _arrays(setup.system, sample.solved.state)
+            sample.arrays = arrays_of(setup.system, sample.solved.state)
             found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}
     if all(sample.failed for sample in found.values()):

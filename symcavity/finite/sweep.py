@@ -29,14 +29,7 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.model.kinds import (
-    DATUM,
-    P,
-    alpha,
-)
-from symcavity.model.quantities import (
-    N as SIZE,
-)
+from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import (
     System,
 )
@@ -131,7 +124,7 @@ def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]])
 def _parameter_columns(points: list[dict[Any, Any]], others: Iterable[str]) -> list[str]:
     """Return the columns of the parameters, refusing one that is the name of another column."""
     for k in dict.fromkeys(k for point in points for k in point):
-        if str(k) in others and k not in (SIZE, P):
+        if str(k) in others and not isinstance(k, SiteCount):
             raise ValuesError(
                 f"The parameter {k} has the name of another column of a sweep.",
                 f"parameters that are not called {', '.join(sorted(others))}",
@@ -172,7 +165,7 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
     try:
         setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
         instance = setup.instance(n, seed)
-        row["P"] = instance.size[DATUM]
+        row |= {str(kind.size): n for kind, n in instance.size.items() if kind != FEATURE}
         solved = solve_instance(setup.system, instance, job.method)
         row |= {"feasible": solved.state is not None, "method": solved.method}
         if solved.residuals is not None:
@@ -348,7 +341,8 @@ def sweep_simulation(
     chosen = default_observables(system) if observables is None else [sympify(o) for o in observables]
     tasks = [(point, n, seed) for point in points for n in sizes for seed in wanted]
     names = _parameter_columns(points, [*_KEYS, "run", *_OUTCOME])
-    columns = list(dict.fromkeys([*_KEYS, "P", *names, *map(label, chosen), *_OUTCOME]))
+    sizes_of_others = [str(kind.size) for kind in system.kinds if kind != FEATURE]
+    columns = list(dict.fromkeys([*_KEYS, *sizes_of_others, *names, *map(label, chosen), *_OUTCOME]))
     job = _SimulationJob(system, base, couplings, method, tuple(chosen))
     run = fingerprint(system, base, couplings=couplings, kind="simulation", method=method or "chosen")
     return _run(
@@ -400,7 +394,8 @@ def sweep_theory(
     points, base = grid_points(grid), dict(values or {})
     if observables is None:
         given = {k for point in points for k in point} | set(base)
-        chosen = ([] if alpha in given else [alpha]) + default_observables(theory.system)
+        loaded = alpha not in given and DATUM in theory.system.kinds
+        chosen = ([alpha] if loaded else []) + default_observables(theory.system)
     else:
         chosen = [sympify(o) for o in observables]
     names = _parameter_columns(points, ["point", "residual", "error", "run"])

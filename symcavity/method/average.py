@@ -54,7 +54,7 @@ class Averaged:
 
 
 def average(system: System, identified: Identified, book: ParameterBook, make: StepMaker) -> Averaged:
-    """Average the cavity fields and the self-couplings (paper, equations 36 to 38 and 47 to 49).
+    """Average the cavity fields and the self-couplings (paper, equations 34 to 36 and 47 to 49).
 
     Fields are Gaussian with mean zero, self-couplings take their mean: both are sums of many weak terms, of
     which only the second moments of the couplings enter.
@@ -81,7 +81,6 @@ def _steps(
 ) -> list[Step]:
     kind, heard = identified.kind, identified.problem.heard
     claims = [Equation(DisorderAverage(h.eta), S.Zero) for h in heard]
-    definitions = {h.eta: opened_sum(h.definition) for h in heard}
     for k, a in enumerate(heard):
         for b in heard[k:]:
             value = at_zero(covariance[a.eta, b.eta], kind)
@@ -91,9 +90,7 @@ def _steps(
                 second = second.at(*moved.values())
                 if not value.has(KroneckerDelta):
                     value *= KroneckerDelta(*next(iter(moved.items())))
-                definitions[second] = definitions[b.eta].xreplace(moved)
             claims.append(Equation(DisorderAverage(a.eta * second), value))
-    evidence = {"system": system, "kind": kind, "definitions": definitions, "meanings": dict(book.meanings)}
     steps = [
         make(
             f"{kind.key}.field_statistics",
@@ -102,8 +99,6 @@ def _steps(
             data={"kind": kind, "several": len(heard) > 1, "reason": []},
             assumptions=(("independence", {}), ("clt", {})),
             rests_on=("disorder", f"{kind.key}.cavity_field"),
-            check="enumerate",
-            evidence=evidence,
         )
     ]
     if means:
@@ -117,8 +112,6 @@ def _steps(
                 data={"kind": kind},
                 assumptions=(("independence", {}), ("self_averaging", {})),
                 rests_on=("disorder", f"{kind.key}.self_coupling"),
-                check="enumerate",
-                evidence={**evidence, "definitions": {k.symbol: at_zero(k.definition, kind) for k in every}},
             )
         )
     return steps
@@ -136,7 +129,8 @@ def coupling_covariance(x: SiteQuantity, y: SiteQuantity) -> Expr:
     deltas = S.One
     for a, b in zip(x.indices, y.indices, strict=True):
         deltas *= KroneckerDelta(a, b)
-    rule = dict(zip((slot.index for slot in x.family.slots), x.indices, strict=False))
+    ends = [slot.index for slot in x.family.slots]
+    rule = dict(reversed(list(zip(ends, x.indices, strict=False))))  # of a kind coupled to itself: the first end
     return x.family.variance.xreplace(rule) * deltas
 
 
@@ -149,7 +143,7 @@ def field_covariance(a: Heard, b: Heard) -> Expr:
     if f.sender != g.sender:
         return S.Zero
     moved = {g.sender.index: second_site(g.sender, f, g), **second_component(g)}
-    product = flatten(_closed(a.definition, f) * _moved(_closed(b.definition, g), moved))
+    product = flatten(protected(a.definition, f) * _moved(protected(b.definition, g), moved))
     averaged = average_pairs(product, is_coupling, coupling_covariance)
     return opened_sum(contract(averaged)) if averaged != 0 else S.Zero
 
@@ -160,7 +154,7 @@ def self_coupling_mean(system: System, feedback: Feedback) -> Expr:
     return diagonal_responses(system, contract(averaged)) if averaged != 0 else S.Zero
 
 
-def _closed(definition: Expr, f: RandomField) -> Expr:
+def protected(definition: Expr, f: RandomField) -> Expr:
     """Protect an emission of several terms from being multiplied out."""
     if not f.emission.is_Add:
         return definition
@@ -231,24 +225,28 @@ class ParameterBook:
     def _term(self, term: Expr) -> Expr:
         if term == 0:
             return S.Zero
-        total = next((f for f in Mul.make_args(term) if isinstance(f, Sum)), None)
-        if total is None:
+        totals = [f for f in Mul.make_args(term) if isinstance(f, Sum)]
+        if not totals:
             return term
-        outside = term / total
-        ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
-        inner = [lim for lim in total.limits if not kind_of_range(lim)]
-        kind = size.kind
-        constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
-        body = _canonical(body, inner) if inner else body
-        scaled = cancel(outside * constant * size)
+        outside, parts = Mul(*(f for f in Mul.make_args(term) if f not in totals)), []
+        for total in totals:
+            ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
+            inner = [lim for lim in total.limits if not kind_of_range(lim)]
+            constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
+            body = _canonical(body, inner) if inner else body
+            outside *= constant
+            parts.append((size, body.xreplace({index: size.kind.index})))
+        scaled = cancel(outside * Mul(*(size for size, _ in parts)))
         if scaled.has(SiteCount):
             scaled = in_units_of_n(scaled)
-        body = body.xreplace({index: kind.index})
         if not scaled.has(N):
-            return scaled * self._symbol(Average(body))
-        if kind != FEATURE:
-            return outside * constant * size * self._symbol(Average(body))
-        return outside * constant * self._symbol(Sum(body, kind.range))
+            return scaled * Mul(*(self._symbol(Average(body)) for _, body in parts))
+        for size, body in parts:
+            if size.kind != FEATURE:
+                outside *= size * self._symbol(Average(body))
+            else:
+                outside *= self._symbol(Sum(body, size.kind.range))
+        return outside
 
     def _symbol(self, meaning: Expr) -> Expr:
         body = meaning.args[0]
@@ -284,5 +282,7 @@ __all__ = [
     "field_covariance",
     "is_coupling",
     "message_response",
+    "opened_sum",
+    "protected",
     "self_coupling_mean",
 ]

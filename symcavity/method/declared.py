@@ -49,25 +49,27 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
             Equation(DisorderAverage(x), S.Zero),
             Equation(DisorderAverage(x * y), coupling_covariance(x, y)),
         ]
-    premise: list[tuple[str, dict[str, Any]]] = [("iid", {}), ("large_size", {})]
+    identical = len({x.family.variance for x in couplings}) < 2
+    identical = identical and not any(x.family.variance.has(SiteQuantity) for x in couplings)
+    premise: list[tuple[str, dict[str, Any]]] = [("iid" if identical else "independent", {})]
+    premise.append(("large_size", {"kinds": list(system.kinds)}))
     return [
-        make("problem", "problem", data=data),
+        make("problem", "problem", data=data | {"kinds": list(system.kinds)}),
         make(
             "disorder",
             "disorder",
             claims,
-            data={"couplings": couplings},
+            data={"couplings": couplings, "identical": identical},
             assumptions=tuple(premise),
-            check="premise",
         ),
     ]
 
 
 def sources(system: System, make: StepMaker) -> list[Step]:
-    """The equations that couple the two sides, with their sources."""
-    make = make.within("Bipartite system")
+    """The equations that couple the kinds of sites, with their sources."""
+    make = make.within("Bipartite system" if system.is_bipartite else "Coupled system")
     claims = []
-    for law in (system.datum, system.feature):
+    for law in reversed(system.laws.values()):
         rule = {f.symbol: f.as_sum for f in law.fields}
         for f in law.fields:
             carrier = law.carrier(f)
@@ -79,7 +81,6 @@ def sources(system: System, make: StepMaker) -> list[Step]:
             "sources",
             claims,
             assumptions=(("uniqueness", {}),),
-            check="premise",
         )
     ]
 

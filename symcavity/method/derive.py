@@ -175,7 +175,7 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
     steps = [
         step
         for kind in opened
-        for step in _steps_of(opened[kind], averaged[kind], sites[kind], book, make, kind == dropped)
+        for step in _steps_of(opened, averaged[kind], sites[kind], book, make, kind == dropped)
     ]
     return Derived(
         system,
@@ -233,15 +233,15 @@ def _implied(expr: Expr, sign: int) -> dict[OrderParameter, int]:
 
 
 def _steps_of(
-    opened: _Opened, averaged: Averaged, site: Site, book: ParameterBook, make: StepMaker, dropped: bool
+    opened: dict[Kind, _Opened], averaged: Averaged, site: Site, book: ParameterBook, make: StepMaker, dropped: bool
 ) -> list[Step]:
     """The steps of one kind, in the order of the verbs."""
     kind = site.kind
     make = make.within(cavity_of(kind))
-    steps = [*opened.steps]
+    steps = [*opened[kind].steps]
     if dropped:
         statistics, *_ = averaged.steps
-        steps += [statistics, drop(opened.identified, make)]
+        steps += [statistics, drop(opened[kind].identified, (o.problem for o in opened.values()), make)]
     else:
         steps += averaged.steps
     steps.append(_effective(site, make, dropped=dropped))
@@ -274,8 +274,6 @@ def _effective(site: Site, make: StepMaker, *, dropped: bool) -> Step:
             f"{kind.key}.cavity_equation",
             f"{kind.key}.naive_drop" if dropped else f"{kind.key}.self_coupling_mean",
         ),
-        check="effective_law",
-        evidence={"side": site, "means": dict(site.means)},
     )
 
 

@@ -15,13 +15,12 @@ from sympy import (
     Sum,
     Symbol,
     cancel,
-    factor,
-    factor_list,
     fraction,
     together,
 )
 from sympy.polys.polyerrors import PolynomialError
 
+from symcavity.algebra.factors import factor, factor_list
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
@@ -31,6 +30,7 @@ from symcavity.model.quantities import Average, SiteQuantity
 
 OPAQUE = (Average, Sum, GaussianAverage, ImplicitAverage, Function)
 LARGEST, SHORT = 600, 40
+MODERATE = 60  # operations of a slope, above which its sign is not sought
 
 
 @dataclass
@@ -282,7 +282,7 @@ def _simplest(
             solution, slope = found
             others = len(solution.free_symbols.intersection(unknowns))
             elsewhere = sum(other.has(symbol) for other in left) - 1
-            proved = bool(sign_given(slope, positive))
+            proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))
             # a sum of open sign may cancel at the root: then the quotient says nothing
             score = (not proved and slope.is_Add, others * elsewhere, not proved, size(solution), n)
             if best is None or score < best[0]:

@@ -43,7 +43,7 @@ class Identified:
 
 
 def identify(system: System, responded: Responded, make: StepMaker) -> Identified:
-    """Split what the new site hears (paper, equations 32 to 35 and 43 to 46).
+    """Split what the new site hears (paper, equations 29 to 33 and 42 to 46).
 
     The sum over unperturbed emissions is the cavity field.  What the site's own shift sends back is linear in
     its emission; the factor is the self-coupling.
@@ -123,7 +123,6 @@ def _steps(
         closed.append(at_zero(effective, kind))
     fields = [Equation(h.eta, h.definition) for h in problem.heard]
     couplings = [Equation(k.symbol, at_zero(k.definition, kind)) for h in problem.heard for k in h.feedback]
-    base = {"system": system, "kind": kind, "responds": list(responded.step.claims) if responded.step else []}
     data = {"kind": kind}
     steps = [
         make(
@@ -132,8 +131,6 @@ def _steps(
             chain,
             data=data,
             rests_on=("sources", f"{key}.respond"),
-            check="substitute",
-            evidence=base,
         ),
         make(
             f"{key}.cavity_field",
@@ -141,8 +138,6 @@ def _steps(
             fields,
             data=data,
             rests_on=(f"{key}.substitute",),
-            check="definition",
-            evidence=base,
         ),
     ]
     if couplings:
@@ -153,8 +148,6 @@ def _steps(
                 couplings,
                 data=data,
                 rests_on=(f"{key}.substitute",),
-                check="definition",
-                evidence=base,
             )
         )
     steps.append(
@@ -164,8 +157,6 @@ def _steps(
             closed,
             data=data,
             rests_on=(f"{key}.cavity_field", *([f"{key}.self_coupling"] if couplings else [])),
-            check="identify",
-            evidence={**base, "expanded": expanded, "definitions": [*fields, *couplings]},
         )
     )
     return steps

@@ -36,7 +36,7 @@ class Inserted:
 
 
 def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
-    """Insert a site 0 with fresh couplings (paper, equations 30 and 41).
+    """Insert a site 0 with fresh couplings (paper, before equations 28 and 41).
 
     Each field that the site speaks into grows by ``coupling * emission``.
     """
@@ -45,17 +45,17 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
     step = make(
         f"{kind.key}.insert",
         "insert",
-        [Equation(Perturbation(name_of(system, g)), opened(shift)) for g, shift in shifts.items()],
+        [Equation(Perturbation(g.as_sum), opened(shift)) for g, shift in shifts.items()],
         data={
             "kind": kind,
             "hearers": hearers(shifts),
+            "senders": list(dict.fromkeys(f.sender for f in system.laws[kind].fields)),
+            "bipartite": system.is_bipartite,
             "states": states,
             "couplings": list(dict.fromkeys(fresh(g) for g in shifts)),
         },
         assumptions=(("independence", {}),),
         rests_on=("sources",),
-        check="insert",
-        evidence={"fields": list(shifts), "kind": kind},
     )
     return Inserted(kind, shifts, step)
 
@@ -92,12 +92,4 @@ def second_site(kind: Kind, *fields: RandomField) -> Symbol:
     return fresh_index(kind.index, {kind.index, *inner})
 
 
-def name_of(system: System, g: RandomField) -> Expr:
-    """A field by the variable of its equation where that is its name, else written out."""
-    carrier = system.laws[g.hearer].carrier(g)
-    if isinstance(carrier.lhs, SiteQuantity) and carrier.rhs == g.symbol:
-        return carrier.lhs
-    return g.as_sum
-
-
-__all__ = ["Inserted", "fresh", "hearers", "insert", "name_of", "second_component", "second_site"]
+__all__ = ["Inserted", "fresh", "hearers", "insert", "second_component", "second_site"]

@@ -410,17 +410,9 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
             data={"multipliers": multipliers, "auxiliary": list(kkt.auxiliary)},
             assumptions=(("convexity", {}),),
             rests_on=("problem",),
-            check="premise",
         )
     ]
-    named = {
-        e.lhs: e.rhs.xreplace(rule)
-        for law in system.laws.values()
-        for e in law.equations
-        if isinstance(e.lhs, SiteQuantity)
-        and (isinstance(e.lhs.family, Field) or e.lhs in {dual for dual, _ in kkt.duals})
-    }
-    for dual, raw in kkt.duals:
+    for dual, _ in kkt.duals:
         equation = next(e for law in system.laws.values() for e in law.equations if e.lhs == dual)
         steps.append(
             make(
@@ -429,8 +421,6 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
                 [equation],
                 data={"dual": dual},
                 rests_on=("lagrangian",),
-                check="message",
-                evidence={"raw": raw, "named": named, "rule": rule},
             )
         )
     for state, equation in kkt.stationarity:
@@ -442,14 +432,6 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
                 [equation.xreplace(rule)],
                 data={"state": state},
                 rests_on=("lagrangian",),
-                check="stationarity",
-                evidence={
-                    "lagrangian": kkt.total,
-                    "state": state,
-                    "named": named,
-                    "duals": kkt.duals,
-                    "rule": rule,
-                },
             )
         )
     pairs = [p for law in system.laws.values() for p in law.pairs]
@@ -462,7 +444,6 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
                 slacks,
                 data={"pairs": pairs},
                 rests_on=("lagrangian",),
-                check="premise",
             )
         )
     return steps

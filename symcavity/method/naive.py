@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sympy import S
 
 from symcavity.errors import DeclarationError
@@ -11,13 +13,14 @@ from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.sites.protocol import SiteProblem
 
 
 def dropped_kind(system: System) -> Kind:
     """The kind whose feedback the naive analysis leaves out: the features.
 
-    Putting the equation of the data into that of the features, and averaging as if couplings and messages were
-    independent, keeps the answer of a datum to itself and loses that of a feature.
+    Putting the equation of the features into that of the data, and averaging as if couplings and messages were
+    independent, keeps the echo of a datum and loses that of a feature.
 
     Raises
     ------
@@ -32,17 +35,25 @@ def dropped_kind(system: System) -> Kind:
     return FEATURE
 
 
-def drop(identified: Identified, make: StepMaker) -> Step:
-    """Leave out the echo of the new site, as if the couplings and what they multiply were independent."""
-    kind = identified.kind
+def drop(identified: Identified, others: Iterable[SiteProblem], make: StepMaker) -> Step:
+    """Leave out the echo of the new site, as if the couplings and what they multiply were independent.
+
+    The echoes of sites of other kinds are kept: they are answers of this kind to a site's own message, which follow
+    from its equation with the messages given.
+    """
+    kind, heard = identified.kind, identified.problem.heard
+    words = {
+        "messages": list(dict.fromkeys(h.declared.emission for h in heard)),
+        "couplings": list(dict.fromkeys(h.declared.coupling for h in heard)),
+    }
+    kept = [(p.kind, p.self_couplings) for p in others if p.kind != kind and p.self_couplings]
     return make(
         f"{kind.key}.naive_drop",
         "naive_drop",
-        [Equation(k.symbol, S.Zero) for h in identified.problem.heard for k in h.feedback],
-        data={"kind": kind},
-        assumptions=(("naive_independence", {}),),
+        [Equation(k.symbol, S.Zero) for h in heard for k in h.feedback],
+        data={"kind": kind, "kept": kept, **words},
+        assumptions=(("naive_independence", words),),
         rests_on=(f"{kind.key}.cavity_equation",),
-        check="premise",
     )
 
 

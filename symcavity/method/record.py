@@ -8,6 +8,7 @@ from symcavity.method.declared import declaration, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kkt import optimality_steps
 from symcavity.method.results import closing_steps, result_steps
+from symcavity.method.substitute import substitution_steps
 from symcavity.method.symmetry import symmetry_steps
 from symcavity.method.theory import Theory
 from symcavity.record.derivation import Derivation
@@ -24,13 +25,14 @@ def record(theory: Theory) -> Derivation:
         *sources(system, make),
         *theory.steps,
         *closing_steps(theory, make),
+        *(substitution_steps(theory, make) if theory.is_naive else []),
         *result_steps(theory, make),
         *identity_steps(theory, make),
         *symmetry_steps(system, make),
     ]
     steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
     method = "naive" if theory.is_naive else "cavity"
-    name = system.name or "A bipartite convex problem"
+    name = system.name or ("A convex problem" if system.convex else "A system of equations")
     results = tuple(claim for step in steps if step.rule == "result" for claim in step.claims)
     return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results)
 

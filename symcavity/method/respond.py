@@ -41,7 +41,7 @@ class Responded:
 
 
 def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
-    """Follow the shifts of the fields to first order (paper, equations 31 and 42).
+    """Follow the shifts of the fields to first order (paper, equations 28 and 41).
 
     The change of an emission is the sum over the sources of ``d(emission)/d(source) * factor * shift``.
     """
@@ -62,8 +62,6 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
         data={"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER},
         assumptions=(("linear_response", {"order": ORDER}),),
         rests_on=(f"{kind.key}.insert",),
-        check="respond",
-        evidence={"system": system, "kind": kind, "shifts": {g: opened(s) for g, s in inserted.shifts.items()}},
     )
     return Responded(kind, answers, step)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Mul, S, Symbol, fraction
+from typing import Any
+
+from sympy import Expr, Mul, S, Sum, Symbol, fraction
 
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
@@ -10,9 +12,10 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import Average, Coupling, SiteQuantity
+from symcavity.model.quantities import Coupling, Quenched, SiteQuantity, families
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.sites.sets.averages import ProjectionAverage
 
 READABLE = 300  # operations in a formula that fills half a page
 
@@ -33,7 +36,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "truncated_moments",
                 [Equation(phi(n, kappa), TruncatedIntegral((kappa - z) ** n, z, kappa))],
                 data={"order": n, "variable": z},
-                check="moments",
             )
         )
     for symbol, value in theory.closures.items():
@@ -46,8 +48,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 data={"symbol": symbol, "meaning": meaning, "observable": meaning},
                 assumptions=(("self_averaging", {}),),
                 rests_on=tuple(f"{s}.solution" for s in _kinds(meaning)),
-                check="closure",
-                evidence={"theory": theory, "meaning": meaning},
             )
         )
     for k, equation in enumerate(theory.global_equations):
@@ -58,8 +58,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "global_condition",
                 [equation],
                 rests_on=(f"{side}.solution",),
-                check="closure",
-                evidence={"theory": theory, "meaning": Average(body)},
+                evidence={"number": k},
             )
         )
     for k, (equation, declared) in enumerate(zip(theory.fixed_equations, theory.system.fixed, strict=True)):
@@ -69,24 +68,38 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "fixed",
                 [equation],
                 rests_on=("problem",),
-                check="closure",
-                evidence={"theory": theory, "meaning": declared.lhs, "value": declared.rhs},
+                evidence={"number": k},
             )
         )
     free = [alpha] if theory.system.fixed else []
-    parameters = [*theory.system.parameters, *([] if free else [alpha])]
     steps.append(
         make(
             "closed_system",
             "closed_system",
             theory.equations,
-            data={"unknowns": [*theory.unknowns, *free], "parameters": parameters},
+            data={"unknowns": [*theory.unknowns, *free], "parameters": _parameters(theory, free)},
             rests_on=tuple(s.key for s in steps),
-            check="solved",
-            evidence={"theory": theory},
         )
     )
     return steps
+
+
+def _parameters(theory: Theory, free: list[Symbol]) -> list[Any]:
+    """What must be given: parameters, ratios and sizes, quenched parameters without a law, and convex sets."""
+    written = [_without_ranges(e.difference) for e in theory.equations]
+    symbols = set().union(*(e.atoms(Symbol) for e in written))
+    kinds = theory.system.kinds
+    plain = [*theory.system.parameters, *(k.ratio for k in kinds if k.ratio.is_Symbol), *(k.size for k in kinds)]
+    quenched = sorted((q for q in families(written, Quenched) if q.law is None), key=lambda q: q.name)
+    sets = sorted({node.g for e in written for node in e.atoms(ProjectionAverage)}, key=str)
+    return [*(s for s in plain if s in symbols and s not in free), *quenched, *sets]
+
+
+def _without_ranges(expr: Expr) -> Expr:
+    """An expression without the ranges of its sums."""
+    while totals := expr.atoms(Sum):
+        expr = expr.xreplace({total: total.function for total in totals})
+    return expr
 
 
 def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
@@ -96,8 +109,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     steps = []
     shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
     if shifts:
-        evidence = {"theory": theory}
-        steps.append(make("units", "units", shifts, check="solved", evidence=evidence))
+        steps.append(make("units", "units", shifts))
     for symbol, expr in closed.definitions.items():
         steps.append(
             make(
@@ -106,8 +118,6 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 [_readable(symbol, expr)],
                 data={"solved": symbol},
                 rests_on=("closed_system",),
-                check="solved",
-                evidence={"theory": theory},
             )
         )
     # a core that nobody would read is left as the equation that it came from, beside the formulas above
@@ -129,8 +139,6 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 "result",
                 claims,
                 rests_on=tuple(s.key for s in steps) or ("closed_system",),
-                check="solved",
-                evidence={"theory": theory},
             )
         )
     return steps

@@ -13,7 +13,7 @@ from symcavity.record.symbols import Source
 
 
 def source_of(system: System, f: RandomField) -> Source:
-    """The source in the equation that carries a field (paper, equations 28 and 29)."""
+    """The source in the equation that carries a field (paper, equations 26 and 27)."""
     position = system.laws[f.hearer].fields.index(f)
     return Source(f.hearer, str(position + 1) if position else "", f.components)
 

@@ -31,7 +31,7 @@ def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
     def mean(body: Expr) -> Expr:
         return ProjectionAverage(body, convex.g, size, k)
 
-    common: dict[str, Any] = {"evidence": {"side": site, "bound": k}}
+    common: dict[str, Any] = {"evidence": {"bound": k}}
     return [
         make(
             "euler",
@@ -39,7 +39,6 @@ def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
             (Equation(GAP2, LAM * GV - TD), Equation(LAM * GV, k * LAM)),
             data={"g": convex.g, "bound": k if several else None},
             rests_on=("consistency",),
-            check="pointwise",
             **common,
         ),
         make(
@@ -48,7 +47,6 @@ def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
             (Equation(mean(TD), mean(PSI)),),
             data={"size": size},
             rests_on=("consistency",),
-            check="stein",
             **common,
         ),
         make(
@@ -57,7 +55,6 @@ def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
             (Equation(mean(GAP2), k * mean(LAM) - mean(PSI)),),
             data={"several": several},
             rests_on=("euler", "stein"),
-            check="stein",
             **common,
         ),
     ]

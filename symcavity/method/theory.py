@@ -5,11 +5,31 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Self
 
-from sympy import Expr, S, Symbol, sqrt, sympify
+from sympy import (
+    Expr,
+    S,
+    Symbol,
+    nan,
+    oo,
+    sqrt,
+    sympify,
+    zoo,
+)
 
-from symcavity.errors import DeclarationError, NoClosedForm
-from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
-from symcavity.method.derive import derive
+from symcavity.errors import (
+    DeclarationError,
+    NoClosedForm,
+    UnsupportedLaw,
+)
+from symcavity.method.close import (
+    assumed,
+    averaged_over,
+    over_sites,
+    positive_parts,
+)
+from symcavity.method.derive import (
+    derive,
+)
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
@@ -68,6 +88,29 @@ class Theory:
         self.memory: dict[Any, Any] = {}
         self.global_equations = found.global_equations
         self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in found.system.fixed]
+        self._refuse_infinite()
+        self._refuse_impossible()
+
+    def _refuse_infinite(self) -> None:
+        """Refuse a site that answers without bound, once its feedback is dropped."""
+        for symbol, value in self.closures.items():
+            if value.has(zoo) or value in (nan, oo, -oo):
+                raise UnsupportedLaw(
+                    f"Without its feedback a site has no curvature of its own, and {symbol} is infinite.",
+                    "the naive analysis of problems with a penalty on each weight",
+                    "problem.cavity(): there the feedback is the curvature",
+                )
+
+    def _refuse_impossible(self) -> None:
+        """Refuse a condition on an average that has another value whatever the parameters."""
+        for declared, closed in zip(self.system.fixed, self.fixed_equations, strict=True):
+            if closed.difference.is_number and closed.difference != 0:
+                raise DeclarationError(
+                    f"The condition {declared} cannot hold: {declared.lhs} is {closed.lhs} in this theory, whatever "
+                    "the values.",
+                    "conditions that the load, or a parameter of the problem, can meet",
+                    "a parameter that acts on it, such as -K*Sum(w[i], (i, 1, N)) in the objective for the mean",
+                )
 
     def replace(self, **parts: Any) -> Self:
         """Return a theory of which some parts are others; nothing that was computed of the old ones is kept."""

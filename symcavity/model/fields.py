@@ -68,6 +68,11 @@ class RandomField:
         return [(self.sender_index, 1, self.sender.size), *([self.inner] if self.inner else [])]
 
     @property
+    def turned(self) -> bool:
+        """Whether the coupling is written with the sender's index first: ``x[mu, i]``, heard by i."""
+        return bool(self.coupling.indices[0] != self.hearer.index)
+
+    @property
     def components(self) -> Tuple:
         """The range of the free component index of a vector field; empty for a scalar."""
         family = self.coupling.family

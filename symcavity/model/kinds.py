@@ -195,6 +195,16 @@ def in_units_of_n(expr: Expr) -> Expr:
     return expr.xreplace({s: s.kind.ratio * N for s in expr.atoms(SiteCount)})
 
 
+def sizes_compared(key: Any) -> tuple[Kind, Kind] | None:
+    """The kinds whose numbers of sites an expression such as ``K/N`` compares; None for anything else."""
+    if not isinstance(key, Expr) or not key.is_Mul or len(key.args) != 2:
+        return None
+    over, under = key.as_numer_denom()
+    if isinstance(over, SiteCount) and isinstance(under, SiteCount):
+        return over.kind, under.kind
+    return None
+
+
 def sorted_kinds(kinds: Iterable[Kind]) -> list[Kind]:
     """Kinds in a fixed order: features, data, then those that a user adds, by name."""
     first = [FEATURE, DATUM]
@@ -221,5 +231,6 @@ __all__ = [
     "is_index",
     "kind_of_range",
     "mu",
+    "sizes_compared",
     "sorted_kinds",
 ]

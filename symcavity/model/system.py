@@ -107,6 +107,7 @@ class System:
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        self.conditions = tuple(conditions)
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
         globals_: list[tuple[Kind, Expr]] = []
@@ -176,6 +177,11 @@ class System:
     def fields(self) -> tuple[RandomField, ...]:
         """All random fields, in the order of the kinds that hear them."""
         return tuple(f for law in self.laws.values() for f in law.fields)
+
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether there are two kinds of sites, and each hears the other only."""
+        return len(self.laws) == 2 and all(f.hearer != f.sender for f in self.fields)
 
     def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
         """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
@@ -296,13 +302,9 @@ class System:
             found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
             return expr.xreplace(found)
 
-        equations = [Equation(marked(e.lhs), marked(e.rhs)) for law in self.laws.values() for e in law.written()]
-        equations += [
-            Equation(marked(Sum(body, kind.range)), S.Zero) for kind, body in self.global_conditions
-        ]
         return type(self)(
-            equations,
-            [marked(pair) for law in self.laws.values() for pair in law.pairs],
+            [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
+            [marked(pair) for pair in self.conditions],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
             name=self.name,
             source=self.source,

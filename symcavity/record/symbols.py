@@ -209,6 +209,11 @@ class ComponentSymbol(CavitySymbol):
         assumption: Any = {"positive": True} if sign > 0 else {"negative": True}
         return ComponentSymbol(*args, **assumption)
 
+    def whole(self) -> str:
+        """TeX of the vector or matrix that this is a component of."""
+        zeros = "00" if self.base == "F" else "0"
+        return f"\\bm{{{self.base}}}{'^' if self.kind.upper else '_'}{{{zeros}}}"
+
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""
         tag = self.tag.rpartition("_")[0]

@@ -17,7 +17,8 @@ from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
 from symcavity.sites.branching.branches import Branch, tidy_fraction
 from symcavity.sites.branching.feedback import FeedbackDraws
-from symcavity.sites.branching.layout import IllPosed, Region, SiteSolution
+from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.protocol import SiteProblem, Solution
 from symcavity.sites.site import Site

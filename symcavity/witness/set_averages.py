@@ -12,13 +12,14 @@ import numpy as np
 from sympy import Expr, Float, Rational, S, Sum, Symbol, Tuple, lambdify
 
 from symcavity.model.convexity import sample_parameter, sample_quenched
-from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.sets.averages import ProjectionAverage
+from symcavity.sites.sets.solution import ProjectionSolution
 from symcavity.witness.explicit_sets import projected, shapes
+from symcavity.witness.registry import witness
 
 COUNT = 200_000
 WORST = 4.5
@@ -120,7 +121,7 @@ class Site:
         """A quantity of the site at every field; a response by parts, ``T*state/q``."""
         convex = self.convex
         states = {
-            q: self.solution.by_cases(q, convex.lam, self.solution.cap) for q in self.solution.states if q != convex.lam
+            q: self.solution.value(q) for q in self.solution.states if q != convex.lam
         }
         rule = {s: Symbol(f"sum{k}") for k, s in enumerate(sorted(body.atoms(Sum), key=str))}
         columns = {mark: self._sum(s) for s, mark in rule.items()}
@@ -189,23 +190,39 @@ def _panels(edges: Any, nodes: Any, weights: Any) -> tuple[Any, Any]:
 # -- the checks ------------------------------------------------------------------------------------
 
 
-def vector_average(step: Step, _dps: int) -> list[Verdict]:
+def projecting(theory: Any) -> Any:
+    """The site whose law is given by a convex set."""
+    return next(s for s in theory.inserted.values() if isinstance(s.solution, ProjectionSolution))
+
+
+@witness("vector_response")
+def vector_response(step: Step, _dps: int) -> list[Verdict]:
+    """The averaged response by direct quadrature, or by random fields."""
+    return vector_average(step.evidence["theory"], [(c.lhs, c.rhs) for c in step.claims])
+
+
+def vector_average(theory: Any, claims: Sequence[tuple[Expr, Expr]]) -> list[Verdict]:
     """Averages by direct quadrature over the plane (D = 1), responses by parts from the states alone.
 
     Where there is no plane to integrate over, independent random fields decide, in standard errors.
+
+    Parameters
+    ----------
+    theory : Theory
+    claims : sequence of (Expr, Expr)
+        What is averaged (an average of it), and the formula.
     """
     from symcavity.shapes import Ball
 
-    theory = step.evidence["theory"]
-    side = next(s for s in theory.inserted.values() if hasattr(s, "convex"))
+    side = projecting(theory)
     size = side.solution.convex.components.size
     known = theory.binding.get(side.solution.convex.g)  # averages over a set that was put in are about this set
     plane = known is None and not (size.is_Integer and size != 2) and side.solution.cap.is_finite is False
     sets = [Ball(1, "0.7"), Ball(1, 2)] if plane else [known.shape] if known else shapes(size)[:4]
     worst, count = 0.0, 0
-    for claim in step.claims:
+    for meaning, formula in claims:
         for seed, shape in enumerate(sets):
-            worst = max(worst, _deviation(step, claim, side, shape, seed, plane=plane))
+            worst = max(worst, _deviation(meaning, formula, side, shape, seed, plane=plane))
             count += 1
     if plane:
         how = "direct quadrature over the field of a segment, responses by integration by parts"
@@ -216,10 +233,10 @@ def vector_average(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict("random fields", bool(worst < WORST and count), detail)]
 
 
-def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *, plane: bool) -> float:
+def _deviation(meaning: Expr, formula: Expr, side: Any, shape: Any, seed: int, *, plane: bool) -> float:
     """The claim against the site itself: relative on a quadrature, in standard errors on random fields."""
     convex, solution = side.solution.convex, side.solution
-    body, formula = _meaning(step, claim, side)
+    body = _at_index(meaning.args[0], side)
     parts = [solution.bound, solution.variance, solution.strength, solution.softness]
     parts += [] if solution.cap.is_finite is False else [solution.cap]
     values = seeded([formula, body, *parts], seed + 1)
@@ -240,12 +257,9 @@ def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *,
     return max(abs(m - c) / (max(abs(m), 1e-12 if m else 1.0) if plane else e) for m, c, e in gaps)
 
 
-def _meaning(step: Step, claim: Equation, side: Any) -> tuple[Expr, Expr]:
-    """What the claim is the average of, and its formula."""
-    meaning = step.evidence.get("meaning", claim.lhs)
-    formula = claim.rhs if step.rule not in ("global_condition", "fixed") else claim.lhs
-    body = meaning.args[0]
-    return body.xreplace({q: q.xreplace({S.Zero: side.law.index}) for q in body.atoms(SiteQuantity)}), formula
+def _at_index(body: Expr, side: Any) -> Expr:
+    """A quantity of the inserted site, written at the canonical index."""
+    return body.xreplace({q: q.xreplace({S.Zero: side.law.index}) for q in body.atoms(SiteQuantity)})
 
 
 def _own(expr: Expr) -> list[SiteQuantity]:
@@ -253,4 +267,4 @@ def _own(expr: Expr) -> list[SiteQuantity]:
     return site_quantities(expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)), Quenched)
 
 
-__all__ = ["Site", "at_shape", "grid", "quenched_laws", "quenched_points", "seeded", "sized", "vector_average"]
+__all__ = ["Site", "at_shape", "grid", "projecting", "quenched_laws", "quenched_points", "seeded", "sized", "vector_average"]

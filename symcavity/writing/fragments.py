@@ -8,6 +8,7 @@ from typing import Any
 
 from sympy import sqrt
 
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Family, SiteQuantity
 from symcavity.record.derivation import Step
@@ -81,6 +82,15 @@ def over_sites(kind: Any) -> Fragments:
     if not isinstance(kind, Kind):
         return []
     return [formula(kind.index, "= 1, \\ldots,", kind.size)]
+
+
+def limit(kinds: Iterable[Kind]) -> Fragments:
+    """Return ``N and P to infinity at a fixed ratio alpha = P/N``."""
+    every = list(kinds)
+    ratios = [Equation(kind.ratio, kind.size / N) for kind in every if kind.ratio != 1]
+    sizes = list(dict.fromkeys((N, *(kind.size for kind in every))))
+    words = plural(len(ratios), "a fixed ratio", "fixed ratios")
+    return [*listed(sizes), f" to infinity at {words} ", *listed(ratios)]
 
 
 def quantity(obj: Any) -> Any:

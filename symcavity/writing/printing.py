@@ -10,6 +10,7 @@ from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
+from symcavity.algebra.indexed import Unequal
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import (
     Average,
@@ -184,12 +185,15 @@ class CavityPrinter(LatexPrinter):
             limits += list(body.limits)
             body = body.function
         limits.reverse()
+        body, apart = _without_unequal(body, {entry[0] for entry in limits})
         groups: dict[tuple[Any, ...], list[Any]] = {}
         for entry in limits:
+            if entry[0] in apart:
+                continue
             bounds = tuple(entry[1:])
             free = set().union(*(b.free_symbols for b in bounds)) & {e[0] for e in limits}
             groups.setdefault((*bounds, entry[0]) if free else bounds, []).append(entry[0])
-        out = ""
+        out = "".join(f"\\sum_{{{self._print(k)} \\ne {self._print(other)}}} " for k, other in apart.items())
         for bounds, dummies in groups.items():
             names = ",".join(self._print(d) for d in sorted(dummies, key=str))
             low, high = (self._print(b) for b in bounds[:2]) if len(bounds) >= 2 else ("", "")
@@ -291,6 +295,13 @@ class CavityPrinter(LatexPrinter):
     def emptyPrinter(self, expr: Any) -> str:
         """Print what nobody knows how to print by its own string."""
         return f"\\mathtt{{{escape_tex(str(expr))}}}"
+
+
+def _without_unequal(body: Expr, bound: set[Any]) -> tuple[Expr, dict[Any, Any]]:
+    """The body of a sum without the factors that leave one site out, and what each index differs from."""
+    apart = {f.args[0]: f.args[1] for f in Mul.make_args(body) if isinstance(f, Unequal) and f.args[0] in bound}
+    kept = [f for f in Mul.make_args(body) if not (isinstance(f, Unequal) and f.args[0] in apart)]
+    return (Mul(*kept), apart) if apart else (body, {})
 
 
 _ESCAPES = {

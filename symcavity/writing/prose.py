@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import N, P, alpha
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
-    Emphasis,
     Fragments,
     Given,
     Prose,
@@ -22,6 +21,7 @@ from symcavity.writing.fragments import (
     formula,
     hearers_in,
     kind_in,
+    limit,
     listed,
     over_sites,
     plural,
@@ -29,11 +29,11 @@ from symcavity.writing.fragments import (
     small,
     states_of,
 )
+from symcavity.writing.naive_prose import TEMPLATES as NAIVE
 from symcavity.writing.set_prose import TEMPLATES
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = dict(TEMPLATES)
-
+_TEMPLATES: dict[str, Template] = {**TEMPLATES, **NAIVE}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -49,7 +49,7 @@ def rule(name: str) -> Callable[[Template], Template]:
 # The rules whose words need no data: what leads to the claims, and the reason after them.
 _PLAIN = {
     "sources": (
-        "We add an infinitesimal source to each equation that hears the other side,",
+        "We add an infinitesimal source to each equation in which a field stands,",
         "The sources define the response functions, and are set to zero at the end.",
     ),
     "implicit": (
@@ -73,29 +73,16 @@ _PLAIN = {
         "",
     ),
     "work_identity": (
-        "Multiplying each equation by its state and summing over the sites of either side gives",
+        "Multiplying each equation by its state and summing over the sites of either kind gives",
         (
             "The identity is exact at any size: the same bilinear form in the couplings is summed in two "
-            "orders. No "
-            "average over the disorder has been taken, and no independence was assumed."
+            "orders. No average over the disorder has been taken, and no independence was assumed."
         ),
-    ),
-    "inconsistency": (
-        "The exact identity and the naive statistics do not agree. They give",
-        (
-            "The two formulas contradict each other: the naive analysis ignores the correlations between "
-            "the states "
-            "and the quenched disorder."
-        ),
-    ),
-    "consistency": (
-        "With the response that the cavity method gives, the formulas agree by the identity",
-        "The contradiction of the naive analysis is thereby resolved.",
     ),
 }
 
 
-_STARTS = frozenset(["sources", "inconsistency"])
+_STARTS = frozenset(["sources"])
 
 
 def rules() -> tuple[str, ...]:
@@ -174,9 +161,7 @@ def _problem(step: Step) -> Prose:
         said += [f"The quenched {plural(len(quenched), 'parameter', 'parameters')} ", *listed(quenched)]
         said += [f" {plural(len(quenched), 'is', 'are')} drawn once and then held fixed"]
         said += [*_laws(data.get("quenched") or []), ". "]
-    said += ["We take ", N, " and ", P, " to infinity at a fixed ratio "]
-    said += [Equation(alpha, P / N), "."]
-    return Prose(said)
+    return Prose([*said, "We take ", *limit(data.get("kinds") or (FEATURE, DATUM)), "."])
 
 
 def _laws(quenched: Iterable[Any]) -> Fragments:
@@ -195,9 +180,8 @@ def _laws(quenched: Iterable[Any]) -> Fragments:
 @rule("disorder")
 def _disorder(step: Step) -> Prose:
     couplings = [quantity(c) for c in step.data.get("couplings") or []]
-    before = ["The couplings ", *listed(couplings), " are independent and identically distributed"]
-    if any(c.rhs.has(SiteQuantity) for c in step.claims):
-        before = ["The couplings ", *listed(couplings), " are independent of each other"]
+    alike = " and identically distributed" if step.data.get("identical", True) else ", though not identically distributed"
+    before = ["The couplings ", *listed(couplings), f" are independent{alike}"]
     after = [
         "No other property of their distribution enters: each sum over couplings has many small terms, and "
     ]
@@ -252,12 +236,14 @@ def _dual(step: Step) -> Prose:
 def _complementarity(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
     before: Fragments = [
-        "Primal feasibility, dual feasibility and complementary slackness say that, at every site,"
+        Given("Primal feasibility, dual feasibility and complementary slackness say that, at every site,")
     ]
-    if pairs and not step.claims:
+    if pairs:
         before += [Show(tuple(pairs))]
     after: Fragments = ["Both members of each pair are non-negative, and at least one of them is zero."]
-    return Prose(before, after) if step.claims else Prose([*before, *after])
+    if not step.claims:
+        return Prose([*before, *after])
+    return Prose([*before, f"with the {plural(len(step.claims), 'slack', 'slacks')}"], after)
 
 
 # ----------------------------------------------------------------------------- insertion of one site
@@ -274,14 +260,12 @@ def _insert(step: Step) -> Prose:
     if couplings:
         before += [", through fresh couplings ", *listed(couplings)]
     before += [". " if not step.claims else f". The fields of the {hearers} change by"]
-    after: Fragments = [f"Since the graph of interactions is bipartite, the new {kind} is heard by the "]
-    after += [
-        (
-            f"{hearers} only, and it hears nothing but them. The fresh couplings are "
-            "independent "
-        )
-    ]
-    after += ["of every quantity of the unperturbed system."]
+    bipartite = step.data.get("bipartite", True)
+    why = f"Since the graph of interactions is bipartite, the new {kind}" if bipartite else f"The new {kind}"
+    senders = [one.plural for one in step.data.get("senders", ())]
+    heard = "them" if bipartite or not senders else "the " + " and the ".join(senders)
+    after: Fragments = [f"{why} is heard by the {hearers} only, and it hears nothing but {heard}. The fresh couplings "]
+    after += ["are independent of every quantity of the unperturbed system."]
     return Prose(before, after)
 
 
@@ -353,24 +337,6 @@ def _self_coupling_mean(step: Step) -> Prose:
     return Prose([Given(f"{head}, with mean")], [*after, small(None), " and are dropped."])
 
 
-@rule("naive_drop")
-def _naive_drop(step: Step) -> Prose:
-    before = [
-        (
-            "The naive analysis treats the messages as independent of the couplings that they are summed "
-            "with, and "
-        )
-    ]
-    before += ["so leaves out the self-coupling of the feature side" + (":" if step.claims else ".")]
-    after: Fragments = [
-        "This assumption is ",
-        Emphasis("not correct"),
-        ": the messages depend on the couplings. ",
-    ]
-    after += ["It is kept here in order to see what follows from it."]
-    return Prose(before, after)
-
-
 @rule("effective_law")
 def _effective_law(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
@@ -389,9 +355,9 @@ def _branches(step: Step) -> Prose:
     branches = list(step.data.get("branches") or [])
     field_ = step.data.get("field")
     signs = list(step.data.get("sign_assumptions") or [])
-    after: Fragments = ["This uses ", *listed(signs), "."] if signs else []
+    used = ["This uses ", *listed(signs), "."] if signs else []
     if len(branches) < 2:
-        return Prose([Given("The law of a single site is solved by")], after)
+        return Prose([Given("The law of a single site is solved by")], used)
     before: Fragments = []
     if branches:
         before += [
@@ -406,7 +372,7 @@ def _branches(step: Step) -> Prose:
     if field_ is not None:
         before[-1] = Given("For each value of ")
         before += [field_, " exactly one branch is consistent, and the solution is"]
-    return Prose(before, after)
+    return Prose(before, used)
 
 
 def _count(number: int) -> str:
@@ -451,7 +417,7 @@ def _closure(step: Step) -> Prose:
     symbol = step.data.get("symbol")
     if symbol is None:
         return Prose([Given("Averaging over the cavity field closes the equations:")])
-    return Prose([Given("Averaging over the cavity field fixes "), symbol, ":"])
+    return Prose([Given("Averaging over the cavity field, at zero source, fixes "), symbol, ":"])
 
 
 # --------------------------------------------------------------------------------------------- results
@@ -460,13 +426,14 @@ def _closure(step: Step) -> Prose:
 @rule("closed_system")
 def _closed_system(step: Step) -> Prose:
     unknowns = list(step.data.get("unknowns") or [])
-    parameters = list(step.data.get("parameters") or [])
+    parameters = [quantity(p) for p in step.data.get("parameters") or []]
     before: Fragments = ["Collecting the conditions, the theory is closed by"]
     after: Fragments = []
     if unknowns:
         after += [f"There are as many equations as unknowns, {plural(len(unknowns), 'namely', 'which are')} "]
         after += [*listed(unknowns)]
-        after += ["; the parameters are ", *listed(parameters)] if parameters else []
+        if parameters:
+            after += [f"; the {plural(len(parameters), 'parameter is', 'parameters are')} ", *listed(parameters)]
         after += ["."]
     return Prose(before, after)
 
@@ -497,9 +464,31 @@ def _symmetry(step: Step) -> Prose:
         ]
         after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
         return Prose(before, after)
-    before = ["No rescaling of the states of one side leaves the rest of the law as it is"]
+    before = ["No rescaling of the messages that a feature hears leaves the rest of the law as it is"]
     return Prose(
         [*before, ":" if step.claims else "."], ["The naive analysis is not protected by a symmetry here."]
+    )
+
+
+@rule("inconsistency")
+def _inconsistency(step: Step) -> Prose:
+    after: Fragments = ["The two are not equal: the naive analysis ignores the correlations between the states and "]
+    after += ["the quenched disorder."]
+    if not step.data.get("loads", True):
+        return Prose([Given("The naive statistics give the two sides of the exact identity the values")], after)
+    before = [Given("The load follows twice, from the naive statistics, and primed, from the exact identity with ")]
+    return Prose([*before, "the naive states:"], after)
+
+
+@rule("consistency")
+def _consistency(step: Step) -> Prose:
+    if step.data.get("proved", True):
+        before = "With the response that the cavity method gives, the two sides of the exact identity agree, by the identity"
+        return Prose([Given(before)], ["So the theory does not contradict itself."])
+    before = "With the response that the cavity method gives, the exact identity reads"
+    return Prose(
+        [Given(before)],
+        ["This is a consequence of the closed equations: it holds at their solution, not for all values of the unknowns."],
     )
 
 

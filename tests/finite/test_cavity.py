@@ -30,13 +30,14 @@ def line(inserted, name):
 def test_the_instance_without_the_site_is_part_of_the_instance_with_it(side):
     setup = setup_of("uneven")
     instance = setup.instance(30, 5)
-    grown, fresh, variances = extended(setup, instance, side)
+    grown, fresh = extended(setup, instance, side)
     n, p = grown.size[FEATURE], grown.size[DATUM]
     assert (n, p) == ((31, 15) if side == FEATURE else (30, 16))
     assert np.array_equal(grown.couplings[0][:15, :30], instance.couplings[0])
     last = grown.couplings[0][:, -1] if side == FEATURE else grown.couplings[0][-1]
-    assert np.array_equal(last, fresh[0])
-    assert variances[0].shape == fresh[0].shape
+    (strand,) = fresh.values()
+    assert np.array_equal(last, strand.couplings)
+    assert strand.variance.shape == strand.couplings.shape
     assert instance.size == {FEATURE: 30, DATUM: 15}
 
 
@@ -46,7 +47,7 @@ def test_a_linear_system_obeys_the_cavity_exactly(side):
     found = insert(setup, (side, 30, 1))
     assert found.linear_shift == pytest.approx(found.shift, abs=1e-10)
     own = found.shift  # what the others send has moved by R x0 times what the site sends
-    assert own.shape == (1, 60 if side == FEATURE else 30)
+    assert own.shape == (60 if side == FEATURE else 30,)
     states = dict(zip(as_system(ridge).laws[side].unknowns, found.state, strict=True))
     sent = next(iter(states.values()))
     assert found.field == pytest.approx(found.cavity_field + found.self_coupling[:, 0] * sent, rel=1e-9)

@@ -88,7 +88,7 @@ def test_linear_algebra_and_sources_agree(name, side):
     problem, values = VALUES[name]
     sim = simulate(problem, values, N=25, seeds=1)
     reader = sim.reader(0)
-    matrix = reader.responses.matrix(side)
+    matrix = reader.responses.matrix(side).site
     measured = response_by_source(as_system(problem), reader.instance, side, 4)
     for other in (FEATURE, DATUM):
         assert matrix[other][:, :, 4] == pytest.approx(

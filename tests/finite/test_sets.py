@@ -178,10 +178,10 @@ def test_responses_are_what_a_source_does(shape):
         for field in range(3):
             measured = response_by_source(setup.system, instance, DATUM, site, field=field, size=1e-5)
             for side in (FEATURE, DATUM):
-                linear = exact.matrix(DATUM, field)[side][:, :, site]
+                linear = exact.matrix(DATUM, field).site[side][:, :, site]
                 assert measured[side] == pytest.approx(linear, abs=2e-4 * (1 + np.abs(linear).max()))
     measured = response_by_source(setup.system, instance, FEATURE, 3, size=1e-5)
-    assert measured[FEATURE] == pytest.approx(exact.matrix(FEATURE)[FEATURE][:, :, 3], abs=1e-4)
+    assert measured[FEATURE] == pytest.approx(exact.matrix(FEATURE).site[FEATURE][:, :, 3], abs=1e-4)
 
 
 def test_observables_in_the_words_of_the_declaration():

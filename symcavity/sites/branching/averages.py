@@ -14,6 +14,7 @@ from sympy import (
     Heaviside,
     Matrix,
     Piecewise,
+    Pow,
     S,
     Symbol,
     Tuple,
@@ -22,16 +23,19 @@ from sympy import (
     sign,
     sqrt,
     symbols,
+    together,
 )
 
-from symcavity.algebra.gaussian import average_branches, gaussian_average
+from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
-from symcavity.sites.branching.layout import SiteSolution
 from symcavity.sites.branching.polyhedra import over_cells
+from symcavity.sites.branching.solution import SiteSolution
+
+LONGEST = 400  # operations, above which a sum is left as it is
 
 
 @dataclass(frozen=True)
@@ -277,7 +281,21 @@ class SiteEnsemble:
             for column, other in enumerate(self.fields):
                 moment = self._over_fields(weight / factor * response.state * other)
                 total += cancel(inverse[row, column]) * moment
-        return total
+        return _cancelled(total)
+
+
+def _cancelled(expr: Expr) -> Expr:
+    """Cancel what a sum has in common with its denominator, square roots of quantities included.
+
+    The determinant of the covariances often drops out; where fields coincide at the root, it would be 0/0.
+    """
+    if expr.count_ops() > LONGEST or expr.has(GaussianAverage, ImplicitAverage):
+        return expr
+    halves = {p.base for p in expr.atoms(Pow) if p.exp.is_Rational and p.exp.q == 2 and not p.base.is_number}
+    rule = {b: Dummy(f"r{k}", positive=True) for k, b in enumerate(sorted(halves, key=str)) if not b.is_Add}
+    plain = expr.xreplace({b: r**2 for b, r in rule.items()})
+    found = cancel(together(plain)).xreplace({r: sqrt(b) for b, r in rule.items()})
+    return min((expr, found), key=lambda e: len(str(e)))
 
 
 def _without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:

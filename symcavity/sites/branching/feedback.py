@@ -15,13 +15,17 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import And, Dummy, Expr, Mul, Piecewise, S, Symbol, factor_terms, fraction, lambdify, together
+from sympy import And, Dummy, Expr, Mul, Piecewise, S, Symbol, factor_terms, fraction, together
 from sympy.core.relational import Relational, StrictGreaterThan
 
+from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch
-from symcavity.sites.branching.layout import DRAWS, Draws, IllPosed, SiteSolution, sample_value, solve_site, symbols_in
+from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
+from symcavity.sites.branching.layout import IllPosed, solve_site
+from symcavity.sites.branching.solution import SiteSolution
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
@@ -219,7 +223,7 @@ class FeedbackDraws(Draws):
         """Raise IllPosed if the declared signs let a denominator vanish."""
         symbols = symbols_in([expr], set())
         call = _compiled(expr, symbols)
-        rng = random.Random(11)  # noqa: S311 - seeded sampling, not cryptography
+        rng = seeded(11)
         feeds = [f for f in self.couplings if f not in self.open]
         for _ in range(DRAWS):
             point = {s: sample_value(s, rng) for s in symbols} | dict.fromkeys(self.open, 0.0)
@@ -268,9 +272,7 @@ def _factors(value: Expr) -> list[Expr]:
 
 
 def _compiled(expr: Expr, symbols: Sequence[Any], variable: Symbol | None = None) -> Any:
-    plain = [Dummy(f"s{k}") for k in range(len(symbols))]
-    rule = dict(zip(symbols, plain, strict=True))
-    return lambdify([*plain, variable or Dummy("x")], expr.xreplace(rule), "numpy")
+    return compiled([*symbols, variable or Dummy("x")], expr)
 
 
 __all__ = ["Feedback", "FeedbackDraws", "solve_with_feedback"]

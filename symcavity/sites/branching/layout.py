@@ -7,40 +7,35 @@ an order that the assumptions do not prove becomes a condition that is tested at
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sympy import (
     Abs,
-    And,
     Dummy,
     Expr,
-    Max,
-    Min,
     Mul,
-    Piecewise,
     S,
     Symbol,
     cancel,
     factor_terms,
     fraction,
-    lambdify,
     sign,
-    together,
 )
 from sympy.core.relational import Relational
 
+from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.convexity import sample_parameter, sample_quenched
+from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch, SitePuzzle
+from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
+from symcavity.sites.branching.solution import Region, SiteSolution
 
-DRAWS = 24
 TRIALS = 2000
 FAR = 1e12
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
@@ -50,178 +45,6 @@ _GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 2
 
 class IllPosed(UnsupportedLaw):
     """The branches of a law leave a gap or overlap: it does not fix the states for every field."""
-
-
-@dataclass(frozen=True)
-class Region:
-    """An interval of the (reflected) field, and the states on it.
-
-    Attributes
-    ----------
-    low, high : Expr or None
-        Its ends in the reflected field ``t = reflection*field``; None at infinity.
-    values : dict
-        The states as functions of the field (of ``implicit[0]`` on an implicit branch).
-    implicit : (Symbol, Expr) or None
-        The implicitly fixed unknown x, and the field as a function psi(x).
-    label : tuple of Expr
-        What vanishes on this branch.
-    """
-
-    low: Expr | None
-    high: Expr | None
-    values: dict[SiteQuantity, Expr]
-    implicit: tuple[Symbol, Expr] | None = None
-    label: tuple[Expr, ...] = ()
-
-
-@dataclass(frozen=True)
-class SiteSolution:
-    """The states of a single site for every value of its inner field.
-
-    Attributes
-    ----------
-    inner : Symbol
-        The field over which the regions are laid out.
-    reflection : Expr
-        A factor of modulus one: the regions are sorted in ``reflection*inner``.
-    regions : tuple of Region
-        Sorted; empty if no single order of the branches holds for all parameters.
-    branches : tuple of Branch
-        All branches, for evaluation without an order.
-    assumed : tuple of Relational
-        Inequalities between the boundaries that the assumptions leave open.
-    overlapping : bool
-        Whether several branches, with the same states, hold for the same fields.
-    """
-
-    inner: Symbol
-    unknowns: tuple[SiteQuantity, ...]
-    regions: tuple[Region, ...]
-    branches: tuple[Branch, ...]
-    reflection: Expr = S.One
-    assumed: tuple[Relational, ...] = ()
-    sources: tuple[Symbol, ...] = ()
-    notes: tuple[str, ...] = field(default=())
-    overlapping: bool = False
-
-    def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
-        """Replace symbols throughout, for instance the self-coupling by its mean."""
-
-        def on(expr: Any) -> Any:
-            return None if expr is None else expr.xreplace(rule)
-
-        regions = tuple(
-            Region(
-                on(r.low),
-                on(r.high),
-                {q: on(v) for q, v in r.values.items()},
-                (r.implicit[0], on(r.implicit[1])) if r.implicit else None,
-                tuple(on(q) for q in r.label),
-            )
-            for r in self.regions
-        )
-        branches = tuple(
-            Branch(
-                {q: on(v) for q, v in b.values.items()},
-                tuple(on(c) for c in b.conditions),
-                tuple(on(q) for q in b.label),
-                (b.implicit[0], on(b.implicit[1])) if b.implicit else None,
-            )
-            for b in self.branches
-        )
-        return SiteSolution(
-            self.inner,
-            self.unknowns,
-            regions,
-            branches,
-            on(self.reflection),
-            tuple(a.xreplace(rule) for a in self.assumed),
-            self.sources,
-            self.notes,
-            self.overlapping,
-        )
-
-    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002
-        """The solution at the mean self-couplings; its form does not depend on the covariance of the fields."""
-        return self.xreplace(dict(means))
-
-    def without_sources(self) -> SiteSolution:
-        """The solution at zero sources."""
-        return self.xreplace(dict.fromkeys(self.sources, S.Zero))
-
-    @property
-    def is_implicit(self) -> bool:
-        """Whether some branch is fixed implicitly."""
-        return any(b.implicit for b in self.branches)
-
-    def expression(self, state: SiteQuantity) -> Expr:
-        """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
-        if not self.regions:
-            cases = [(b.values[state], And(*(_bare(c) >= 0 for c in b.conditions))) for b in self.branches]
-            return Piecewise(*cases, (S.NaN, True), evaluate=False)  # branches of one value stay apart
-        merged: list[tuple[Region, Expr]] = []
-        for region in self.regions:
-            value = region.values[state]
-            if merged and merged[-1][1] == value:
-                merged[-1] = (Region(merged[-1][0].low, region.high, region.values, region.implicit), value)
-            else:
-                merged.append((region, value))
-        if len(merged) == 1:
-            return merged[0][1]
-        t = self.reflection * self.inner
-        cases = [(value, t < region.high) for region, value in merged[:-1]]
-        by_cases = Piecewise(*cases, (merged[-1][1], True))
-        short = None if self.is_implicit else _clipped([v for _, v in merged], self.inner)
-        agrees = short is not None and (self.reflection == 1 or _agree(short, by_cases))
-        return short if agrees else by_cases
-
-
-def _bare(condition: Expr) -> Expr:
-    """A condition that something is not negative, without factors that are positive."""
-    top, bottom = fraction(together(condition))
-    below = _sign(bottom)
-    if not below:
-        return condition
-    return below * Mul(*(f for f in Mul.make_args(factor_terms(top)) if _sign(f) != 1))
-
-
-def _agree(short: Expr, by_cases: Expr) -> bool:
-    """Whether a short form holds at seeded values: parameters of either sign may reflect the field."""
-    symbols = symbols_in([short, by_cases], set())
-    marks = {s: Dummy(f"s{k}") for k, s in enumerate(symbols)}
-    call = lambdify(list(marks.values()), (short - by_cases).xreplace(marks), "math")
-    rng = random.Random(17)  # noqa: S311 - seeded sampling, not cryptography
-    return all(abs(call(*(sample_value(s, rng) for s in symbols))) < _INSIDE for _ in range(DRAWS))
-
-
-def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
-    """Write a continuous monotone function as [.]_+, or as a clip between constants."""
-    if len(values) == 2 and S.Zero in values:
-        active = values[0] if values[1] == 0 else values[1]
-        if active.diff(inner) == 0:
-            return None
-        top, bottom = fraction(factor_terms(active))
-        below = Mul(*(f for f in Mul.make_args(bottom) if _sign(f)))
-        top, grows = top / (bottom / below), _sign(below) or 1
-        outer, core = (grows * top).expand().as_content_primitive()
-        above = Mul(*(f for f in Mul.make_args(factor_terms(core)) if _sign(f) == 1))
-        return outer * above * Max(0, cancel(core / above)) / (grows * below)
-    if len(values) == 3 and values[0].diff(inner) == 0 and values[2].diff(inner) == 0:
-        ends, middle = (values[0], values[2]), values[1]
-        if middle.diff(inner) == 0:
-            return None
-        order = sign_of(ends[1] - ends[0])
-        if order:
-            low, high = ends if order == 1 else ends[::-1]
-            return Max(low, Min(high, middle))
-    return None
-
-
-def _sign(factor: Expr) -> int | None:
-    """The sign of a factor; an even power of a real quantity counts as positive."""
-    base, power = factor.as_base_exp()
-    return 1 if base.is_real and power.is_even else sign_of(factor)
 
 
 def solve_site(
@@ -288,9 +111,8 @@ def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any,
     for free, conditions in puzzle.loose:
         variables = [puzzle.inner, *free]
         symbols = symbols_in(conditions, set(variables))
-        marks = {s: Dummy(f"s{k}") for k, s in enumerate([*variables, *symbols])}
-        calls = [lambdify(list(marks.values()), c.xreplace(marks), "numpy") for c in conditions]
-        rng = random.Random(3)  # noqa: S311 - seeded sampling, not cryptography
+        calls = [compiled([*variables, *symbols], c) for c in conditions]
+        rng = seeded(3)
         generator = np.random.default_rng(3)
         for _ in range(DRAWS):
             point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
@@ -308,13 +130,6 @@ def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any,
                 )
 
 
-def symbols_in(exprs: Sequence[Expr], bound: set[Symbol]) -> list[Any]:
-    """The parameters in expressions, in a fixed order."""
-    found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - bound if exprs else set()
-    found = {s for s in found if isinstance(s, SiteQuantity) or not _is_index(s, exprs)}
-    return sorted(found, key=lambda s: (str(type(s)), str(s)))
-
-
 def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
     def rename(values: dict[Any, Expr]) -> dict[Any, Expr]:
         return {back[q]: v for q, v in values.items()}
@@ -328,37 +143,6 @@ def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
         for b in solution.branches
     )
     return replace(solution, regions=regions, branches=branches)
-
-
-def sample_value(symbol: Any, rng: random.Random) -> float:
-    """Draw a value of a symbol or of a quenched parameter."""
-    if isinstance(symbol, SiteQuantity):
-        return sample_quenched(symbol.family, rng)
-    if symbol.is_positive is None and symbol.is_negative is None:
-        return rng.gauss(0, 1.5)
-    return sample_parameter(symbol, rng)
-
-
-class Draws:
-    """Where the values of the parameters come from at which branches are laid out.
-
-    Attributes
-    ----------
-    positive : tuple of Expr
-        Expressions that are positive at all of them.
-    """
-
-    @property
-    def positive(self) -> tuple[Expr, ...]:
-        """Expressions that are positive at all values."""
-        return ()
-
-    def read(self, branches: Sequence[Branch]) -> None:
-        """See the branches before anything is drawn."""
-
-    def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
-        """Draw a value for each symbol that respects its assumptions."""
-        return [sample_value(s, rng) for s in symbols]
 
 
 class _Layout:
@@ -414,21 +198,17 @@ class _Layout:
     def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
         """Return (regions, branches, reflection, inequalities left open)."""
         symbols = self._symbols()
-        plain = [Dummy(f"s{k}") for k in range(len(symbols))]
-        rule = dict(zip(symbols, plain, strict=True))
-        x = Dummy("x")
 
-        def compiled(expr: Expr, *extra: Symbol) -> Any:
-            return lambdify([*extra, *plain], expr.xreplace(rule), "numpy")
+        def call(expr: Expr, *first: Symbol) -> Any:
+            return compiled([*first, *symbols], expr)
 
-        lines = [[(compiled(a), compiled(b)) for a, b in ls] for ls in self.lines]
+        lines = [[(call(a), call(b)) for a, b in ls] for ls in self.lines]
         values = [
-            [compiled(v.xreplace({b.implicit[0] if b.implicit else self.inner: x}), x) for v in b.values.values()]
-            for b in self.branches
+            [call(v, b.implicit[0] if b.implicit else self.inner) for v in b.values.values()] for b in self.branches
         ]
-        psis = [compiled(b.implicit[1].xreplace({b.implicit[0]: x}), x) if b.implicit else None for b in self.branches]
-        reflection = compiled(self.reference)
-        rng = random.Random(7)  # noqa: S311 - seeded sampling, not cryptography
+        psis = [call(b.implicit[1], b.implicit[0]) if b.implicit else None for b in self.branches]
+        reflection = call(self.reference)
+        rng = seeded(7)
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
         for _ in range(DRAWS):
@@ -449,7 +229,7 @@ class _Layout:
                 )
             return (), tuple(self.branches), S.One, ()
         (order,) = orders
-        breaks = [self._boundary(order[k], order[k + 1], k, layouts, points, compiled) for k in range(len(order) - 1)]
+        breaks = [self._boundary(order[k], order[k + 1], k, layouts, points, call) for k in range(len(order) - 1)]
         ends: list[Expr | None] = [None, *breaks, None]
         regions = tuple(
             Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
@@ -536,7 +316,7 @@ class _Layout:
             )
         return tuple(order), edges
 
-    def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compiled: Any) -> Expr:
+    def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any) -> Expr:
         """The symbolic boundary between two neighbouring branches."""
         zero = dict.fromkeys(self.sources, S.Zero)
         candidates: list[tuple[Expr, Expr]] = []
@@ -549,7 +329,7 @@ class _Layout:
                     edge = branch.implicit[1].xreplace({branch.implicit[0]: edge})
                 candidates.append((edge, edge.xreplace(zero)))
         for edge, bare in sorted(candidates, key=lambda c: (c[0].count_ops(), str(c[0]))):
-            call, s = compiled(bare), compiled(self.reference)
+            call, s = compile_(bare), compile_(self.reference)
             match = all(
                 np.isclose(float(call(*p)) * float(s(*p)), edges[k], rtol=1e-6, atol=1e-9)
                 for p, (_, edges) in zip(points, layouts, strict=True)
@@ -571,9 +351,3 @@ def _same(values: Any, a: int, b: int, where: float, point: list[float]) -> bool
         np.isclose(float(f(where, *point)), float(g(where, *point)), rtol=1e-7, atol=1e-9)
         for f, g in zip(values[a], values[b], strict=True)
     )
-
-
-def _is_index(symbol: Symbol, exprs: Sequence[Expr]) -> bool:
-    """Whether a symbol occurs only as an index of site quantities."""
-    mask = {q: Dummy() for e in exprs for q in e.atoms(SiteQuantity)}
-    return not any(e.xreplace(mask).has(symbol) for e in exprs)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import And, Expr, S, StrictGreaterThan, StrictLessThan
+from sympy import And, Expr, KroneckerDelta, S, StrictGreaterThan, StrictLessThan
+from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
@@ -71,32 +72,30 @@ class Branching:
                     responses,
                     data={"kind": site.kind},
                     rests_on=(f"{key}.solution",),
-                    check="response",
-                    evidence={"side": site},
                 )
             )
         return steps
 
     def _solution(self, site: Site, make: StepMaker) -> Step:
         key, zero = site.kind.key, {site.kind.index: S.Zero}
-        solution = site.solution.without_sources()
+        solution = site.solution
         eta = site.problem.inner().eta
+        here = {plain: source for source, plain in site.problem.plain_sources().items()}
         relations = sign_relations(site)
         branches: list[Any] = []
         t = solution.reflection * eta
         for region in solution.regions:
             bounds = [t > region.low] if region.low is not None else []
             bounds += [t < region.high] if region.high is not None else []
-            values = {q.xreplace(zero): v.xreplace(zero) for q, v in region.values.items()}
-            condition = And(*bounds).xreplace(zero) if bounds else None
+            values = {q.xreplace(zero): v.xreplace(here).xreplace(zero) for q, v in region.values.items()}
+            condition = And(*bounds).xreplace(here).xreplace(zero) if bounds else None
             branches.append(([], condition, values))
-        claims = [Equation(q.xreplace(zero), solution.expression(q).xreplace(zero)) for q in solution.unknowns]
+        claims = [Equation(q, solution.expression(q)) for q in solution.unknowns]
         implicit = solution.is_implicit
         if implicit:
-            fixing = (Equation(eta, b.implicit[1].xreplace(zero)) for b in solution.branches if b.implicit)
-            claims = [*fixing, *claims]
+            claims = [*(Equation(eta, b.implicit[1]) for b in solution.branches if b.implicit), *claims]
+        claims = [e.xreplace(here).xreplace(zero) for e in claims]
         several = len(branches) > 1
-        signs = [*(relations if several else []), *(c.xreplace(zero) for c in solution.assumed if c != S.true)]
         return make(
             f"{key}.solution",
             "implicit" if implicit else "branches",
@@ -105,29 +104,34 @@ class Branching:
                 "kind": site.kind,
                 "branches": branches if several and not implicit else [],
                 "field": eta,
-                "sign_assumptions": signs,
+                "sign_assumptions": relations,
             },
-            assumptions=(("sign", {"relations": signs}),) if signs else (),
+            assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.effective_law",),
-            check="solution",
-            evidence={"side": site, "solution": site.solution},
         )
 
 
 def sign_relations(site: Site) -> list[Any]:
-    """The signs that the solution takes: of mean self-couplings, and of quenched parameters."""
-    zero = {site.kind.index: S.Zero}
+    """The signs that the solution takes: of mean self-couplings, of quenched parameters, and of denominators."""
     out = [
-        (StrictGreaterThan if s > 0 else StrictLessThan)(site.means[f], 0, evaluate=False)
+        (StrictGreaterThan if s > 0 else StrictLessThan)(_diagonal(site.means[f]), 0, evaluate=False)
         for f, s in site.signs.items()
         if site.means.get(f, 0) != 0
     ]
     out += [
-        StrictGreaterThan(q.at_site().xreplace(zero), 0, evaluate=False)
+        StrictGreaterThan(q.at_site(), 0, evaluate=False)
         for q in site.law.quenched()
         if q.positive and q.law is None
     ]
-    return out
+    out += [c for c in site.solution.assumed if isinstance(c, Relational)]
+    zero = {site.kind.index: S.Zero}
+    at_zero = (c.func(*(side.xreplace(zero) for side in c.args), evaluate=False) for c in out)
+    return list(dict.fromkeys(at_zero))
+
+
+def _diagonal(mean: Expr) -> Expr:
+    """The value of a self-coupling that is a multiple of the identity matrix."""
+    return mean.xreplace(dict.fromkeys(mean.atoms(KroneckerDelta), S.One))
 
 
 __all__ = ["Branching", "sign_relations"]

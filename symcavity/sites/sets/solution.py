@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
+from sympy import Add, Dummy, Eq, Expr, KroneckerDelta, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.errors import UnsupportedLaw
@@ -20,8 +20,9 @@ from symcavity.model.convex_law import ConvexLaw
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Anchor, Support
-from symcavity.shapes.base import SATURATED
+from symcavity.shapes.base import INTERIOR, SATURATED
 from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
 
 
@@ -87,27 +88,29 @@ class ProjectionSolution:
         return self
 
     def expression(self, state: SiteQuantity) -> Expr:
-        """A state in terms of the others: the vectors by the law, scalars by cases."""
+        """A state in terms of the others: the vectors by the law, scalars by the multiplier and g(V)."""
         convex = self.convex
         if state == convex.Lam:
             a = convex.components.index
             return convex.lam * Anchor(convex.g, convex.V, convex.components, a)
         if state in (convex.V, convex.lam):
             return state
-        node = Support(convex.g, convex.V, convex.components)
-        return self.by_cases(state, convex.lam, self.cap).xreplace({convex.level: node})
+        return self.value(state).xreplace({convex.level: Support(convex.g, convex.V, convex.components)})
 
-    def by_cases(self, state: SiteQuantity, lam: Expr, cap: Expr) -> Expr:
-        """A scalar state, by the value of the multiplier."""
+    def value(self, state: SiteQuantity) -> Expr:
+        """A scalar state by the multiplier and g(V), one formula for all branches.
+
+        The state is continuous.  Beyond the bound it moves with g(V) alone, and on the bound with the multiplier.
+        """
         low, middle, *high = self.states[state]
-        values = [low, middle, *high]
-        merged: list[tuple[Expr, Any]] = []
-        tests = [lam <= 0, lam < cap if high else S.true, S.true]
-        for value, test in zip(values, tests, strict=False):
-            if merged and merged[-1][0] == value:
-                merged.pop()
-            merged.append((value, test))
-        return Piecewise(*merged[:-1], (merged[-1][0], True)) if len(merged) > 1 else merged[0][0]
+        level, bound = self.convex.level, self.bound
+        above, below = bound + Max(0, level - bound), bound - Max(0, bound - level)
+        if not high and self.softness == 0:
+            above = level  # a hard bound is never missed
+        out = middle + low.xreplace({level: above}) - low.xreplace({level: bound})
+        if high:
+            out += high[0].xreplace({level: below}) - high[0].xreplace({level: bound})
+        return tidy_fraction(out) if not out.has(Max) else out.expand()
 
     # -- in standard units -----------------------------------------------------------------------
 
@@ -177,17 +180,16 @@ class VectorEnsemble:
         )
 
     def _by_branches(self, body: Expr) -> Expr:
-        """Put the scalar states in: what is averaged becomes a case for each branch, whatever conditions it holds."""
+        """Put the scalar states in; where the body holds conditions, they are decided on each branch apart."""
         solution = self.solution
         present = [s for s in solution.states if s != solution.convex.lam and body.has(s)]
         if not present:
             return body
+        if not body.has(Relational):
+            return body.xreplace({s: solution.value(s) for s in present})
         count = len(solution.states[present[0]])
         values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
-        none = {solution.convex.lam: S.Zero}
-        if count == 2 and (values[1] - values[0]).xreplace(none).expand() == 0:
-            return values[1]  # the formula of the tight branch holds without a multiplier too
-        tests = [LAM <= 0, S.true] if count < 3 else [LAM <= 0, Ne(REGIME, SATURATED), S.true]
+        tests = [Eq(REGIME, INTERIOR), *([] if count < 3 else [Ne(REGIME, SATURATED)]), S.true]
         cases = [(v, t) for v, t in zip(values, tests, strict=True)]
         while len(cases) > 1 and cases[-2][0] == cases[-1][0]:
             del cases[-2]

@@ -16,6 +16,7 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
+from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.sets.averages import PSI, REGIME
 from symcavity.sites.sets.response import TouchingResponse, saturated_response, tip_response, touching_response
 from symcavity.sites.site import Site
@@ -46,23 +47,19 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     V, Lam, lam = (q.xreplace(zero) for q in (convex.V, convex.Lam, convex.lam))
     node = Support(convex.g, V, convex.components)
     a = convex.components.index
-    evidence: dict[str, Any] = {"side": site}
     rests = (f"{key}.effective_law",)
     strength = solution.strength.xreplace(zero)
     base: dict[str, Any] = {"kind": site.kind, "g": node, "V": V, "lam": lam}
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
     softness = solution.softness.xreplace(zero)
     base |= {"softness": softness, "tight": base["bound"] - softness * lam}
-    base |= {"eta": site.heard[0].eta, "strength": strength, "index": a, "naive": make.is_naive}
-    slack = [
-        Equation(
-            q.xreplace(zero),
-            solution.by_cases(q, convex.lam, solution.cap).xreplace({convex.level: node}).xreplace(zero),
-        )
-        for q in solution.states
-        if q != convex.lam
-    ]
+    heard = site.heard[0]
+    base |= {"eta": heard.eta, "source": heard.source.xreplace(zero), "strength": strength}
+    base |= {"index": a, "naive": make.is_naive}
+    signs = sign_relations(site)
+    slack = [Equation(q, solution.expression(q)).xreplace(zero) for q in solution.states if q != convex.lam]
     response = response_of(site)
+    evidence: dict[str, Any] = {"response": response}
     size = convex.components.size
     n, stays, at_tip = tip_response(response, strength, softness)
     J, none = response.J, ZeroMatrix(size, size)
@@ -78,9 +75,8 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             "projection",
             [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack],
             data=base,
-            assumptions=(("convexity", {}),),
+            assumptions=(("convexity", {}), *((("sign", {"relations": signs}),) if signs else ())),
             rests_on=rests,
-            check="projection",
             evidence=evidence,
         ),
         make(
@@ -89,8 +85,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             [Equation(J, Identity(size)), Equation(message, none)],
             data=base,
             rests_on=rests,
-            check="regime",
-            evidence={**evidence, "regime": 0, "response": response},
+            evidence=evidence,
         ),
         make(
             f"{key}.differentiate",
@@ -98,8 +93,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             [response.law, response.constraint],
             data={**base, "s": response.s, "H": response.H},
             rests_on=(f"{key}.effective_law", f"{key}.solution"),
-            check="matrices",
-            evidence={**evidence, "response": response},
+            evidence=evidence,
         ),
         make(
             f"{key}.touching",
@@ -107,8 +101,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             [response.inverse, response.multiplier, response.field],
             data={**base, "P": response.P, "H": response.H, "s": response.s},
             rests_on=(f"{key}.differentiate",),
-            check="matrices",
-            evidence={**evidence, "response": response},
+            evidence=evidence,
         ),
         make(
             f"{key}.touching_trace",
@@ -116,8 +109,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             [response.message, Equation(_Trace(message), response.trace)],
             data=base,
             rests_on=(f"{key}.touching",),
-            check="matrices",
-            evidence={**evidence, "response": response},
+            evidence=evidence,
         ),
         make(
             f"{key}.tip",
@@ -125,8 +117,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             [Equation(J, stays), Equation(_Trace(message), at_tip)],
             data={**base, "size": size, "n": n},
             rests_on=(f"{key}.effective_law", f"{key}.solution"),
-            check="regime",
-            evidence={**evidence, "regime": 3, "response": response, "n": n},
+            evidence={**evidence, "n": n},
         ),
     ]
     known = [f"{key}.interior", f"{key}.touching_trace", f"{key}.tip"]
@@ -143,8 +134,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
                 [Equation(lam, cap), saturated.field, saturated.message, Equation(_Trace(message), saturated.trace)],
                 data={**base, "N": saturated.N},
                 rests_on=(f"{key}.effective_law", f"{key}.solution"),
-                check="saturated",
-                    evidence={**evidence, "response": response},
+                evidence=evidence,
             )
         )
     steps.append(
@@ -154,8 +144,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             [Equation(PSI, Piecewise(*cases))],
             data={**base, "regime": REGIME, "size": size},
             rests_on=tuple(known),
-            check="regimes",
-            evidence={**evidence, "response": response, "n": n},
+            evidence={**evidence, "n": n},
         )
     )
     claims = [Equation(DisorderAverage(s.xreplace(zero)), site.ensemble.at_site(s).xreplace(zero)) for s in wanted]
@@ -167,7 +156,6 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
                 claims,
                 data=base,
                 rests_on=(f"{key}.regimes",),
-                check="vector_average",
                 evidence=evidence,
             )
         )
