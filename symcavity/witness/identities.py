@@ -6,7 +6,8 @@ import mpmath
 
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import prove
-from symcavity.model.kinds import SiteCount
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.witness.declared import declared_of
@@ -48,13 +49,10 @@ def contradiction(step: Step, dps: int) -> list[Verdict]:
     solution, _, where = solved_point(theory, min(dps, 30), sized=sized)
     if solution is None:
         return [Verdict(numeric(dps), False, where)]
-    if len(step.claims) == 2:
-        first, second = (solution[c.rhs] for c in step.claims)
-        out = held(theory, step.claims[:1], min(dps, 30))
-    else:
-        (claim,) = step.claims
-        first, second = solution[claim.lhs], solution[claim.rhs]
-        out = []
+    first, second = (solution[c.rhs] for c in step.claims)
+    named = step.claims[0]
+    mine = Equation(alpha, named.rhs) if step.data["loads"] else named  # the load has a name for each formula
+    out = held(theory, [mine], min(dps, 30))
     gap = abs(first - second) / max(abs(first), abs(second))
     detail = f"the formulas give {mpmath.nstr(first, 6)} and {mpmath.nstr(second, 6)} at {where}"
     return [*out, Verdict(numeric(dps), bool(gap > mpmath.mpf("1e-6")), detail)]
