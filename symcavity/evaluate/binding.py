@@ -85,6 +85,7 @@ def task_of(theory: Theory) -> Task:
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
             convex=system.convex,
+            kinds=system.kinds,
         )
     return theory.memory["task"]
 

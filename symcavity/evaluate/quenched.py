@@ -16,7 +16,7 @@ from sympy.stats import density
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
 
 
@@ -195,8 +195,8 @@ def _location(variable: RandomSymbol) -> tuple[float, float]:
 
 def read_quenched(
     quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int, sizes: Mapping[Any, Any]
-) -> dict[str, SiteLaw]:
-    """Read the values of all quenched parameters; return the joint law of each side.
+) -> dict[Kind, SiteLaw]:
+    """Read the values of all quenched parameters; return the joint law of each kind of site.
 
     Arrays of one side pair site by site; finite laws and distributions are independent of everything else.
 
@@ -205,8 +205,9 @@ def read_quenched(
     ValuesError
         If a value is missing, or an array has a wrong length or shape.
     """
-    laws = {FEATURE: SiteLaw(), DATUM: SiteLaw()}
-    arrays: dict[str, list[tuple[Quenched, Any]]] = {FEATURE: [], DATUM: []}
+    kinds = sorted_kinds([FEATURE, DATUM, *(kind for q in quenched for kind in q.slots)])
+    laws = {kind: SiteLaw() for kind in kinds}
+    arrays: dict[Kind, list[tuple[Quenched, Any]]] = {kind: [] for kind in kinds}
     for q in quenched:
         (side,) = q.slots
         value = given.get(q, q.law)
@@ -260,7 +261,7 @@ def _finite_distribution(variable: RandomSymbol) -> Tuple | None:
 
 
 def _join_arrays(
-    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, dps: int, sizes: Mapping[Any, Any]
+    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: Kind, dps: int, sizes: Mapping[Any, Any]
 ) -> None:
     expected = sizes.get(side.size)
     length = None
