@@ -14,6 +14,7 @@ from typing import Any
 
 from sympy import Dummy, Expr, Symbol, cancel
 
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE
 from symcavity.model.quantities import (
     Field,
@@ -104,7 +105,11 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
         if not found:
             return weights
         broken.append(found)
-    worst = min(broken, key=len)[0]  # what the best choice leaves is the true obstacle
+
+    def cost(found: list[Any]) -> tuple[int, int]:  # what ties a message to other variables is no obstacle: they follow
+        return len(found), sum(_expression(b).has(*emitted) for b in found)
+
+    worst = min(broken, key=cost)[0]
     worst = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
     return Symmetry(
         False,
@@ -132,6 +137,11 @@ def _broken(law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Exp
     found: list[Any] = [e for e in law.equations if not kept(e.difference)]
     found += [member for pair in law.pairs for member in pair.pair if not kept(member)]
     return found + [body for body in conditions if not kept(body)]
+
+
+def _expression(entry: Any) -> Expr:
+    """What an equation or a condition is about."""
+    return entry.difference if isinstance(entry, Equation) else entry
 
 
 def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bool:
