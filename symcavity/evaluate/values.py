@@ -231,10 +231,10 @@ def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
         }:
             continue
         (family,) = families
-        columns, _ = laws[family.slots[0]].columns()
-        values = task.compiled(variance, "numpy")({family: columns[family], N: 1.0, P: 1.0})
+        (column,), _ = laws[family.slots[0]].table([family])
+        values = task.compiled(variance, "numpy")({family: column, N: 1.0, P: 1.0})
         if np.min(values) < 0:
-            worst = float(columns[family][int(np.argmin(values))])
+            worst = float(column[int(np.argmin(values))])
             raise ValuesError(
                 f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
                 f"values of {family.name} at which the variance is not negative",
@@ -244,9 +244,11 @@ def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
 def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
     """Refuse values that are not positive where the theory needs them to be."""
     for law in laws.values():
-        columns, _ = law.columns()
-        for q, values in columns.items():
-            if q.positive and np.any(values <= 0):
+        for q in law.parameters:
+            if not q.positive:
+                continue
+            (values,), _ = law.table([q])
+            if np.any(values <= 0):
                 raise ValuesError(
                     f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
                     "positive values: for others the problem is not convex, or its law does not fix the states",
