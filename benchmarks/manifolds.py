@@ -15,7 +15,7 @@ import time
 import numpy as np
 from timing import best
 
-from symcavity.evaluate.capacity import manifold_capacity
+from symcavity import manifold_capacity
 from symcavity.shapes import Ball, Ellipsoid, PointCloud
 
 KAPPA = 0.5

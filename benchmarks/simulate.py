@@ -14,11 +14,10 @@ import daqp
 import numpy as np
 from sympy import Eq, Sum, Symbol
 
-from symcavity import Ball
+from symcavity import Ball, ConvexProblem
 from symcavity.derivations.manifold import g
 from symcavity.derivations.manifold import problem as manifolds
 from symcavity.finite import processes, simulate
-from symcavity.model.problem import ConvexProblem
 from symcavity.model.quantities import Coupling, Feature, N, alpha, average, i, mu
 
 LIMITS = {"hand": 1.5, "cvxpy": 3.0, "cones": 0.25, "processes": 0.65}

@@ -17,9 +17,8 @@ from symcavity.errors import (
     UnsupportedLaw,
     ValuesError,
 )
-from symcavity.method.theory import Theory
+from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
 from symcavity.model.equations import Equation
-from symcavity.model.problem import ConvexProblem
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -37,14 +36,11 @@ from symcavity.model.quantities import (
     response,
 )
 from symcavity.model.support import SupportFunction
-from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:
-    from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
     from symcavity.shapes import (
         Ball,
         CallableShape,
-        CloudGeometry,
         Ellipsoid,
         ExpressionShape,
         PointCloud,
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
         Shape,
         ShapeWarning,
         TwoPoints,
-        cloud_geometry,
     )
 
 __version__ = "0.1.0"
@@ -63,7 +58,6 @@ __all__ = [
     "Ball",
     "BipartiteSystem",
     "CallableShape",
-    "CloudGeometry",
     "Complementary",
     "ConvexProblem",
     "Coupling",
@@ -76,7 +70,6 @@ __all__ = [
     "Field",
     "Global",
     "Infeasible",
-    "ManifoldCapacity",
     "MissingDependency",
     "N",
     "NoClosedForm",
@@ -92,6 +85,7 @@ __all__ = [
     "ShapeWarning",
     "SupportFunction",
     "SymcavityError",
+    "System",
     "Theory",
     "TwoPoints",
     "UnsupportedLaw",
@@ -99,43 +93,38 @@ __all__ = [
     "alpha",
     "average",
     "check",
-    "cloud_geometry",
     "gaussian_average",
     "i",
-    "manifold_capacity",
     "mu",
     "phi",
     "prove",
     "response",
 ]
 
-_LATER = {
-    **dict.fromkeys(
-        (
-            "Ball",
-            "CallableShape",
-            "CloudGeometry",
-            "Ellipsoid",
-            "ExpressionShape",
-            "PointCloud",
-            "Polytope",
-            "Projection",
-            "Segment",
-            "Shape",
-            "ShapeWarning",
-            "TwoPoints",
-            "cloud_geometry",
-        ),
-        "symcavity.shapes",
-    ),
-    **dict.fromkeys(("ManifoldCapacity", "manifold_capacity"), "symcavity.evaluate.capacity"),
-}
+# what the worked systems offer beside their declarations
+__all__ += import_module("symcavity.derivations").__all__
+
+_SETS = (
+    "Ball",
+    "CallableShape",
+    "Ellipsoid",
+    "ExpressionShape",
+    "PointCloud",
+    "Polytope",
+    "Projection",
+    "Segment",
+    "Shape",
+    "ShapeWarning",
+    "TwoPoints",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Load the convex sets where they are first asked for."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    """Load the convex sets, and what the worked systems offer, where they are first asked for."""
+    if name in _SETS:
+        return getattr(import_module("symcavity.shapes"), name)
+    if name in __all__:
+        return getattr(import_module("symcavity.derivations"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

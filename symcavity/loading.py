@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from symcavity.errors import DeclarationError, SymcavityError
 
 if TYPE_CHECKING:
-    from symcavity.model.problem import ConvexProblem
-    from symcavity.model.system import BipartiteSystem
+    from symcavity.face import BipartiteSystem, ConvexProblem
 
 PACKAGE = "symcavity.derivations"
 PREFERRED = "problem"
@@ -84,8 +83,7 @@ def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
 
 def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
     """Return the one problem of a namespace, the one called ``problem``, or the one that is wanted."""
-    from symcavity.model.problem import ConvexProblem
-    from symcavity.model.system import BipartiteSystem
+    from symcavity.face import BipartiteSystem, ConvexProblem
 
     kinds = (ConvexProblem, BipartiteSystem)
     found = {name: value for name, value in namespace.items() if isinstance(value, kinds)}

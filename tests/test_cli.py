@@ -183,7 +183,8 @@ def test_check_accepts_what_is_derived(run):
 
 
 def test_check_fails_with_status_1_if_a_claim_fails(run, monkeypatch):
-    from symcavity.record.derivation import Checked, Derivation, Verdict, Verification
+    from symcavity.face import Derivation, Verification
+    from symcavity.record.derivation import Checked, Verdict
 
     def verify(self, dps):
         assert dps == 20

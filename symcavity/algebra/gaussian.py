@@ -30,14 +30,14 @@ from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 
 from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi
 from symcavity.algebra.piecewise import (
+    Builder,
     NotPiecewisePolynomial,
+    Pieces,
     PiecewisePolynomial,
     Undetermined,
-    _add,
-    _Builder,
-    _Pieces,
-    _times,
+    add,
     compose,
+    times,
     to_piecewise_polynomial,
 )
 from symcavity.algebra.quadrature import break_points, mp_average
@@ -143,7 +143,7 @@ def _check_average(expr: Expr, z: Symbol, mean: Expr, variance: Expr) -> None:
 def _closed_form(body: Expr, u: Symbol, budget: int) -> Expr:
     if any(u in node.free_symbols for node in body.atoms(GaussianAverage)):
         raise NotPiecewisePolynomial(f"{u} stands inside of another average.")
-    return _by_cases(lambda signs: hinge_average(_Builder(u, signs).build(body), signs), Signs(), budget)
+    return _by_cases(lambda signs: hinge_average(Builder(u, signs).build(body), signs), Signs(), budget)
 
 
 def _by_cases(action: Callable[[Signs], Expr], signs: Signs, budget: int) -> Expr:
@@ -224,7 +224,7 @@ def _affine(expr: Expr, z: Symbol) -> tuple[Expr, Expr] | None:
     return (offset, slope) if (expr - offset - slope * z).expand() == 0 else None
 
 
-def hinge_average(pieces: _Pieces, signs: Signs) -> Expr:
+def hinge_average(pieces: Pieces, signs: Signs) -> Expr:
     """Return the average of a piecewise polynomial: one hinge for each break, from the best anchor.
 
     The anchor is one of the regions or, with hinges to both sides of one break, a region of width zero
@@ -233,7 +233,7 @@ def hinge_average(pieces: _Pieces, signs: Signs) -> Expr:
     minus = (S.NegativeOne,)
     values, breaks = pieces.values, pieces.breaks
     jumps = [
-        _hinges(_add(values[k + 1], _times(minus, values[k], signs), signs), t, signs)
+        _hinges(add(values[k + 1], times(minus, values[k], signs), signs), t, signs)
         for k, t in enumerate(breaks)
     ]
     options: list[tuple[int, list[Expr], list[tuple[Expr, Expr]]]] = []
@@ -244,7 +244,7 @@ def hinge_average(pieces: _Pieces, signs: Signs) -> Expr:
     if all(values):
         for r, t in enumerate(breaks):
             sides = [term for k in range(len(breaks)) if k != r for term in jumps[k][0 if k < r else 1]]
-            sides += _hinges(_times(minus, values[r], signs), t, signs)[0]
+            sides += _hinges(times(minus, values[r], signs), t, signs)[0]
             sides += _hinges(values[r + 1], t, signs)[1]
             options.append((r, [], sides))
 

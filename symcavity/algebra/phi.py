@@ -340,14 +340,14 @@ def phi_in(context: Any, n: Any, x: Any) -> Any:
     n, x
         As for :func:`mp_phi`.
     """
-    order = _order(n)
+    order = checked_order(n)
     x = context.convert(x)
     if not hasattr(x, "_mpf_"):
         return context.convert(_complex_phi(order, mpmath.mp.convert(x)))
     return context.make_mpf(_phi_mpf(order, x._mpf_, context.prec))
 
 
-def _order(n: Any) -> int:
+def checked_order(n: Any) -> int:
     try:
         order = operator.index(n)
     except TypeError:

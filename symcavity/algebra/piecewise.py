@@ -65,7 +65,7 @@ def _strip(coefficients: Iterable[Expr], signs: Signs) -> Coefficients:
     return tuple(out)
 
 
-def _add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
+def add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
     if not p or not q:
         return p or q
     size = max(len(p), len(q))
@@ -73,7 +73,7 @@ def _add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
     return _strip([a + b for a, b in zip(p, q, strict=True)], signs)
 
 
-def _times(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
+def times(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
     if not p or not q:
         return ()
     out: list[list[Expr]] = [[] for _ in range(len(p) + len(q) - 1)]
@@ -87,7 +87,7 @@ def _times(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
 def _power(p: Coefficients, count: int, signs: Signs) -> Coefficients:
     if len(p) == 2:
         return _strip([binomial(count, k) * p[0] ** (count - k) * p[1] ** k for k in range(count + 1)], signs)
-    return reduce(lambda a, b: _times(a, b, signs), [p] * count)
+    return reduce(lambda a, b: times(a, b, signs), [p] * count)
 
 
 def _expression(p: Coefficients, z: Symbol) -> Expr:
@@ -98,7 +98,7 @@ def _expression(p: Coefficients, z: Symbol) -> Expr:
 
 
 @dataclass(frozen=True)
-class _Pieces:
+class Pieces:
     """Any values on the intervals between sorted breaks: polynomials, signs or truth values."""
 
     breaks: tuple[Expr, ...]
@@ -108,16 +108,16 @@ class _Pieces:
         ends: tuple[Expr | None, ...] = (None, *self.breaks, None)
         return [(ends[k], ends[k + 1], value) for k, value in enumerate(self.values)]
 
-    def pruned(self) -> _Pieces:
+    def pruned(self) -> Pieces:
         breaks, values = [], [self.values[0]]
         for t, value in zip(self.breaks, self.values[1:], strict=True):
             if value != values[-1]:
                 breaks.append(t)
                 values.append(value)
-        return _Pieces(tuple(breaks), tuple(values))
+        return Pieces(tuple(breaks), tuple(values))
 
 
-def _merge(signs: Signs, function: Callable[..., Any], *parts: _Pieces) -> _Pieces:
+def _merge(signs: Signs, function: Callable[..., Any], *parts: Pieces) -> Pieces:
     """Apply a function region by region, on the common refinement of all breaks."""
     breaks: list[Expr] = []
     rows: list[tuple[Any, ...]] = [()]
@@ -138,10 +138,10 @@ def _merge(signs: Signs, function: Callable[..., Any], *parts: _Pieces) -> _Piec
             j += order >= 0
             fresh.append((*rows[i], part.values[j]))
         breaks, rows = merged, fresh
-    return _Pieces(tuple(breaks), tuple(function(*row) for row in rows)).pruned()
+    return Pieces(tuple(breaks), tuple(function(*row) for row in rows)).pruned()
 
 
-def _sign_pieces(d: _Pieces, signs: Signs) -> _Pieces:
+def _sign_pieces(d: Pieces, signs: Signs) -> Pieces:
     """Return the sign of a piecewise polynomial, region by region (single points are left out)."""
     breaks: list[Expr] = []
     values: list[int] = []
@@ -151,7 +151,7 @@ def _sign_pieces(d: _Pieces, signs: Signs) -> _Pieces:
             breaks.append(low)
         breaks.extend(inner)
         values.extend(inner_values)
-    return _Pieces(tuple(breaks), tuple(values)).pruned()
+    return Pieces(tuple(breaks), tuple(values)).pruned()
 
 
 def _polynomial_signs(
@@ -210,10 +210,10 @@ def _real_roots(p: Coefficients, lead: int, signs: Signs) -> list[Expr]:
                 f"A branch that switches at the roots of a polynomial of degree {len(coefficients) - 1}.",
                 "switching points that are roots of factors of degree one or two.",
             )
-        steps = _Pieces((), (0,))
+        steps = Pieces((), (0,))
         for root in _real_roots(coefficients, signs.sign(coefficients[-1], "slope"), signs):
-            steps = _merge(signs, operator.add, steps, _Pieces((root,), (0, 1)))
-        merged = _Pieces(tuple(found), tuple(range(len(found) + 1)))
+            steps = _merge(signs, operator.add, steps, Pieces((root,), (0, 1)))
+        merged = Pieces(tuple(found), tuple(range(len(found) + 1)))
         found = list(_merge(signs, lambda a, b: (a, b), merged, steps).breaks)
     return found
 
@@ -230,33 +230,33 @@ def _inverse(expr: Expr, signs: Signs) -> Expr:
 # -- from expressions --------------------------------------------------------------------------------
 
 
-class _Builder:
+class Builder:
     """Bring an expression to the normal form, with the signs that are known."""
 
     def __init__(self, z: Symbol, signs: Signs) -> None:
         self.z, self.signs = z, signs
 
-    def build(self, expr: Expr) -> _Pieces:
+    def build(self, expr: Expr) -> Pieces:
         if not expr.has(self.z):
-            return _Pieces((), (_strip([expr], self.signs),))
+            return Pieces((), (_strip([expr], self.signs),))
         if expr == self.z:
-            return _Pieces((), ((S.Zero, S.One if self.signs.s is None else self.signs.s),))
+            return Pieces((), ((S.Zero, S.One if self.signs.s is None else self.signs.s),))
         signs = self.signs
         if isinstance(expr, Add):
             terms = self._all(expr.args)
-            return _merge(signs, lambda *ps: reduce(lambda p, q: _add(p, q, signs), ps), *terms)
+            return _merge(signs, lambda *ps: reduce(lambda p, q: add(p, q, signs), ps), *terms)
         if isinstance(expr, Mul):
             fixed, moving = expr.as_independent(self.z, as_Add=False)
             parts = self._all(Mul.make_args(moving))
             scale = _strip([fixed], signs)
-            return _merge(signs, lambda *ps: reduce(lambda p, q: _times(p, q, signs), ps, scale), *parts)
+            return _merge(signs, lambda *ps: reduce(lambda p, q: times(p, q, signs), ps, scale), *parts)
         if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0:
             count = int(expr.exp)
             return _merge(signs, lambda p: _power(p, count, signs), self.build(expr.base))
         if isinstance(expr, Max | Min):
             return self._extreme(expr)
         if isinstance(expr, Abs):
-            return self._by_sign(expr.args[0], lambda p, s: _times((Integer(s),), p, signs) if s else ())
+            return self._by_sign(expr.args[0], lambda p, s: times((Integer(s),), p, signs) if s else ())
         if isinstance(expr, sign):
             return self._by_sign(expr.args[0], lambda _, s: (Integer(s),) if s else ())
         if isinstance(expr, Heaviside):
@@ -267,14 +267,14 @@ class _Builder:
             return self._piecewise(expr)
         return self._of_constants(expr)
 
-    def _all(self, args: Iterable[Expr]) -> list[_Pieces]:
+    def _all(self, args: Iterable[Expr]) -> list[Pieces]:
         return [self.build(arg) for arg in args]
 
-    def _by_sign(self, argument: Expr, function: Callable[[Coefficients, int], Coefficients]) -> _Pieces:
+    def _by_sign(self, argument: Expr, function: Callable[[Coefficients, int], Coefficients]) -> Pieces:
         d = self.build(argument)
         return _merge(self.signs, function, d, _sign_pieces(d, self.signs))
 
-    def _extreme(self, expr: Expr) -> _Pieces:
+    def _extreme(self, expr: Expr) -> Pieces:
         wanted = 1 if isinstance(expr, Max) else -1
         signs = self.signs
         # the arguments that do not move are one constant: Max(a, b, z) = Max(Max(a, b), z)
@@ -283,12 +283,12 @@ class _Builder:
         parts = self._all(([expr.func(*fixed)] if fixed else []) + moving)
         best = parts[0]
         for other in parts[1:]:
-            d = _merge(signs, lambda p, q: _add(p, _times((S.NegativeOne,), q, signs), signs), other, best)
+            d = _merge(signs, lambda p, q: add(p, times((S.NegativeOne,), q, signs), signs), other, best)
             switch = _sign_pieces(d, signs)
             best = _merge(signs, lambda p, q, s: q if s == wanted else p, best, other, switch)
         return best
 
-    def _piecewise(self, expr: Expr) -> _Pieces:
+    def _piecewise(self, expr: Expr) -> Pieces:
         conditions = [self.condition(c) for _, c in expr.args]
         choice = _merge(self.signs, lambda *flags: flags.index(True) if True in flags else None, *conditions)
         if None in choice.values:
@@ -297,10 +297,10 @@ class _Builder:
         parts = self._all([expr.args[k][0] for k in used])
         return _merge(self.signs, lambda k, *ps: ps[used.index(k)], choice, *parts)
 
-    def condition(self, test: Boolean) -> _Pieces:
+    def condition(self, test: Boolean) -> Pieces:
         """Return where a condition holds."""
         if isinstance(test, BooleanTrue | BooleanFalse):
-            return _Pieces((), (bool(test),))
+            return Pieces((), (bool(test),))
         if isinstance(test, And | Or):
             parts = [self.condition(arg) for arg in test.args]
             together_ = all if isinstance(test, And) else any
@@ -317,7 +317,7 @@ class _Builder:
                 return _merge(self.signs, lambda s, ok=allowed: s in ok, _sign_pieces(d, self.signs))
         raise NotPiecewisePolynomial(f"The condition {test}.", "comparisons, And, Or and Not of them.")
 
-    def _of_constants(self, expr: Expr) -> _Pieces:
+    def _of_constants(self, expr: Expr) -> Pieces:
         """Apply any function to arguments that are constant between the breaks."""
         if expr.args and not isinstance(expr, Relational) and expr.has(*BRANCHING):
             parts = self._all(expr.args)
@@ -374,24 +374,13 @@ class PiecewisePolynomial:
 
     def coefficients(self) -> list[Coefficients]:
         """Return each piece by its coefficients, lowest power first."""
-        builder = _Builder(self.z, Signs())
+        builder = Builder(self.z, Signs())
         return [builder.build(piece).values[0] for piece in self.pieces]
 
     def as_piecewise(self) -> Expr:
         """Return the same function as a SymPy Piecewise."""
         cases = [(p, self.z < t) for p, t in zip(self.pieces[:-1], self.breaks, strict=True)]
         return Piecewise(*cases, (self.pieces[-1], True))
-
-    def average(self) -> Expr:
-        """Return the average over a standard Gaussian z, in closed form through phi(n, .)."""
-        from symcavity.algebra.gaussian import hinge_average
-
-        real = RealNames(*self.pieces, *self.breaks)
-        signs = Signs()
-        breaks = tuple(real.forward(t) for t in self.breaks)
-        builder = _Builder(real.forward(self.z), signs)
-        values = tuple(builder.build(real.forward(p)).values[0] for p in self.pieces)
-        return real.back(hinge_average(_Pieces(breaks, values), signs))
 
     @classmethod
     def from_branches(
@@ -437,7 +426,7 @@ def compose(
     z: Symbol,
     signs: Signs,
     real: RealNames,
-) -> _Pieces:
+) -> Pieces:
     """Return the pieces of ``expr`` with the branches put in, refined where ``expr`` itself switches."""
     if len(branches) != len(breaks) + 1:
         found = f"{len(breaks)} breaks and {len(branches)} branches."
@@ -445,7 +434,7 @@ def compose(
     ends = [real.forward(sympify(t)) for t in breaks]
     sorted_ends = [(b - a, 1) for a, b in pairwise(ends) if sign_of(b - a) is None]
     known = Signs((*signs.assumed, *sorted_ends), None, signs.weak)
-    builder = _Builder(real.forward(z), known)
+    builder = Builder(real.forward(z), known)
     out_breaks: list[Expr] = []
     values: list[Coefficients] = []
     for k, branch in enumerate(branches):
@@ -467,7 +456,7 @@ def compose(
                 inside.append(t)
         out_breaks.extend(inside)
         values.extend(part.values[start : start + len(inside) + 1])
-    return _Pieces(tuple(out_breaks), tuple(values)).pruned()
+    return Pieces(tuple(out_breaks), tuple(values)).pruned()
 
 
 def to_piecewise_polynomial(expr: Expr, z: Symbol) -> PiecewisePolynomial:
@@ -494,7 +483,7 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> PiecewisePolynomial:
     real = RealNames(expr, z)
     u = real.forward(z)
     try:
-        pieces = _Builder(u, Signs()).build(real.forward(expr))
+        pieces = Builder(u, Signs()).build(real.forward(expr))
     except OpenSlope as problem:
         raise Undetermined(real.back(bare(problem.coefficient)), "slope") from None
     except Undetermined as problem:

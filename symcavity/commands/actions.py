@@ -12,15 +12,14 @@ from symcavity.commands.files import check_figure, check_writable, save_figure, 
 from symcavity.errors import ValuesError
 
 if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
-    from symcavity.model.system import BipartiteSystem
+    from symcavity.face import BipartiteSystem, Theory
 
 FAILED = 1
 
 
 def _system(args: argparse.Namespace) -> BipartiteSystem:
+    from symcavity.face import ConvexProblem
     from symcavity.loading import load
-    from symcavity.model.problem import ConvexProblem
 
     problem = load(args.target, args.object)
     return problem.kkt() if isinstance(problem, ConvexProblem) else problem
@@ -202,8 +201,8 @@ def sweep(args: argparse.Namespace) -> int:
 
 def manifold(args: argparse.Namespace) -> int:
     """Measure manifolds of points."""
+    from symcavity import cloud_geometry
     from symcavity.commands.arguments import number, read_npy
-    from symcavity.shapes import cloud_geometry
 
     check_writable(args.csv)
     points = read_npy(Path(args.points))

@@ -14,10 +14,10 @@ import numpy as np
 from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
 
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.face import BipartiteSystem
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.quantities import SIZE, Family, N, P, Quenched, alpha, average, i, mu, response
 from symcavity.model.support import SupportFunction
-from symcavity.model.system import BipartiteSystem
 
 _NUMBER = re.compile(
     r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,4})?(/\d{1,1000})?", re.ASCII

@@ -12,16 +12,16 @@ from sympy import Expr, Symbol, lambdify, solve
 
 from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
 from symcavity.errors import ValuesError
+from symcavity.face import BipartiteSystem
 from symcavity.finite import Sweep, sweep_simulation, sweep_theory
 from symcavity.finite.compare import default_observables
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
 from symcavity.model.bound_sets import vector_sizes
 from symcavity.model.quantities import N, P, alpha
-from symcavity.model.system import BipartiteSystem
 
 if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
+    from symcavity.face import Theory
 
 Row = dict[str, Any]
 

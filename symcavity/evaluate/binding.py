@@ -1,23 +1,31 @@
-"""Give a theory its convex sets: values that are not numbers, and that fix the number of components."""
+"""Solve a theory at given values, once it has its convex sets.
+
+A set is a value that is no number, and that fixes the number of components of its vectors.
+"""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, ValuesError
+from symcavity.evaluate.sampled import SampledSolution
+from symcavity.evaluate.set_averages import is_sampled as needs_samples
+from symcavity.evaluate.set_integrals import has_many_digits
+from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.solver import solve
+from symcavity.evaluate.values import Task
+from symcavity.method.theory import Theory
 from symcavity.model.bound_sets import take_sets
 from symcavity.model.support import SupportFunction
 from symcavity.sites.set_averages import ProjectionAverage
 
-if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
-
 
 def supports(theory: Theory) -> dict[SupportFunction, Any]:
-    """The support functions of a theory, each with the number of components of its vectors."""
+    """The support functions whose sets a theory waits for, each with the number of components of its vectors."""
+    if theory.binding:
+        return {}
     found: dict[SupportFunction, Any] = {}
     for side in theory.sides.values():
         convex = getattr(side, "convex", None)
@@ -35,26 +43,69 @@ def bind(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any
         If a set is missing, is no shape, or lives in another number of dimensions.
     """
     needed = supports(theory)
-    if not needed or theory.binding or not isinstance(values, Mapping):
+    if not needed or not isinstance(values, Mapping):
         return theory, values
     rule, rest = take_sets(needed, values)
-    cache = theory.__dict__.setdefault("_bound", {})
+    known = theory.memory.setdefault("bound", {})
     mark = tuple(sorted(rule.items(), key=lambda item: str(item[0])))
-    if mark not in cache:
-        cache[mark] = _with(theory, rule, rule)
-    return cache[mark], rest
+    if mark not in known:
+        known[mark] = _put_in(theory, rule, rule)
+    return known[mark], rest
 
 
-def _with(theory: Theory, binding: dict[Any, Any], rule: dict[Any, Any]) -> Theory:
-    """A copy of a theory with a replacement carried out in its equations."""
-    bound = copy.copy(theory)
-    for name in ("units", "_scaled_unknowns", "reduced", "reduced_with_load", "_task", "derivation", "_bound"):
-        bound.__dict__.pop(name, None)
-    bound.binding = binding
-    bound.closures = {s: v.xreplace(rule) for s, v in theory.closures.items()}
-    bound.fixed_equations = [e.xreplace(rule) for e in theory.fixed_equations]
-    bound.global_equations = [e.xreplace(rule) for e in theory.global_equations]
-    return bound
+def _put_in(theory: Theory, binding: dict[Any, Any], rule: dict[Any, Any]) -> Theory:
+    """The theory with a replacement carried out in its equations."""
+    return theory.replace(
+        binding=binding,
+        closures={s: v.xreplace(rule) for s, v in theory.closures.items()},
+        fixed_equations=[e.xreplace(rule) for e in theory.fixed_equations],
+        global_equations=[e.xreplace(rule) for e in theory.global_equations],
+    )
+
+
+def counterpart(theory: Theory, *, naive: bool) -> Theory:
+    """Derive the other analysis of the same system, with the same sets in it."""
+    return _put_in(Theory(theory.system, naive=naive), theory.binding, theory.binding)
+
+
+def task_of(theory: Theory) -> Task:
+    """Return what the numerics need to know of a theory; it is made once."""
+    if "task" not in theory.memory:
+        system = theory.system
+        theory.memory["task"] = Task(
+            theory.equations,
+            theory.scaled_unknowns,
+            tuple(p for p in system.parameters if p not in theory.binding),
+            system.quenched,
+            theory.reduced,
+            theory.reduced_with_load,
+            theory.units,
+            tuple(c for side in theory.sides.values() for c in side.solution().assumed),
+            system.name,
+            variances=tuple(f.coupling.family.variance for law in system.laws.values() for f in law.fields),
+        )
+    return theory.memory["task"]
+
+
+def solve_theory(
+    theory: Theory, values: Mapping[Any, Any] | None = None, dps: int = 15, guess: Mapping[Any, Any] | None = None
+) -> Solution:
+    """Solve the closed equations of a theory; the values may hold convex sets.
+
+    Raises
+    ------
+    ValuesError
+        For missing, superfluous or contradictory values, before any work.
+    Infeasible
+        If there is no solution.
+    NotConverged
+        If a root could not be found or polished.
+    """
+    bound, rest = bind(theory, values or {})
+    check_digits(bound, dps)
+    if bound.binding and is_sampled(bound):
+        return sampled_solution(bound, rest, dps, guess)
+    return solve(task_of(bound), rest, dps, bound.observable, guess)
 
 
 def check_digits(theory: Theory, dps: Any) -> None:
@@ -67,8 +118,6 @@ def check_digits(theory: Theory, dps: Any) -> None:
     """
     if not isinstance(dps, int) or dps <= 15:
         return
-    from symcavity.evaluate.capacity import has_many_digits
-
     for cell in sorted({n for e in theory.equations for n in e.difference.atoms(CellAverage)}, key=str):
         if not cell.has_many_digits:
             raise ValuesError(
@@ -86,24 +135,19 @@ def check_digits(theory: Theory, dps: Any) -> None:
 
 def is_sampled(theory: Theory) -> bool:
     """Whether some average has to be sampled."""
-    from symcavity.evaluate.set_averages import is_sampled as sampled
-
     nodes = {n for e in theory.equations for n in e.difference.atoms(ProjectionAverage)}
-    return any(n.g.shape is not None and n.g.sampling[2] is None and sampled(n) for n in nodes)
+    return any(n.g.shape is not None and n.g.sampling[2] is None and needs_samples(n) for n in nodes)
 
 
 def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess: Any) -> Any:
     """Solve with all samples, and with each independent set of them for the standard errors."""
-    from symcavity.evaluate.sampled import SampledSolution
-    from symcavity.evaluate.solver import solve
-
     def at(one: Theory, start: Any) -> Any:
-        return solve(one._task, values, dps, one.observable, start)  # noqa: SLF001 - the same layer
+        return solve(task_of(one), values, dps, one.observable, start)
 
     def part(number: int) -> Theory:
         rule = {**theory.binding}
         rule |= {g: bound.scramble(number) for g, bound in rule.items() if isinstance(g, SupportFunction)}
-        return _with(theory, rule, {b: rule[g] for g, b in theory.binding.items() if isinstance(g, SupportFunction)})
+        return _put_in(theory, rule, {b: rule[g] for g, b in theory.binding.items() if isinstance(g, SupportFunction)})
 
     try:  # one set of samples is a sixteenth of the work, and leads to where all of them agree
         start = guess or at(part(0), None).values
@@ -113,4 +157,4 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
     return SampledSolution(whole, lambda number: at(part(number), whole.values))
 
 
-__all__ = ["bind", "check_digits", "is_sampled", "sampled_solution", "supports"]
+__all__ = ["bind", "counterpart", "solve_theory", "supports", "task_of"]

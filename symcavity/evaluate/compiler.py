@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mpmath
 from sympy import Expr
 
-from symcavity.algebra.polyhedral import CellAverage
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.integrals import LAWS, Environment, Pass
 from symcavity.evaluate.program import number_in
@@ -38,20 +36,9 @@ class Compiled:
         return self._pass(env)[0]
 
 
-def boxed(node: Expr, backend: str) -> Callable[[Environment], Any]:
-    """Return the function of an average that has code of its own."""
-    if isinstance(node, CellAverage):
-        from symcavity.evaluate.polyhedra import Cell
-
-        return Cell(node, Compiled, backend)
-    from symcavity.evaluate.set_averages import Projected
-
-    return Projected(node, Compiled, backend)
-
-
 def to_mpf(value: Any) -> Any:
     """Return an exact value as an mpf of the current precision."""
     return number_in(mpmath.mp, value)
 
 
-__all__ = ["LAWS", "Compiled", "boxed", "to_mpf"]
+__all__ = ["LAWS", "Compiled", "to_mpf"]

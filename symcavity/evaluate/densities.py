@@ -146,17 +146,23 @@ def _is_narrow(variable: Any) -> bool:
     return all(float(v) < LEAST for v in values)
 
 
-def exact_rule(variable: Any, context: Any, level: int) -> list[tuple[Any, Any]]:
+def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., Any]) -> list[tuple[Any, Any]]:
     """Return nodes and weights at the precision of an mpmath context: steps of ``2**-(level + 3)``.
 
     The steps are halved further until the norm is 1 to the precision.
+
+    Parameters
+    ----------
+    variable : RandomSymbol
+    context : mpmath context
+    level : int
+    compiled : callable
+        Turns an expression in a symbol into a function of the context's numbers.
     """
     from sympy.stats import density
 
-    from symcavity.evaluate.digits import scalar_function
-
     x = Dummy("x", real=True)
-    pdf = scalar_function(density(variable)(x), x, context)
+    pdf = compiled(density(variable)(x), x)
     place, _ = _places(variable, context)
     while True:
         step = context.mpf(2) ** -(level + 3)

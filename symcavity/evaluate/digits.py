@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import mpmath
@@ -13,6 +13,7 @@ from mpmath.ctx_mp import MPContext
 from sympy import Expr, Symbol
 
 from symcavity.errors import NotConverged, ValuesError
+from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import exact_rule
 from symcavity.evaluate.grids import COUNT, invert
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
@@ -81,7 +82,7 @@ class _Sites:
             ]
         for q, variable in law.continuous:
             if q in self.families:
-                nodes = exact_rule(variable, at, self.level)
+                nodes = exact_rule(variable, at, self.level, partial(scalar_function, at=at))
                 rows = [({**row, q: x}, w * v) for row, w in rows for x, v in nodes]
         return [(tuple(row[q] for q in self.families), w) for row, w in rows]
 
@@ -151,9 +152,7 @@ class _ExactBox:
     """An average with code of its own, at the precision of a context."""
 
     def __init__(self, node: Expr, at: Any) -> None:
-        from symcavity.evaluate.compiler import boxed
-
-        self.call, self.at = boxed(node, "mpmath"), at
+        self.call, self.at = boxed(node, _single, "mpmath"), at
 
     def __call__(self, values: Mapping[Any, Any], laws: Any, _rows: Any) -> tuple[Any, tuple[Any, ...]]:
         """Return the value; there are no tangents here."""
@@ -251,6 +250,12 @@ class ExactPass:
         mp = mpmath.mp
         values, _ = self.settled(env, mp.prec, self.guide(env))
         return [+mp.convert(v) if hasattr(v, "_mpf_") or hasattr(v, "_mpc_") else v for v in values]
+
+
+def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:
+    """One expression as a function of its environment, at mpmath's precision."""
+    one = ExactPass([expr])
+    return lambda env: one(env)[0]
 
 
 def panel_ends(double: Pass, grids: Grids) -> dict[Any, np.ndarray]:

@@ -22,7 +22,7 @@ MAX_GROUPS, MAX_DIMENSION, MAX_POINTS = 5, 60, 2_200_000
 
 
 def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | None:
-    """Return the averages of `manifold_capacity`, or None where a rule does not converge.
+    """Return the averages of :mod:`.set_integrals`, or None where a rule does not converge.
 
     Parameters
     ----------

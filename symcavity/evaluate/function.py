@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -12,17 +12,15 @@ from sympy import Add, Expr, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import Infeasible, NotConverged, SymcavityError, ValuesError
-from symcavity.evaluate.binding import bind
+from symcavity.evaluate.binding import bind, task_of
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.quenched import exact_value
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
 from symcavity.method.eliminate import Closed, tidy_arguments
+from symcavity.method.theory import Theory
 from symcavity.model.quantities import N, P, SiteQuantity, alpha
-
-if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
 
 BLOCK = 1 << 21
 SAMPLES = 257
@@ -70,7 +68,7 @@ def make_function(
     if errors not in ("raise", "nan"):
         raise ValuesError(f"errors is {errors!r}.", "'raise' and 'nan'")
     theory, values = bind(theory, values)
-    task = theory._task  # noqa: SLF001 - the numerical half of the theory
+    task = task_of(theory)
     _check_arguments(task, arguments, values)
     dps = 15 if backend == "numpy" else max(mpmath.mp.dps, 16)
     probe = {**values, **dict.fromkeys(arguments, 1)}
@@ -346,7 +344,7 @@ class _PointByPoint:
 
     def _one(self, point: Sequence[Any], dps: int, last: list[Solution]) -> Any:
         values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
-        task = self.theory._task  # noqa: SLF001 - the numerical half of the theory
+        task = task_of(self.theory)
         guess = last[0].values if last else None
         try:
             found = solve(task, values, dps, self.theory.observable, guess)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sympy import Expr, Symbol
 
 from symcavity.errors import NotConverged, ValuesError
+from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.grids import COUNT, FARTHEST, MOST, PanelGrid, SiteGrid
 from symcavity.evaluate.program import BOXES, Program, array_names
 from symcavity.model.quantities import SiteQuantity
@@ -28,9 +29,7 @@ class Box:
     """An average that is computed by code of its own, with difference quotients for its derivatives."""
 
     def __init__(self, node: Expr) -> None:
-        from symcavity.evaluate.compiler import boxed
-
-        self.call = boxed(node, "numpy")
+        self.call = boxed(node, _single, "numpy")
 
     def __call__(self, values: Mapping[Any, Any], laws: Any, rows: Sequence[Mapping[Any, Any]]) -> tuple[Any, Any]:
         """Return the value, and its derivative along each row of tangents."""
@@ -186,6 +185,12 @@ class Pass:
                     )
                 return False
             before = after
+
+
+def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:
+    """One expression as a function of its environment."""
+    one = Pass([expr])
+    return lambda env: one(env)[0]
 
 
 def _best_cut(low: float, high: float, places: Sequence[float]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from sympy import Dummy, Eq, Expr, Piecewise, Sum, Symbol, lambdify, oo
 
 from symcavity.errors import ValuesError
-from symcavity.evaluate.capacity import ball_integrals, has_many_digits, integrated
+from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
 from symcavity.evaluate.slack import ball_points, capped_integrals, with_slack
 from symcavity.evaluate.soft_bound import soft_integrals
 from symcavity.model.quantities import Average, site_quantities

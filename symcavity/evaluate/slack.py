@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symcavity.evaluate.capacity import axial_panels
+from symcavity.evaluate.set_integrals import axial_panels
 from symcavity.evaluate.soft_bound import soften
 from symcavity.shapes.balls import Ball
 from symcavity.shapes.base import SATURATED, Projection, Shape

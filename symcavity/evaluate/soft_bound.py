@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symcavity.evaluate.capacity import axial_panels
+from symcavity.evaluate.set_integrals import axial_panels
 from symcavity.shapes import Ball, CallableShape, Ellipsoid, PointCloud
 from symcavity.shapes.base import Projection, Shape, ShapeWarning
 

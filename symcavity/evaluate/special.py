@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.algebra.phi import _order, mp_phi
+from symcavity.algebra.phi import checked_order, mp_phi
 from symcavity.errors import ValuesError
 
 __all__ = ["LAMBDIFY_MODULES", "mp_phi", "np_phi"]
@@ -45,7 +45,7 @@ def np_phi(n: Any, x: Any) -> Any:
     is stable downward; it starts where what is left of the starting error is below rounding. Close to 0,
     where it converges slowly, upward is still harmless.
     """
-    order = _order(n)
+    order = checked_order(n)
     values = np.asarray(x)
     if values.dtype.kind == "O":
         values = values.astype(float)

@@ -10,12 +10,14 @@ import numpy as np
 from sympy import Eq, Expr, Rational, Sum, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
+from symcavity.method.theory import Theory
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
 from symcavity.model.support import stays_whole
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 from symcavity.shapes.base import WHOLE
 
 LIMIT = 3.0
@@ -194,12 +196,12 @@ def _tex_number(text: str) -> str:
     return f"{mantissa} \\times 10^{{{int(power)}}}" if mark else text.replace("nan", r"\mathrm{nan}")
 
 
-def default_observables(system: BipartiteSystem) -> list[Expr]:
+def default_observables(system: System) -> list[Expr]:
     """Return what is worth comparing in any system: second moments, signs, responses.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The system.
     """
     out: list[Expr] = []
@@ -268,14 +270,14 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
     """
     remark = ""
     solution = theory
-    if hasattr(theory, "solve"):
+    if isinstance(theory, Theory):
         try:
-            solution = theory.solve(point_of(sim))
+            solution = solve_theory(theory, point_of(sim))
         except ValuesError:
             if len(sim.sizes) == 1:
                 raise
             sim = sim.largest
-            solution = theory.solve(point_of(sim))
+            solution = solve_theory(theory, point_of(sim))
             remark = "The theory itself depends on N: only the largest size is compared."
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")

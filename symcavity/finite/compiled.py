@@ -16,7 +16,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.set_law import SetPart
 from symcavity.model.quantities import DATUM, FEATURE, OTHER, N, P, Quenched, SiteQuantity, alpha
-from symcavity.model.system import BipartiteSystem, Law
+from symcavity.model.system import Law, System
 
 Args = list[Any]
 
@@ -136,7 +136,7 @@ class CompiledLaw:
         The convex set in the law.
     """
 
-    def __init__(self, law: Law, system: BipartiteSystem, parameters: list[Symbol]) -> None:
+    def __init__(self, law: Law, system: System, parameters: list[Symbol]) -> None:
         self.side, self.law = law.side, law
         self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
         self.names = [_name(q) for q in law.unknowns]
@@ -220,11 +220,11 @@ class CompiledSystem:
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The declared or derived system.
     """
 
-    def __init__(self, system: BipartiteSystem) -> None:
+    def __init__(self, system: System) -> None:
         self.globals = system.globals
         self.parameters: list[Symbol] = sorted(law_symbols(system), key=str)
         constants = [*self.parameters, N, P, alpha]
@@ -265,10 +265,10 @@ class CompiledSystem:
         return expr, lambdify(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
 
 
-_COMPILED: WeakKeyDictionary[BipartiteSystem, CompiledSystem] = WeakKeyDictionary()
+_COMPILED: WeakKeyDictionary[System, CompiledSystem] = WeakKeyDictionary()
 
 
-def compile_system(system: BipartiteSystem) -> CompiledSystem:
+def compile_system(system: System) -> CompiledSystem:
     """Return the compiled form of a system; it is made once for each system."""
     if system not in _COMPILED:
         _COMPILED[system] = CompiledSystem(system)

@@ -30,7 +30,7 @@ from symcavity.model.quantities import (
     site_quantities,
 )
 from symcavity.model.support import Anchor, Support, SupportFunction, free_components, stays_whole
-from symcavity.model.system import BipartiteSystem, Law
+from symcavity.model.system import Law, System
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class WrittenOut:
 
     Attributes
     ----------
-    declared : BipartiteSystem
+    declared : System
         As it was declared.
-    system : BipartiteSystem
+    system : System
         With every vector written out by its components; the declared one where there is no vector.
     sets : dict
         Each support function with its set in it.
     """
 
-    declared: BipartiteSystem
-    system: BipartiteSystem
+    declared: System
+    system: System
     sets: dict[SupportFunction, SupportFunction] = field(default_factory=dict)
     rule: dict[Any, Any] = field(default_factory=dict)
     sources: dict[SiteQuantity, SiteQuantity] = field(default_factory=dict)
@@ -75,12 +75,12 @@ class WrittenOut:
         return out.xreplace({r: SiteResponse(r.state, self.sources[r.state]) for r in bare})
 
 
-def write_out(system: BipartiteSystem, values: Mapping[Any, Any]) -> tuple[WrittenOut, Mapping[Any, Any]]:
+def write_out(system: System, values: Mapping[Any, Any]) -> tuple[WrittenOut, Mapping[Any, Any]]:
     """Take the sets out of the values, and write the system out by components.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The declared system.
     values : mapping
         What the user gave: the sets stand under their support functions.
@@ -109,10 +109,10 @@ def write_out(system: BipartiteSystem, values: Mapping[Any, Any]) -> tuple[Writt
     return known[mark], rest
 
 
-_WRITTEN: WeakKeyDictionary[BipartiteSystem, dict[Any, WrittenOut]] = WeakKeyDictionary()
+_WRITTEN: WeakKeyDictionary[System, dict[Any, WrittenOut]] = WeakKeyDictionary()
 
 
-def _write(system: BipartiteSystem, rule: dict[Any, Any]) -> WrittenOut:
+def _write(system: System, rule: dict[Any, Any]) -> WrittenOut:
     out = copy.copy(system)
     out.feature, out.datum = (_law(law, rule) for law in (system.feature, system.datum))
     out.fixed = tuple(

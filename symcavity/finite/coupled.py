@@ -20,7 +20,7 @@ from symcavity.model.quantities import (
     alpha,
     site_quantities,
 )
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 
 class Parts:
@@ -56,12 +56,12 @@ def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
 
 
-def self_coupling_observables(system: BipartiteSystem, side: str) -> tuple[list[list[Expr]], list[Expr]]:
+def self_coupling_observables(system: System, side: str) -> tuple[list[list[Expr]], list[Expr]]:
     """Return the mean self-coupling and the variance of the cavity field as observables.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The system.
     side : str
         The side of the inserted site; its own quenched parameters stay in the expressions.

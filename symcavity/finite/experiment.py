@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
+from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.compare import point_of
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
@@ -17,6 +18,7 @@ from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.insertion import Insertion, insert, single_site
 from symcavity.finite.run import Setup, as_system, check_sizes, prepare
+from symcavity.method.theory import Theory
 from symcavity.model.quantities import DATUM, FEATURE, OTHER
 
 
@@ -391,7 +393,7 @@ def cavity_experiment(
 
     Parameters
     ----------
-    declared : ConvexProblem or BipartiteSystem
+    declared : Problem or System
         The declaration.
     theory : Theory, Solution or None
         What the measured self-coupling and field variance are compared with; without it, the exact
@@ -416,9 +418,9 @@ def cavity_experiment(
     coupling_law(couplings)
     wanted = seed_list(seeds)
     solution = theory
-    if theory is not None and hasattr(theory, "solve"):
+    if isinstance(theory, Theory):
         sizes = setup.values.sizes(n)
-        solution = theory.solve(point_of(_At(setup, sizes)))
+        solution = solve_theory(theory, point_of(_At(setup, sizes)))
     tasks = [(side, n, seed) for side in (FEATURE, DATUM) for seed in wanted]
     with resolved(executor) as pool:
         found = dict(each(pool, insert, setup, tasks))

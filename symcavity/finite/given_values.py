@@ -25,7 +25,7 @@ from symcavity.model.quantities import (
     alpha,
     finite_law,
 )
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 _ALPHA_HINT = (
     "give alpha; where it is the condition on an average that is known, ask the theory for it: "
@@ -69,12 +69,12 @@ class Values:
         return features, data
 
 
-def law_symbols(system: BipartiteSystem) -> set[Symbol]:
+def law_symbols(system: System) -> set[Symbol]:
     """Return the plain parameters that the law itself needs, conditions on averages left aside."""
     return set(_words(system)[0])
 
 
-def _words(system: BipartiteSystem) -> tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]:
+def _words(system: System) -> tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]:
     """Return what the law needs, the quenched families, and all plain parameters; found once a system."""
     if system not in _WORDS:
         _WORDS[system] = (
@@ -86,11 +86,11 @@ def _words(system: BipartiteSystem) -> tuple[frozenset[Symbol], frozenset[Quench
 
 
 _WORDS: WeakKeyDictionary[
-    BipartiteSystem, tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]
+    System, tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]
 ] = WeakKeyDictionary()
 
 
-def _law_symbols(system: BipartiteSystem) -> set[Symbol]:
+def _law_symbols(system: System) -> set[Symbol]:
     exprs: list[Expr] = [body for _, body in system.global_conditions]
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
@@ -125,7 +125,7 @@ def _count(value: Any, name: str) -> int:
     return round(size)
 
 
-def _key(key: Any, system: BipartiteSystem) -> Any:
+def _key(key: Any, system: System) -> Any:
     if isinstance(key, SiteQuantity):
         return key.family
     if isinstance(key, str):
@@ -137,12 +137,12 @@ def _key(key: Any, system: BipartiteSystem) -> Any:
     return key
 
 
-def read_values(system: BipartiteSystem, values: Mapping[Any, Any]) -> Values:
+def read_values(system: System, values: Mapping[Any, Any]) -> Values:
     """Check the values of a simulation against the declaration.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The system that is simulated.
     values : mapping
         Numbers by symbol (parameters, ``alpha``, ``P``, ``N``); laws or arrays by quenched family.

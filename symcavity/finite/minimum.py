@@ -12,7 +12,7 @@ from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.newton import TARGETS, Gaps, finite_start, follow_path, solve_active
 from symcavity.finite.quadratic import quadratic_program
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
@@ -41,12 +41,12 @@ class Solved:
     sharp: bool = True
 
 
-def solve_instance(system: BipartiteSystem, instance: Instance, method: str = "") -> Solved:
+def solve_instance(system: System, instance: Instance, method: str = "") -> Solved:
     """Solve an instance of a system.
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The system.
     instance : Instance
         Its instance; sources that are set in it are part of the equations.
@@ -118,7 +118,7 @@ def solve_instance(system: BipartiteSystem, instance: Instance, method: str = ""
     return _failed(instance, state)
 
 
-def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None:
+def _by_active_set(system: System, instance: Instance) -> Solved | None:
     program = quadratic_program(system)
     assert program is not None  # noqa: S101 - the caller has looked
     try:
@@ -130,7 +130,7 @@ def _by_active_set(system: BipartiteSystem, instance: Instance) -> Solved | None
     return _finish(instance, state, "active set")
 
 
-def _by_cuts(system: BipartiteSystem, instance: Instance) -> Solved:
+def _by_cuts(system: System, instance: Instance) -> Solved:
     """Cut until the branches can be told, then solve the equations of these branches to rounding."""
     program = quadratic_program(system)
     if program is None:

@@ -15,7 +15,7 @@ from symcavity.finite.instance import Instance, State
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, SiteQuantity, site_quantities
 from symcavity.model.support import Support
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Assembled:
 class SideForm:
     """One side's objective and constraints in its own states, its fields and the globals."""
 
-    def __init__(self, side: str, system: BipartiteSystem, compiled: CompiledSystem) -> None:
+    def __init__(self, side: str, system: System, compiled: CompiledSystem) -> None:
         record, law = system.record, compiled.laws[side]
         multipliers = [(m, e, eq) for m, e, eq in record.multipliers if side in m.site]
         objective = record.site[side] + sum(m * e for m, e, _ in multipliers)
@@ -120,11 +120,11 @@ class QuadraticProgram:
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         Optimality conditions with their Lagrangian as ``record``.
     """
 
-    def __init__(self, system: BipartiteSystem) -> None:
+    def __init__(self, system: System) -> None:
         compiled = compile_system(system)
         self.compiled = compiled
         self.forms = {side: SideForm(side, system, compiled) for side in (FEATURE, DATUM)}
@@ -382,10 +382,10 @@ def _clarabel() -> Any:
     return clarabel
 
 
-_PROGRAMS: WeakKeyDictionary[BipartiteSystem, QuadraticProgram] = WeakKeyDictionary()
+_PROGRAMS: WeakKeyDictionary[System, QuadraticProgram] = WeakKeyDictionary()
 
 
-def quadratic_program(system: BipartiteSystem) -> QuadraticProgram | None:
+def quadratic_program(system: System) -> QuadraticProgram | None:
     """Return the quadratic program of a system, or None if it has no Lagrangian or is not quadratic."""
     if system.record is None:
         return None

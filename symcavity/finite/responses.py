@@ -9,7 +9,7 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
 from symcavity.model.quantities import DATUM, FEATURE
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 
 class Responses:
@@ -69,7 +69,7 @@ class Responses:
 
 
 def response_by_source(
-    system: BipartiteSystem,
+    system: System,
     instance: Instance,
     side: str,
     site: int,
@@ -81,7 +81,7 @@ def response_by_source(
 
     Parameters
     ----------
-    system : BipartiteSystem
+    system : System
         The system.
     instance : Instance
         The instance; its sources are restored afterwards.

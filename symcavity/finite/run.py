@@ -20,18 +20,19 @@ from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.observables import Reader
-from symcavity.model.problem import ConvexProblem
+from symcavity.method.kkt import optimality
+from symcavity.model.problem import Problem
 from symcavity.model.quantities import DATUM, Family
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 SMALLEST = 2
 
 
-def as_system(declared: ConvexProblem | BipartiteSystem) -> BipartiteSystem:
+def as_system(declared: Problem | System) -> System:
     """Return the system of a problem, or the system itself."""
-    if isinstance(declared, ConvexProblem):
-        return declared.kkt()
-    if isinstance(declared, BipartiteSystem):
+    if isinstance(declared, Problem):
+        return optimality(declared)
+    if isinstance(declared, System):
         return declared
     raise ValuesError(f"{declared!r} cannot be simulated.", "a ConvexProblem or a BipartiteSystem")
 
@@ -56,12 +57,12 @@ class Setup:
     method: str = ""
 
     @property
-    def declared(self) -> BipartiteSystem:
+    def declared(self) -> System:
         """The system as it was declared."""
         return self.written.declared
 
     @property
-    def system(self) -> BipartiteSystem:
+    def system(self) -> System:
         """The system that is solved."""
         return self.written.system
 
@@ -72,7 +73,7 @@ class Setup:
 
 
 def prepare(
-    system: BipartiteSystem, values: Mapping[Any, Any], couplings: str | Law = "gaussian", method: str = ""
+    system: System, values: Mapping[Any, Any], couplings: str | Law = "gaussian", method: str = ""
 ) -> Setup:
     """Check the values of a simulation, its convex sets among them.
 
@@ -121,7 +122,7 @@ class Sample:
         return self.arrays[name]
 
 
-def _arrays(system: BipartiteSystem, solved: Solved) -> dict[str, Any]:
+def _arrays(system: System, solved: Solved) -> dict[str, Any]:
     if solved.state is None:
         return {}
     out: dict[str, Any] = {}
@@ -162,7 +163,7 @@ class Simulation:
 
     Attributes
     ----------
-    system : BipartiteSystem
+    system : System
         The system, as it was declared.
     samples : tuple of Sample
         One for each seed, infeasible ones included.
@@ -274,12 +275,6 @@ class Simulation:
     def _nothing(self) -> str:
         return f"All {len(self.samples)} instances with N = {self.N}, P = {self.P} are infeasible."
 
-    def witness(self, step: Any) -> list[Any]:
-        """Judge the claims of a derivation step; see :func:`symcavity.witness.instances.witness`."""
-        from symcavity.witness.instances import witness
-
-        return witness(self, step)
-
     def __str__(self) -> str:
         how = ", ".join(sorted({s.method for s in self.samples}))
         lines = [
@@ -335,12 +330,6 @@ class Simulations:
     def __iter__(self) -> Iterator[Simulation]:
         return iter(self.by_size.values())
 
-    def witness(self, step: Any) -> list[Any]:
-        """Judge the claims of a derivation step about averages."""
-        from symcavity.witness.instances import witness
-
-        return witness(self, step)
-
     def __str__(self) -> str:
         return "\n".join(map(str, self.by_size.values()))
 
@@ -366,7 +355,7 @@ def check_sizes(size: Any, values: Values) -> list[int]:
 
 
 def simulate(
-    declared: ConvexProblem | BipartiteSystem,
+    declared: Problem | System,
     values: Mapping[Any, Any],
     *,
     N: int | Iterable[int] | None = None,
@@ -379,7 +368,7 @@ def simulate(
 
     Parameters
     ----------
-    declared : ConvexProblem or BipartiteSystem
+    declared : Problem or System
         What is simulated; nothing else describes the problem.
     values : mapping
         Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``); laws or arrays by quenched

@@ -15,6 +15,7 @@ from typing import IO, Any, Self
 from sympy import Expr, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
@@ -23,7 +24,7 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.run import as_system, check_sizes, prepare
 from symcavity.model.quantities import alpha
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 Row = dict[str, Any]
 Progress = Callable[[int, int, float, float], None]
@@ -232,7 +233,7 @@ def _real(text: str) -> Any:
 class _SimulationJob:
     """What all points of a simulation sweep share."""
 
-    system: BipartiteSystem
+    system: System
     values: dict[Any, Any]
     couplings: Any
     method: str
@@ -287,7 +288,7 @@ def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     point = task[0]
     row: Row = {"point": _name(point)} | {str(k): _plain(v) for k, v in point.items()}
     try:
-        solution = job.theory.solve({**job.values, **point}, **job.options)
+        solution = solve_theory(job.theory, {**job.values, **point}, **job.options)
         row |= {label(o): float(solution[o]) for o in job.observables}
         row["residual"] = float(getattr(solution, "residual", float("nan")))
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
@@ -362,7 +363,7 @@ def sweep_simulation(
 
     Parameters
     ----------
-    declared : ConvexProblem or BipartiteSystem
+    declared : Problem or System
         What is simulated.
     grid : mapping or iterable of mappings
         Values by symbol, whose combinations are the points; or the points.
@@ -438,7 +439,7 @@ def sweep_theory(
     Parameters
     ----------
     theory : Theory
-        The theory; its ``solve`` gets ``options``.
+        The theory; solving it gets ``options``.
     grid : mapping or iterable of mappings
         Values by symbol, whose combinations are the points; or the points.
     values : mapping, optional

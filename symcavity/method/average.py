@@ -27,7 +27,7 @@ from symcavity.model.quantities import (
     alpha,
     site_quantities,
 )
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 from symcavity.record.symbols import OrderParameter, ResponseElement, Source
 
 
@@ -95,7 +95,7 @@ def covariance(f: RandomField, g: RandomField) -> tuple[Expr, Expr]:
     return _opened(averaged), _opened(contract(averaged)) if averaged != 0 else S.Zero
 
 
-def self_coupling_sum(system: BipartiteSystem, f: RandomField, g: RandomField) -> Expr:
+def self_coupling_sum(system: System, f: RandomField, g: RandomField) -> Expr:
     """The self-coupling of an inserted site: through the message of f, by the shift of the field g.
 
     ``sum over mu, nu of x_f[mu, 0] d(message of f)^mu/dI_g^nu c_g[nu] x_g[nu, 0]``, where ``c_g`` is the
@@ -112,20 +112,20 @@ def self_coupling_sum(system: BipartiteSystem, f: RandomField, g: RandomField) -
     return Sum(body * ResponseElement(f.emission, source), (first, 1, SIZE[other]), (second, 1, SIZE[other]), *inner)
 
 
-def source_of(system: BipartiteSystem, f: RandomField) -> Source:
+def source_of(system: System, f: RandomField) -> Source:
     """The source in the equation that carries a field."""
     fields = system.laws[f.side].fields
     position = fields.index(f)
     return Source(f.side, str(position + 1) if position else "", f.components)
 
 
-def source_at(system: BipartiteSystem, f: RandomField, index: Expr) -> SiteQuantity:
+def source_at(system: System, f: RandomField, index: Expr) -> SiteQuantity:
     """The source of a field at a site; of a vector, at the second component index."""
     inner = second_component(f).values() if f.components else ()
     return source_of(system, f)[(index, *inner)]
 
 
-def self_coupling_mean(system: BipartiteSystem, f: RandomField, g: RandomField) -> Expr:
+def self_coupling_mean(system: System, f: RandomField, g: RandomField) -> Expr:
     """The mean of the self-coupling: only the diagonal of the response matrix survives."""
     if not f.states():
         return S.Zero
@@ -133,7 +133,7 @@ def self_coupling_mean(system: BipartiteSystem, f: RandomField, g: RandomField) 
     return diagonal_responses(system, contract(averaged)) if averaged != 0 else S.Zero
 
 
-def diagonal_responses(system: BipartiteSystem, expr: Expr) -> Expr:
+def diagonal_responses(system: System, expr: Expr) -> Expr:
     """Write the diagonal elements of response matrices as responses of single sites."""
     rule = {}
     for element in expr.atoms(ResponseElement):
@@ -145,14 +145,14 @@ def diagonal_responses(system: BipartiteSystem, expr: Expr) -> Expr:
     return expr.xreplace(rule)
 
 
-def message_response(system: BipartiteSystem, message: Expr, carrier: RandomField) -> Expr:
+def message_response(system: System, message: Expr, carrier: RandomField) -> Expr:
     """The response of a linear message at one site to the source in the equation of a field."""
     states = site_quantities(message, Feature, Datum, Field)
     named = carrier_state(system, carrier)
     return Add(*(message.diff(q) * (SiteResponse(q, named) if named else SiteResponse(q)) for q in states))
 
 
-def carrier_state(system: BipartiteSystem, f: RandomField) -> SiteQuantity | None:
+def carrier_state(system: System, f: RandomField) -> SiteQuantity | None:
     """The quantity that names the equation of a field, needed where a side has several fields.
 
     It is the left-hand side where that is a single variable; the others take the first variable of their

@@ -8,7 +8,7 @@ field need not, and then it contradicts itself (paper, equations 22 to 25 and 59
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sympy import Add, And, Dummy, Expr, Mul, S, Sum, fraction, together
 
@@ -16,6 +16,9 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import prove
 from symcavity.errors import NoClosedForm
 from symcavity.method.eliminate import linear_solution, numerator, tidy_arguments
+from symcavity.method.set_record import stein_steps
+from symcavity.method.steps import reference_of
+from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import (
@@ -36,9 +39,6 @@ from symcavity.model.system import Law
 from symcavity.record.derivation import Step
 from symcavity.sites.set_averages import ProjectionAverage
 
-if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
-
 
 @dataclass(frozen=True)
 class WorkIdentity:
@@ -58,17 +58,6 @@ class WorkIdentity:
     feature: Expr
     datum: Expr
     averaged: Equation
-
-
-SHARED = ("problem", "disorder", "lagrangian", "stationarity", "dual", "complementarity", "sources", "work_identity")
-
-
-def reference_of(theory: Theory, key: str) -> str:
-    """The equation number of a step in the declared source; steps of the naive analysis have their own keys."""
-    source = theory.system.source
-    if theory.is_naive and key.split(".", maxsplit=1)[0] not in SHARED:
-        return source.get(f"naive.{key}", "")
-    return source.get(key, "")
 
 
 def work_identity(theory: Theory) -> WorkIdentity | None:
@@ -199,8 +188,6 @@ def _consistency(theory: Theory, found: WorkIdentity) -> list[Step]:
         reference=reference_of(theory, "consistency"),
     )
     if claim.difference.has(ProjectionAverage):
-        from symcavity.method.set_record import stein_steps
-
         return [first, *stein_steps(theory, claim)]
     return [first, *_proof(claim)]
 
@@ -272,7 +259,7 @@ def _interpretation(theory: Theory) -> list[Step]:
         if len(solution.regions) < 2 or solution.is_implicit or view.law.side != DATUM:
             continue
         ensemble = view.ensemble()
-        values = [ensemble._response(r.values, None, body) for r in solution.regions]  # noqa: SLF001 - one layer
+        values = [ensemble.response(r.values, None, body) for r in solution.regions]
         active = [k for k, value in enumerate(values) if value != 0]
         if len(active) != 1 or site_quantities(values[active[0]]):
             continue

@@ -22,7 +22,7 @@ from symcavity.method.average import (
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import FEATURE, INDEX, OTHER, SiteQuantity
-from symcavity.model.system import BipartiteSystem, Law
+from symcavity.model.system import Law, System
 from symcavity.record.symbols import CavitySymbol, ComponentSymbol, OrderParameter
 from symcavity.sites.averages import SiteEnsemble
 from symcavity.sites.scalar import IllPosed, SiteSolution, check_denominators, solve_site
@@ -212,7 +212,7 @@ def _signed(symbol: CavitySymbol, sign: int) -> CavitySymbol:
     return CavitySymbol("F", symbol.side, symbol.tag, **assumption)
 
 
-def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive: bool) -> Side:
+def build_side(system: System, side: str, book: ParameterBook, *, naive: bool) -> Side:
     """Insert a site on a side: cavity fields and self-couplings, with their statistics."""
     law = system.laws[side]
     other = system.laws[OTHER[side]]
@@ -246,10 +246,6 @@ def build_side(system: BipartiteSystem, side: str, book: ParameterBook, *, naive
     sums = {(a.eta, b.eta): covariance(a.declared, b.declared) for a in heard for b in heard}
     closed = {key: _at_index(book.close(contracted), side) for key, (_, contracted) in sums.items()}
     symmetric = {(a.eta, b.eta): closed[min_pair(a, b, heard)] for a in heard for b in heard}
-    if any(f.components for f in law.fields):
-        from symcavity.sites.sets import VectorSide, without_deltas
-
-        return VectorSide(law, heard, {k: without_deltas(v) for k, v in symmetric.items()}, sums, naive)
     return Side(law, heard, symmetric, sums, naive)
 
 

@@ -16,7 +16,7 @@ from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.problem import Constraint, ConvexProblem
+from symcavity.model.problem import Constraint, Problem
 from symcavity.model.quantities import (
     DATUM,
     FEATURE,
@@ -32,7 +32,7 @@ from symcavity.model.quantities import (
     site_quantities,
 )
 from symcavity.model.support import Support, VectorDatum, VectorField
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 STATE = {FEATURE: Feature, DATUM: Datum}
 
@@ -51,7 +51,7 @@ class Lagrangian:
         Epigraph variables and the convex function that each of them bounds from above.
     """
 
-    problem: ConvexProblem
+    problem: Problem
     site: dict[str, Expr] = field(default_factory=dict)
     multipliers: list[tuple[SiteQuantity, Expr, bool]] = field(default_factory=list)
     auxiliary: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
@@ -93,7 +93,7 @@ class _Names:
         return f"{candidates[0]}_{count}"
 
 
-def optimality(problem: ConvexProblem) -> BipartiteSystem:
+def optimality(problem: Problem) -> System:
     """Return the Karush-Kuhn-Tucker conditions (paper, equations 6 to 9) of a declared problem."""
     record = Lagrangian(problem)
     every = [*problem.objective.values(), *(c.expr for c in problem.constraints)]
@@ -113,7 +113,7 @@ def optimality(problem: ConvexProblem) -> BipartiteSystem:
     equations += _global_conditions(record, local)
     rule = {f.symbol: f.as_sum for f in record.fields}
     named = [Equation(q, rule[s]) for s, q in local.items()]
-    return BipartiteSystem(
+    return System(
         [e.xreplace(rule) for e in equations] + named,
         conditions,
         problem.fixed,
@@ -124,7 +124,7 @@ def optimality(problem: ConvexProblem) -> BipartiteSystem:
     )
 
 
-def _varying(side: str, expr: Expr, problem: ConvexProblem, *, present: bool = False) -> list[Expr]:
+def _varying(side: str, expr: Expr, problem: Problem, *, present: bool = False) -> list[Expr]:
     """The variables of a site's function that depend on states; all fields of the side, or those present."""
     found: list[Expr] = [q for q in site_quantities(expr, Feature, Datum) if side in q.site]
     found += [f.symbol for f in problem.book.all(side) if f.states() and (not present or expr.has(f.symbol))]
@@ -147,7 +147,7 @@ def _decided(kink: Expr, nonnegative: list[Expr]) -> Expr | None:
 
 
 def _epigraph(
-    problem: ConvexProblem, record: Lagrangian, names: _Names
+    problem: Problem, record: Lagrangian, names: _Names
 ) -> tuple[dict[str, Expr], list[Constraint]]:
     """Replace |.| and Max in the objective by variables that bound them, and split them in constraints."""
     objective = dict(problem.objective)
@@ -197,7 +197,7 @@ def _normalised(constraint: Constraint) -> Constraint:
     return replace(constraint, expr=(constraint.expr / factor).expand())
 
 
-def _split(constraint: Constraint, problem: ConvexProblem) -> list[Constraint]:
+def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
     """Write ``c - Max(a, b) >= 0`` as two constraints."""
     body = constraint.expr
     for kink in sorted(body.atoms(Abs, Max, Min), key=str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sympy import Expr, Mul, S, Symbol, fraction
 
@@ -17,6 +17,7 @@ from symcavity.method.average import (
 from symcavity.method.identity import identity_steps
 from symcavity.method.side_record import SideWriter
 from symcavity.method.symmetry import Symmetry, find_symmetry
+from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import (
     DATUM,
@@ -29,9 +30,6 @@ from symcavity.model.quantities import (
 )
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import DisorderAverage
-
-if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
 
 READABLE = 300  # operations in a formula that fills half a page
 

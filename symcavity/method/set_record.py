@@ -3,49 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, oo
+from sympy import Eq, Expr, Identity, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
+from sympy.printing.latex import LatexPrinter
 
 from symcavity.algebra.matrices import BoldMatrix
-from symcavity.method.identity import reference_of
 from symcavity.method.set_response import TouchingResponse, saturated_response, tip_response, touching_response
+from symcavity.method.set_side import VectorSide
+from symcavity.method.steps import StepWriter, reference_of
+from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import INDEX, SiteQuantity, SiteResponse
-from symcavity.model.support import Anchor, Support
+from symcavity.model.support import Anchor, Support, bold
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import DisorderAverage
 from symcavity.shapes.base import INTERIOR, SATURATED, TOUCHING, WHOLE
 from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, TD, ProjectionAverage
-from symcavity.sites.sets import VectorSide
-
-if TYPE_CHECKING:
-    from symcavity.method.side_record import SideWriter
 
 
 def response_of(side: VectorSide) -> TouchingResponse:
     """The response of the inserted site where the set touches at one point."""
-    from symcavity.writing.printing import tex
-
     convex = side.convex
     assert convex is not None  # noqa: S101 - set when the side was solved
     zero = {INDEX[side.side]: S.Zero}
     V, Lam = (bold_tex(q.xreplace(zero)) for q in (convex.V, convex.Lam))
     lam = convex.lam.xreplace(zero)
-    names = {"V": V, "Lambda": Lam, "lambda": tex(lam), "I": "\\bm{I}^{0}"}
+    names = {"V": V, "Lambda": Lam, "lambda": latex(lam), "I": "\\bm{I}^{0}"}
     softness = side.solution().softness.xreplace(zero)
     return touching_response(convex.components.size, side.strength().xreplace(zero), lam, names, softness)
 
 
 def bold_tex(q: SiteQuantity) -> str:
     """TeX of a vector of a site, in bold and without its component."""
-    from symcavity.model.support import bold
-    from symcavity.writing.printing import CavityPrinter
-
-    return bold(CavityPrinter(), q, q.indices[-1])
+    return bold(LatexPrinter(), q, q.indices[-1])
 
 
-def vector_steps(writer: SideWriter, side: VectorSide, section: str) -> list[Step]:
+def vector_steps(writer: StepWriter, side: VectorSide, section: str) -> list[Step]:
     """The projection that solves the law, its regimes, the responses in each of them, and their average."""
     key, theory = side.side, writer.theory
     convex, solution = side.convex, side.solution()
@@ -212,7 +206,7 @@ class _Trace(Expr):
         return f"tr {printer.doprint(self.args[0])}"
 
 
-def stein_steps(theory: Any, claim: Equation) -> list[Step]:
+def stein_steps(theory: Theory, claim: Equation) -> list[Step]:
     """The identity of the two capacity formulas: Euler's theorem, and Gaussian integration by parts."""
     side = next(s for s in theory.sides.values() if isinstance(s, VectorSide))
     convex, solution = side.convex, side.solution()

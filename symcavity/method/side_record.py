@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sympy import (
     Add,
@@ -26,9 +26,10 @@ from symcavity.method.average import (
     self_coupling_sum,
     source_at,
 )
-from symcavity.method.identity import reference_of
 from symcavity.method.inserted import HeardField, Side
 from symcavity.method.set_record import vector_steps
+from symcavity.method.set_side import VectorSide
+from symcavity.method.steps import StepWriter
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import (
@@ -40,27 +41,14 @@ from symcavity.model.quantities import (
     SiteQuantity,
     SiteResponse,
 )
-from symcavity.model.system import BipartiteSystem
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import ComponentSymbol, DisorderAverage, Perturbation, ResponseElement
-from symcavity.sites.sets import VectorSide
-
-if TYPE_CHECKING:
-    from symcavity.method.theory import Theory
 
 TITLES = {FEATURE: "Feature cavity", DATUM: "Datum cavity"}
 
 
-class SideWriter:
+class SideWriter(StepWriter):
     """Writes the steps of the two sides of a theory."""
-
-    def __init__(self, theory: Theory) -> None:
-        self.theory = theory
-        self.system: BipartiteSystem = theory.system
-
-    def step(self, key: str, rule: str, claims: Any = (), **rest: Any) -> Step:
-        """Make a step; its equation number comes from the declaration, if it gives one."""
-        return Step(key, rule, tuple(claims), reference=reference_of(self.theory, key), **rest)
 
     def side(self, side: Side) -> list[Step]:
         """Insertion, response, identification, averages, solution and response of one side."""

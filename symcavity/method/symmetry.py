@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Dummy, Expr, cancel
 
 from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, Field, Quenched, SiteQuantity, site_quantities
-from symcavity.model.system import BipartiteSystem, Law
+from symcavity.model.system import Law, System
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Symmetry:
     __repr__ = __str__
 
 
-def find_symmetry(system: BipartiteSystem) -> Symmetry:
+def find_symmetry(system: System) -> Symmetry:
     """Find the rescaling symmetry of a system, or say what breaks it."""
     emitted = [q for f in system.feature.fields for q in f.states()]
     for f in system.feature.fields:
@@ -82,7 +82,7 @@ def find_symmetry(system: BipartiteSystem) -> Symmetry:
 
 
 def _scaling(
-    law: Law, emitted: Sequence[SiteQuantity], system: BipartiteSystem, side: str
+    law: Law, emitted: Sequence[SiteQuantity], system: System, side: str
 ) -> dict[SiteQuantity, int] | Symmetry:
     """Weights 0 or 1 for the variables of the datum side: emitted states scale, fields do not."""
     free = [q for q in law.unknowns if q not in emitted]
@@ -136,7 +136,7 @@ def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bo
     return bool(cancel((scaled - factor**power * expr).expand()) == 0)
 
 
-def _feature_side(system: BipartiteSystem) -> dict[SiteQuantity, int] | Symmetry:
+def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
     """Check that the states respond to the field by one common factor, site by site."""
     law = system.feature
     states = [q for f in system.datum.fields for q in f.states()]

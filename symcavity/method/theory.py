@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol, sqrt, sympify
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NoClosedForm
-from symcavity.evaluate.binding import bind, check_digits, is_sampled, sampled_solution
 from symcavity.method.average import ParameterBook
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.inserted import Side, build_side, sign_from_mean
+from symcavity.method.set_side import as_hearing
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import (
     DATUM,
@@ -28,16 +27,10 @@ from symcavity.model.quantities import (
     alpha,
     site_quantities,
 )
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.averages import SiteEnsemble
 from symcavity.sites.scalar import IllPosed
-
-if TYPE_CHECKING:
-    from symcavity.evaluate.solver import Solution, Task
-    from symcavity.finite.compare import Comparison
-    from symcavity.finite.sweep import Sweep
-    from symcavity.record.derivation import Derivation
 
 
 def side_of(body: Expr) -> str:
@@ -132,22 +125,30 @@ class SideView:
 
 
 class Theory:
-    """A derived theory: order parameters, closed equations, numbers, and the record of the derivation.
+    """A derived theory: the single sites, the closed equations, and what elimination makes of them.
 
     Attributes
     ----------
-    feature, datum : SideView
-        The single-site theories of the two sides.
-    order_parameters : dict
-        Each order parameter's symbol, and the average or response that it stands for.
-    equations : list of Equation
-        The closed system: as many equations as unknowns (order parameters, global variables, and one more
-        for each fixed condition: the load alpha, or a parameter).
+    system : System
+        What it was derived from.
+    sides : dict
+        The inserted site of each side.
+    closures : dict
+        Each order parameter by the single-site average that it stands for.
+    global_equations, fixed_equations : list of Equation
+        The conditions that global variables and fixed averages add to them.
+    binding : dict
+        The convex sets that were put in, with the numbers of components that they fix.
+    memory : dict
+        What the files above have computed of this theory, each under a key of its own.
     """
 
-    def __init__(self, system: BipartiteSystem, *, naive: bool = False) -> None:
+    PARTS = ("is_naive", "binding", "system", "sides", "_book", "closures", "global_equations", "fixed_equations")
+
+    def __init__(self, system: System, *, naive: bool = False) -> None:
         self.is_naive = naive
         self.binding: dict[Any, Any] = {}
+        self.memory: dict[Any, Any] = {}
         self._solve_sites(system)
         for side in self.sides.values():
             for f, mean in [pair for h in side.heard for pair in h.couplings.values()]:
@@ -163,7 +164,13 @@ class Theory:
         ]
         self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in system.fixed]
 
-    def _solve_sites(self, system: BipartiteSystem) -> None:
+    def replace(self, **parts: Any) -> Self:
+        """Return a theory of which some parts are others; nothing that was computed of the old ones is kept."""
+        new = object.__new__(type(self))
+        vars(new).update({name: getattr(self, name) for name in self.PARTS} | parts, memory={})
+        return new
+
+    def _solve_sites(self, system: System) -> None:
         """Solve both single-site laws; if they need it, take quenched parameters of unknown sign as positive."""
         try:
             self._build(system)
@@ -178,10 +185,12 @@ class Theory:
                     return
             raise
 
-    def _build(self, system: BipartiteSystem) -> None:
+    def _build(self, system: System) -> None:
         self.system = system
         self._book = ParameterBook()
-        self.sides = {side: build_side(system, side, self._book, naive=self.is_naive) for side in (FEATURE, DATUM)}
+        self.sides = {
+            side: as_hearing(build_side(system, side, self._book, naive=self.is_naive)) for side in (FEATURE, DATUM)
+        }
         for side in self.sides.values():
             side.solve()
 
@@ -289,11 +298,6 @@ class Theory:
         """Order parameters and global variables; one of the parameters more for each fixed condition."""
         return [*self._book.meanings, *self.system.globals]
 
-    @property
-    def is_sampled(self) -> bool:
-        """Whether some average over a convex set carries a statistical error."""
-        return bool(self.binding) and is_sampled(self)
-
     @cached_property
     def units(self) -> dict[Symbol, Expr]:
         """Each global variable by its value in units of the standard deviation of the field it shifts."""
@@ -309,7 +313,8 @@ class Theory:
         return out
 
     @cached_property
-    def _scaled_unknowns(self) -> tuple[Symbol, ...]:
+    def scaled_unknowns(self) -> tuple[Symbol, ...]:
+        """Order parameters, and the global variables in units of their fields: what is solved for."""
         hats = [next(s for s in v.atoms(OrderParameter) if s.name == f"{g.name}_hat") for g, v in self.units.items()]
         return (*self._book.meanings, *hats)
 
@@ -322,7 +327,7 @@ class Theory:
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]
-        return eliminate(exprs, self._scaled_unknowns, last, same)
+        return eliminate(exprs, self.scaled_unknowns, last, same)
 
     def remaining(self, closed: Closed) -> list[Equation]:
         """The equations of the closed system that elimination has left over, as they were."""
@@ -360,7 +365,7 @@ class Theory:
         for name in closed.definitions:
             if expr.has(name):
                 expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
-        open_ = expr.free_symbols & (set(self._scaled_unknowns) | ({alpha} if with_load else set()))
+        open_ = expr.free_symbols & (set(self.scaled_unknowns) | ({alpha} if with_load else set()))
         if open_:
             left = tuple(Equation(e, S.Zero) for e in closed.core)
             raise NoClosedForm(
@@ -371,134 +376,6 @@ class Theory:
                 "theory.solve({...}) solves them numerically to any number of digits",
             )
         return simplest(expr)
-
-    # -- numbers ---------------------------------------------------------------------------------
-
-    @cached_property
-    def _task(self) -> Task:
-        from symcavity.evaluate.solver import Task
-
-        conditions = tuple(c for side in self.sides.values() for c in side.solution().assumed)
-        return Task(
-            self.equations,
-            self._scaled_unknowns,
-            tuple(p for p in self.system.parameters if p not in self.binding),
-            self.system.quenched,
-            self.reduced,
-            self.reduced_with_load,
-            self.units,
-            conditions,
-            self.system.name,
-            variances=tuple(f.coupling.family.variance for law in self.system.laws.values() for f in law.fields),
-        )
-
-    def solve(
-        self, values: Mapping[Any, Any] | None = None, dps: int = 15, *, guess: Mapping[Symbol, Any] | None = None
-    ) -> Solution:
-        """Solve the closed equations at given values.
-
-        Parameters
-        ----------
-        values : mapping
-            Parameters, ``alpha`` (or ``P`` and ``N``), quenched parameters, and the set of each support
-            function.  With fixed conditions any one
-            of alpha and the parameters is left out for each of them, and solved for.
-        dps : int
-            Significant digits.
-        guess : mapping, optional
-            Values of a solution nearby, for continuation.
-
-        Raises
-        ------
-        ValuesError
-            For missing, superfluous or contradictory values, before any work.
-        Infeasible
-            If there is no solution, such as for a load above capacity.
-        NotConverged
-            If a root could not be found or polished; it carries the best point.
-        """
-        from symcavity.evaluate.solver import solve
-
-        theory, rest = bind(self, values or {})
-        check_digits(theory, dps)
-        if theory.is_sampled:
-            return sampled_solution(theory, rest, dps, guess)
-        return solve(theory._task, rest, dps, theory.observable, guess)  # noqa: SLF001 - the same class
-
-    def function(
-        self,
-        target: Any,
-        *arguments: Symbol,
-        values: Mapping[Any, Any] | None = None,
-        backend: str = "numpy",
-        errors: str = "raise",
-    ) -> Callable[..., Any]:
-        """Return a vectorised function of parameters.
-
-        Parameters
-        ----------
-        target : Symbol or observable
-            What to compute.
-        *arguments : Symbol
-            The parameters that the function takes, in order.
-        values : mapping, optional
-            Values of all other parameters.
-        backend : str
-            ``'numpy'`` broadcasts over arrays in double; ``'mpmath'`` computes at mpmath's current precision.
-        errors : str
-            ``'raise'`` (the default) or ``'nan'`` for points without a solution.
-
-        Raises
-        ------
-        ValuesError
-            If a parameter is neither an argument nor given a value.
-        """
-        from symcavity.evaluate.function import make_function
-
-        return make_function(self, target, arguments, values or {}, backend, errors)
-
-    def compare(self, sim: Any, observables: Any = None) -> Comparison:
-        """Hold this theory against a simulation of the same declaration.
-
-        Parameters
-        ----------
-        sim : Simulation or Simulations
-            What ``problem.simulate(...)`` returned.
-        observables : iterable of Expr, optional
-            Averages, sums, responses; by default moments, fractions and responses of all variables.
-
-        Returns
-        -------
-        Comparison
-            Observable, theory, simulation, standard error, z-score; prints, plots, exports LaTeX.
-        """
-        from symcavity.finite import compare
-
-        return compare(self, sim, observables)
-
-    def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
-        """Solve over a grid of parameters.
-
-        Parameters
-        ----------
-        grid : mapping
-            Values by symbol; all combinations are solved.
-        **options
-            ``values`` (the same at all points), ``observables``, ``file`` (CSV, resumed on a rerun),
-            ``executor``, ``progress``, ``dps``.
-        """
-        from symcavity.finite import sweep_theory
-
-        return sweep_theory(self, grid, **options)
-
-    # -- the record ------------------------------------------------------------------------------
-
-    @cached_property
-    def derivation(self) -> Derivation:
-        """The record of the derivation: steps with reasons, which print and check themselves."""
-        from symcavity.method.record import record
-
-        return record(self)
 
     # -- display ---------------------------------------------------------------------------------
 
@@ -512,11 +389,6 @@ class Theory:
 
     __repr__ = __str__
 
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
-
-        return "$$\\begin{gathered}" + " \\\\ ".join(tex(e) for e in self.equations) + "\\end{gathered}$$"
-
 
 def _without_averages(expr: Expr) -> Expr:
     return expr.xreplace(dict.fromkeys(over_sites(expr), S.One))
@@ -528,9 +400,4 @@ def over_sites(expr: Expr) -> set[Expr]:
     return expr.atoms(Average) | sums
 
 
-def derive(system: BipartiteSystem, *, naive: bool = False) -> Theory:
-    """Derive the cavity theory of a system, or its naive mean field."""
-    return Theory(system, naive=naive)
-
-
-__all__ = ["SideView", "Theory", "derive", "side_of"]
+__all__ = ["SideView", "Theory", "over_sites", "side_of"]

@@ -9,10 +9,10 @@ from sympy import Integer, Symbol, cancel
 
 from symcavity.errors import ValuesError
 from symcavity.model.support import Anchor, Support, SupportFunction
-from symcavity.model.system import BipartiteSystem
+from symcavity.model.system import System
 
 
-def vector_sizes(system: BipartiteSystem) -> dict[SupportFunction, Any]:
+def vector_sizes(system: System) -> dict[SupportFunction, Any]:
     """Return the support functions in the laws of a system, each with the number of components of its vectors."""
     exprs = [e.difference for law in system.laws.values() for e in law.equations]
     exprs += [q for law in system.laws.values() for p in law.pairs for q in p.pair]

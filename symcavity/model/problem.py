@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sympy import Add, And, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
-from symcavity.model.confrontable import Confrontable
 from symcavity.model.convexity import check_convex
 from symcavity.model.equations import as_list, read_fixed
 from symcavity.model.exact import exact
@@ -30,11 +29,6 @@ from symcavity.model.quantities import (
 )
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
-from symcavity.model.system import BipartiteSystem
-
-if TYPE_CHECKING:
-    from symcavity.method.symmetry import Symmetry
-    from symcavity.method.theory import Theory
 
 
 def _check_convex(expr: Expr, varying: list[Any], where: str) -> None:
@@ -85,23 +79,8 @@ def _variables(expr: Expr) -> set[Any]:
     return {*site_quantities(expr, Feature, Datum), *expr.atoms(FieldSymbol, Global)}
 
 
-class ConvexProblem(Confrontable):
-    """A high-dimensional convex optimisation problem over the states of feature and datum sites.
-
-    Parameters
-    ----------
-    minimize : Expr
-        Sums over the sites of one side, ``Sum(w[i]**2, (i, 1, N))/2 + C*Sum(xi[mu], (mu, 1, P))``.  The
-        summand of a datum may contain coupling sums ``Sum(x[mu, i]*w[i], (i, 1, N))``.  A penalty on a
-        global variable is extensive: ``N*b**2/2``.
-    subject_to : sequence of relations
-        Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
-    fixed : sequence of Eq
-        Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name : str, optional
-        A title for the derivation.
-    source : dict, optional
-        Equation numbers of a source text, by the key of the derivation step.
+class Problem:
+    """A convex problem, read and validated: what :class:`symcavity.ConvexProblem` holds.
 
     Raises
     ------
@@ -130,7 +109,6 @@ class ConvexProblem(Confrontable):
         self._read_objective()
         self.constraints = tuple(self._read_constraint(c) for c in self.subject_to)
         self._check()
-        self._system: BipartiteSystem | None = None
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -284,28 +262,6 @@ class ConvexProblem(Confrontable):
                 "leave it out, or tie it in, as in Sum(x[mu, i]*w[i], (i, 1, N)) >= 1 - xi[mu]",
             )
 
-    # -- verbs -----------------------------------------------------------------------------------
-
-    def kkt(self) -> BipartiteSystem:
-        """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
-        from symcavity.method.kkt import optimality
-
-        if self._system is None:
-            self._system = optimality(self)
-        return self._system
-
-    def cavity(self) -> Theory:
-        """Derive the cavity theory of the optimality conditions."""
-        return self.kkt().cavity()
-
-    def naive(self) -> Theory:
-        """Derive the naive mean field of the optimality conditions."""
-        return self.kkt().naive()
-
-    def symmetry(self) -> Symmetry:
-        """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
-        return self.kkt().symmetry()
-
     # -- display ---------------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -316,13 +272,5 @@ class ConvexProblem(Confrontable):
 
     __repr__ = __str__
 
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
 
-        rows = [f"\\text{{minimise }} & {tex(self.minimize)}"]
-        rows += [f"\\text{{subject to }} & {tex(c)}" for c in self.subject_to]
-        rows += [f"\\text{{fixed }} & {tex(e)}" for e in self.fixed]
-        return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
-
-
-__all__ = ["Constraint", "ConvexProblem"]
+__all__ = ["Constraint", "Problem"]

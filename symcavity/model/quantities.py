@@ -31,7 +31,7 @@ OTHER = {FEATURE: DATUM, DATUM: FEATURE}
 
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
-_ALIASES = {"lam": "lambda", "eps": "varepsilon"}
+ALIASES = {"lam": "lambda", "eps": "varepsilon"}
 _GREEK = frozenset(
     (
         *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda"),
@@ -130,7 +130,7 @@ def _family_name(name: Any, word: str) -> str:
             "i and mu are their indices.",
             "any other name",
         )
-    return _ALIASES.get(name, name)
+    return ALIASES.get(name, name)
 
 
 def _component_range(components: Any) -> Tuple:

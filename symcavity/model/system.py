@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol
 
 from symcavity.errors import DeclarationError
-from symcavity.model.confrontable import Confrontable
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_side, site_sum
 from symcavity.model.quantities import (
+    ALIASES,
     DATUM,
     FEATURE,
     INDEX,
@@ -32,10 +32,6 @@ from symcavity.model.quantities import (
 )
 from symcavity.model.refusals import check_names, check_words, parameters_of
 from symcavity.model.support import Anchor, Support, SupportFunction, VectorField, stays_whole
-
-if TYPE_CHECKING:
-    from symcavity.method.symmetry import Symmetry
-    from symcavity.method.theory import Theory
 
 
 @dataclass(frozen=True)
@@ -89,29 +85,8 @@ class Law:
         return [e.xreplace(rule) for e in self.equations]
 
 
-class BipartiteSystem(Confrontable):
-    """A bipartite system of feature and datum sites.
-
-    Parameters
-    ----------
-    equations : sequence of Eq
-        Equations of a site (one free index ``i`` or ``mu``), whose coupling to the other side is a sum
-        ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
-        ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
-    conditions : sequence of Complementary
-        Complementarity conditions of a site.
-    fixed : sequence of Eq
-        Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name : str, optional
-        A title for the derivation.
-    source : dict, optional
-        Equation numbers of a source text, by the key of the step: ``{"datum.cavity_field": "40"}``.
-
-    Notes
-    -----
-    The engine adds the sources ``I_i`` and ``I^mu`` itself, to the right-hand side of each equation
-    that carries a random field (paper, equations 28, 29, 126, 127).
-    """
+class System:
+    """A system of two kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
 
     def __init__(
         self,
@@ -226,10 +201,8 @@ class BipartiteSystem(Confrontable):
 
     def __getitem__(self, name: str) -> Any:
         """The family of the variable with the given name: ``system["lambda"][mu]``."""
-        from symcavity.model.quantities import _ALIASES
-
         try:
-            return self.variables[_ALIASES.get(name, name)].family
+            return self.variables[ALIASES.get(name, name)].family
         except KeyError:
             raise DeclarationError(
                 f"The system has no variable named {name!r}.", ", ".join(self.variables)
@@ -288,7 +261,7 @@ class BipartiteSystem(Confrontable):
                 "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
             )
 
-    def assuming_positive(self, parameters: Sequence[Quenched]) -> BipartiteSystem:
+    def assuming_positive(self, parameters: Sequence[Quenched]) -> Self:
         """Return the same system with quenched parameters declared positive."""
         rule = {q: q.assumed_positive() for q in parameters}
 
@@ -300,7 +273,7 @@ class BipartiteSystem(Confrontable):
         equations += [
             Equation(marked(Sum(body, (INDEX[side], 1, SIZE[side]))), S.Zero) for side, body in self.global_conditions
         ]
-        return BipartiteSystem(
+        return type(self)(
             equations,
             [marked(pair) for law in self.laws.values() for pair in law.pairs],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
@@ -309,26 +282,6 @@ class BipartiteSystem(Confrontable):
             convex=self.convex,
             record=self.record,
         )
-
-    # -- verbs -----------------------------------------------------------------------------------
-
-    def cavity(self) -> Theory:
-        """Derive the zero-temperature cavity theory."""
-        from symcavity.method.theory import derive
-
-        return derive(self, naive=False)
-
-    def naive(self) -> Theory:
-        """Derive the naive mean field: the feature side's self-coupling dropped."""
-        from symcavity.method.theory import derive
-
-        return derive(self, naive=True)
-
-    def symmetry(self) -> Symmetry:
-        """Look for the rescaling of the datum states that makes the naive analysis right."""
-        from symcavity.method.symmetry import find_symmetry
-
-        return find_symmetry(self)
 
     # -- display ---------------------------------------------------------------------------------
 
@@ -342,15 +295,6 @@ class BipartiteSystem(Confrontable):
         return "\n".join(lines)
 
     __repr__ = __str__
-
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
-
-        rows = [tex(e) for law in (self.feature, self.datum) for e in law.written()]
-        rows += [tex(p) for law in (self.feature, self.datum) for p in law.pairs]
-        rows += [f"{tex(Sum(body, (INDEX[s], 1, SIZE[s])))} = 0" for s, body in self.global_conditions]
-        rows += [tex(e) for e in self.fixed]
-        return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
 
 
 def _other(side: str) -> str:
@@ -461,4 +405,4 @@ def _fresh(name: str, taken: set[str]) -> str:
     return candidate
 
 
-__all__ = ["BipartiteSystem", "Law"]
+__all__ = ["Law", "System"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from symcavity.model.equations import Equation
 
@@ -63,22 +63,6 @@ class Step:
     evidence: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     reference: str = ""
 
-    def verdicts(self, dps: int = 50) -> list[Verdict]:
-        """Run the checks of this step, to ``dps`` digits where they are numerical."""
-        from symcavity.witness.method import judge
-
-        return judge(self, dps)
-
-    def __str__(self) -> str:
-        from symcavity.writing.text import step_text
-
-        return step_text(self)
-
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.latex import step_latex
-
-        return step_latex(self)
-
 
 @dataclass(frozen=True)
 class Checked:
@@ -119,18 +103,6 @@ class Verification:
     def unchecked(self) -> tuple[Checked, ...]:
         """The steps whose claims nothing has checked."""
         return tuple(row for row in self.rows if row.step.claims and not row.checked)
-
-    def __str__(self) -> str:
-        from symcavity.writing.text import verification_text
-
-        return verification_text(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from symcavity.writing.html import verification_html
-
-        return verification_html(self)
 
 
 @dataclass(frozen=True)
@@ -178,49 +150,7 @@ class Derivation:
                 seen.setdefault(key, (name, data, []))[2].append(step.key)
         return list(seen.values())
 
-    def replaced(self, key: str, **changes: Any) -> Derivation:
+    def replaced(self, key: str, **changes: Any) -> Self:
         """Return a copy in which one step is changed (for negative controls)."""
         changed = replace(self[key], **changes)
         return replace(self, steps=tuple(changed if s.key == key else s for s in self.steps))
-
-    def verify(self, dps: int = 50, simulation: Any = None) -> Verification:
-        """Check every claim by whatever applies.
-
-        Parameters
-        ----------
-        dps : int
-            Digits of the numerical checks.
-        simulation : Simulation, optional
-            A simulation of the same declaration: claims about averages get a z-score as a further witness.
-        """
-        rows = []
-        for step in self.steps:
-            verdicts = list(step.verdicts(dps))
-            if simulation is not None:
-                verdicts += simulation.witness(step)
-            rows.append(Checked(step, tuple(verdicts)))
-        return Verification(tuple(rows))
-
-    def to_latex(self) -> str:
-        """Return a complete LaTeX document (amsmath and bm only)."""
-        from symcavity.writing.latex import document
-
-        return document(self)
-
-    def to_html(self) -> str:
-        """Return a self-contained HTML page."""
-        from symcavity.writing.html import page
-
-        return page(self)
-
-    def to_text(self) -> str:
-        """Return the derivation as plain text for a terminal."""
-        from symcavity.writing.text import derivation_text
-
-        return derivation_text(self)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def _repr_html_(self) -> str:
-        return self.to_html()

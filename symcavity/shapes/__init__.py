@@ -5,12 +5,10 @@ from symcavity.shapes.base import Nearest, Projection, Shape, ShapeWarning
 from symcavity.shapes.clouds import PointCloud, Polytope
 from symcavity.shapes.ellipsoid import Ellipsoid
 from symcavity.shapes.expression import CallableShape, ExpressionShape
-from symcavity.shapes.geometry import CloudGeometry, cloud_geometry
 
 __all__ = [
     "Ball",
     "CallableShape",
-    "CloudGeometry",
     "Ellipsoid",
     "ExpressionShape",
     "Nearest",
@@ -21,5 +19,4 @@ __all__ = [
     "Shape",
     "ShapeWarning",
     "TwoPoints",
-    "cloud_geometry",
 ]

@@ -148,7 +148,7 @@ class SiteEnsemble:
                 values = []
                 for region in solution.regions:
                     row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
-                    row |= {m: self._response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
+                    row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
                     values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
                 out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
         for outer in reversed(zs[:-1]):
@@ -170,7 +170,7 @@ class SiteEnsemble:
             return next(iter(self.sources.values()))
         raise DeclarationError(f"{response.field} carries no source.", ", ".join(str(name) for name in self.sources))
 
-    def _response(self, values: dict[SiteQuantity, Expr], implicit: Any, response: SiteResponse) -> Expr:
+    def response(self, values: dict[SiteQuantity, Expr], implicit: Any, response: SiteResponse) -> Expr:
         """The derivative of a state with respect to a source on one branch."""
         source = self._source(response)[0]
         value = values[response.state]
@@ -187,7 +187,7 @@ class SiteEnsemble:
         out = []
         for branch in self.solution.branches:
             row = {m: branch.values[q].xreplace(self._zero()) for q, m in quantities.items()}
-            row |= {m: self._response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
+            row |= {m: self.response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
             parts = [expr.xreplace(row), *(c.xreplace(self._zero()) for c in branch.conditions)]
             body, *conditions = (part.xreplace(inner).xreplace(rule) for part in parts)
             out.append((body, conditions))
@@ -203,7 +203,7 @@ class SiteEnsemble:
         regions = self.solution.regions
         for k, region in enumerate(regions):
             row = {m: region.values[q] for q, m in quantities.items()}
-            row |= {m: self._response(region.values, region.implicit, r) for r, m in marks.items()}
+            row |= {m: self.response(region.values, region.implicit, r) for r, m in marks.items()}
             row = {m: v.xreplace(zero) for m, v in row.items()}
             body = expr.xreplace(row)
             if region.implicit is None:

@@ -11,8 +11,11 @@ import mpmath
 import numpy as np
 from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
 
-from symcavity.algebra.quadrature import mp_gaussian
+from symcavity.algebra.quadrature import break_points, mp_gaussian
 from symcavity.errors import NotConverged
+from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.quenched import read_quenched
+from symcavity.method.theory import side_of
 from symcavity.model.quantities import (
     SIZE,
     Average,
@@ -24,6 +27,8 @@ from symcavity.model.quantities import (
     alpha,
     site_quantities,
 )
+from symcavity.record.symbols import OrderParameter
+from symcavity.witness.points import Point, seeded_values
 
 SEEDS = 2
 GRIDS = {1: 160, 2: 80, 3: 14}  # nodes a panel and an axis, by the number of fields
@@ -38,8 +43,6 @@ def direct_average(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple
     (gap, digits, how)
         The largest relative gap, the digits to be expected, and how the average was taken.
     """
-    from symcavity.method.theory import side_of
-
     body = meaning.args[0]
     side = theory.sides[side_of(body)]
     size = SIZE[side.side] if isinstance(meaning, Sum) else None
@@ -86,10 +89,6 @@ def by_parts(side: Any, body: Expr) -> Expr:
 
 
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    from symcavity.record.symbols import OrderParameter
-    from symcavity.witness.points import seeded_values
-    from symcavity.witness.single_site import Point
-
     solution = side.solution()
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
     for part in (*solution.branches, *solution.regions):
@@ -181,8 +180,6 @@ def _body_breaks(
     body: Expr, solution: Any, rule: Any, laws: Any, eta: Symbol, source: Symbol, dps: int
 ) -> list[Any]:
     """Fields at which the integrand itself has a kink or a jump."""
-    from symcavity.algebra.quadrature import break_points
-
     if not body.has(Max, Min, Abs, sign, Heaviside, Piecewise):
         return []
     out = []
@@ -233,7 +230,6 @@ def _grid(count: int) -> tuple[np.ndarray, np.ndarray]:
 def _on_branches(
     solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
 ) -> np.ndarray:
-
     quiet = dict.fromkeys(sources, S.Zero)
     out = np.full(fields.shape[1], np.nan)
     for branch in solution.branches:
@@ -287,9 +283,6 @@ def _bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarr
 
 def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
     """The closed form at the same values."""
-    from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
-    from symcavity.evaluate.quenched import read_quenched
-
     quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
     site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
     if double:

@@ -26,7 +26,7 @@ from symcavity.model.quantities import (
     SiteQuantity,
     SiteResponse,
 )
-from symcavity.record.derivation import BRUTE_FORCE, PREMISE, SYMBOLIC, Step, Verdict
+from symcavity.record.derivation import BRUTE_FORCE, PREMISE, SYMBOLIC, Checked, Derivation, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation, ResponseElement, Source
 from symcavity.witness.components import (
     at_components,
@@ -34,6 +34,7 @@ from symcavity.witness.components import (
     component_sizes,
     component_values,
 )
+from symcavity.witness.instances import witness as by_instances
 from symcavity.witness.registry import Check, numeric, registering, result
 from symcavity.witness.sets import CHECKS
 from symcavity.witness.single_site import CHECKS as SITE_CHECKS
@@ -41,6 +42,17 @@ from symcavity.witness.written_out import SIZES, Leaves, at_site, equal, labelle
 
 _CHECKS: dict[str, Check] = {**CHECKS, **SITE_CHECKS}
 check = partial(registering, _CHECKS)
+
+
+def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tuple[Checked, ...]:
+    """Check every step of a derivation; a simulation, where there is one, is a further witness."""
+    rows = []
+    for step in derivation:
+        verdicts = judge(step, dps)
+        if simulation is not None:
+            verdicts = [*verdicts, *by_instances(simulation, step)]
+        rows.append(Checked(step, tuple(verdicts)))
+    return tuple(rows)
 
 
 def judge(step: Step, dps: int = 50) -> list[Verdict]:
@@ -281,4 +293,4 @@ def _written_couplings(body: Expr, step: Step) -> set[SiteQuantity]:
     return found
 
 
-__all__ = ["judge"]
+__all__ = ["judge", "verify"]

@@ -7,27 +7,70 @@ from collections.abc import Iterator
 from typing import Any
 
 import mpmath
-from sympy import Rational, Symbol
+import numpy as np
+from sympy import Expr, Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import SymcavityError
-from symcavity.evaluate.binding import supports
+from symcavity.evaluate.binding import counterpart, solve_theory, supports
+from symcavity.evaluate.sampled import SampledSolution
+from symcavity.evaluate.set_integrals import has_many_digits as exact
+from symcavity.method.theory import Theory
 from symcavity.model.convexity import sample_parameter
-from symcavity.model.quantities import DATUM, N, P, Quenched, SiteResponse, alpha, families
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import (
+    DATUM,
+    INDEX,
+    Average,
+    N,
+    P,
+    Quenched,
+    SiteResponse,
+    alpha,
+    families,
+    site_quantities,
+)
+from symcavity.model.support import SupportFunction
 from symcavity.record.derivation import Verdict
+from symcavity.shapes import Ball
 from symcavity.sites.set_averages import ProjectionAverage
 
 TRIES = 12
 
 
-def seeded_values(theory: Any, seed: int) -> dict[Any, Any]:
+class Point:
+    """Seeded values for everything in a single-site law."""
+
+    def __init__(self, seed: int, exprs: list[Expr]) -> None:
+        rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
+        self.values: dict[Any, Any] = {}
+        quantities = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+        for q in quantities:
+            law = q.family.law
+            value = rng.choice([v for v, _ in law]) if hasattr(law, "args") and law and not law.is_symbol else None
+            self.values[q] = value if value is not None else Rational(rng.randint(3, 30), 10)
+        for node in sorted({a for e in exprs for a in e.atoms(Average)}, key=str):
+            self.values[node] = Rational(rng.randint(5, 20), 10)
+        for s in sorted(set().union(*(e.free_symbols for e in exprs)), key=str):
+            if s in INDEX.values() or not isinstance(s, Symbol):
+                continue
+            self.values[s] = Rational(str(round(sample_parameter(s, rng), 3)))
+
+    def __call__(self, expr: Expr) -> Expr:
+        """Put the values in."""
+        return expr.xreplace(self.values)
+
+
+def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
     """Values for every parameter, the load where nothing fixes it, and finite laws for quenched parameters."""
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
     values: dict[Any, Any] = {}
     system = theory.system
     for s in system.parameters:
+        if s in theory.binding:
+            continue  # the number of components of a set that is known
         values[s] = Rational(str(round(sample_parameter(s, rng), 2)))
     uses_sizes = any(e.difference.has(N, P) for e in theory.equations)
     if uses_sizes:
@@ -48,12 +91,10 @@ def seeded_values(theory: Any, seed: int) -> dict[Any, Any]:
     return _with_sets(theory, values, rng)
 
 
-def _with_sets(theory: Any, values: dict[Any, Any], rng: random.Random) -> dict[Any, Any]:
+def _with_sets(theory: Theory, values: dict[Any, Any], rng: random.Random) -> dict[Any, Any]:
     """A ball for every support function; the number of components follows from it."""
     for g, size in supports(theory).items():
         if g.shape is None:
-            from symcavity.shapes import Ball
-
             count = int(size) - 1 if size.is_Integer else 2
             values[g] = Ball(count, Rational(rng.randint(3, 9), 10))
         values = {k: v for k, v in values.items() if k not in size.free_symbols}
@@ -68,10 +109,10 @@ def _is_numerical(expr: Any) -> bool:
 def _has_many_digits(node: Any) -> bool:
     if isinstance(node, CellAverage):
         return node.has_many_digits
-    return isinstance(node, ProjectionAverage) and node.is_known
+    return isinstance(node, ProjectionAverage) and node.is_known and (node.g.shape is None or exact(node.g.shape))
 
 
-def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
+def solved_point(theory: Theory, dps: int) -> tuple[Any, int, str]:
     """Solve a theory at the first seeded point that is feasible.
 
     Returns
@@ -79,8 +120,7 @@ def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
     (solution, digits, where)
         The digits that its formulas can be held to; the solution is None if no point was feasible.
     """
-    key = "_solved_points"
-    store = theory.__dict__.setdefault(key, {})
+    store = theory.memory.setdefault("solved points", {})
     if dps in store:
         return store[dps]
     numerical = any(_is_numerical(e.difference) for e in theory.equations)
@@ -89,7 +129,7 @@ def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
         try:
-            solution = theory.solve(values, dps=15 if numerical else dps)
+            solution = solve_theory(theory, values, 15 if numerical else dps)
         except SymcavityError as problem:
             last = str(problem).splitlines()[0]
             continue
@@ -100,19 +140,28 @@ def solved_point(theory: Any, dps: int) -> tuple[Any, int, str]:
     return store[dps]
 
 
-def compare_with_naive(theory: Any, *, symmetric: bool) -> list[Verdict]:
+def scatter(theory: Theory, solution: SampledSolution, claim: Equation) -> Any:
+    """The standard error of the difference of two sides, by what each independent set of samples makes of it."""
+    gaps = []
+    for number, part in enumerate(solution.parts):
+        rule = {g: g.scramble(number) for g in theory.binding.values() if isinstance(g, SupportFunction)}
+        gaps.append(float(part[claim.difference.xreplace(rule)]))
+    return np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+
+
+def compare_with_naive(theory: Theory, *, symmetric: bool) -> list[Verdict]:
     """Hold the load or the first second moment of the cavity theory against the naive one."""
-    cavity = theory.system.cavity() if theory.is_naive else theory
-    naive = theory if theory.is_naive else theory.system.naive()
+    cavity = counterpart(theory, naive=False) if theory.is_naive else theory
+    naive = theory if theory.is_naive else counterpart(theory, naive=True)
     kind = "comparison with the naive theory"
     state = _moment_of(cavity)
     meanings = [m for m in cavity.order_parameters.values() if m.has(state) and not m.has(SiteResponse)]
     target = alpha if theory.system.fixed else (meanings or list(cavity.order_parameters.values()))[0]
     details = []
     for values in _feasible(cavity):
-        a = mpmath.mpf(cavity.solve(values, dps=15)[target])
+        a = mpmath.mpf(solve_theory(cavity, values)[target])
         try:
-            b = mpmath.mpf(naive.solve(values, dps=15)[target])
+            b = mpmath.mpf(solve_theory(naive, values)[target])
         except SymcavityError as problem:
             return [Verdict(kind, not symmetric, f"the naive theory has no solution: {problem.found}")]
         agree = bool(abs(a - b) < mpmath.mpf("1e-9") * max(abs(a), abs(b)))
@@ -126,20 +175,20 @@ def compare_with_naive(theory: Any, *, symmetric: bool) -> list[Verdict]:
     return [Verdict(kind, symmetric and bool(details), "; ".join(details) or "no seeded point could be solved")]
 
 
-def _feasible(theory: Any) -> Iterator[dict[Any, Any]]:
+def _feasible(theory: Theory) -> Iterator[dict[Any, Any]]:
     """Seeded values at which a theory has a solution."""
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
         try:
-            theory.solve(values, dps=15)
+            solve_theory(theory, values)
         except SymcavityError:
             continue
         yield values
 
 
-def _moment_of(theory: Any) -> Any:
+def _moment_of(theory: Theory) -> Any:
     states = [q for f in theory.system.datum.fields for q in f.states()]
     return states[0] if states else next(iter(theory.system.feature.unknowns))
 
 
-__all__ = ["compare_with_naive", "seeded_values", "solved_point"]
+__all__ = ["Point", "compare_with_naive", "scatter", "seeded_values", "solved_point"]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import mpmath
-from sympy import Expr, KroneckerDelta, Rational, S, Symbol
+from sympy import Expr, KroneckerDelta, Rational, S
 
-from symcavity.model.convexity import sample_parameter
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import check as digits_agree
+from symcavity.algebra.prove import prove
+from symcavity.evaluate.binding import counterpart
+from symcavity.evaluate.sampled import SampledSolution
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, Average, Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import INDEX, SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
+from symcavity.sites.averages import quenched_average
 from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.witness.direct import direct_average, hold
+from symcavity.witness.points import Point, compare_with_naive, scatter, solved_point
 from symcavity.witness.registry import Check, numeric, registering, result
 from symcavity.witness.set_averages import vector_average
 from symcavity.witness.written_out import Leaves, equal, labelled
+
+FAR = 6.0  # standard errors, of as few independent sets of samples as there are
 
 CHECKS: dict[str, Check] = {}
 check = partial(registering, CHECKS)
@@ -40,29 +48,6 @@ def _same(a: Equation, b: Equation, step: Step) -> bool:
         leaves = Leaves(12, step)
         return equal(leaves.value(a.difference), leaves.value(b.difference))
     return bool((a.difference - b.difference).expand() == 0)
-
-
-class Point:
-    """Seeded values for everything in a single-site law."""
-
-    def __init__(self, seed: int, exprs: list[Expr]) -> None:
-        rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
-        self.values: dict[Any, Any] = {}
-        quantities = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
-        for q in quantities:
-            law = q.family.law
-            value = rng.choice([v for v, _ in law]) if hasattr(law, "args") and law and not law.is_symbol else None
-            self.values[q] = value if value is not None else Rational(rng.randint(3, 30), 10)
-        for node in sorted({a for e in exprs for a in e.atoms(Average)}, key=str):
-            self.values[node] = Rational(rng.randint(5, 20), 10)
-        for s in sorted(set().union(*(e.free_symbols for e in exprs)), key=str):
-            if s in INDEX.values() or not isinstance(s, Symbol):
-                continue
-            self.values[s] = Rational(str(round(sample_parameter(s, rng), 3)))
-
-    def __call__(self, expr: Expr) -> Expr:
-        """Put the values in."""
-        return expr.xreplace(self.values)
 
 
 @check("solution")
@@ -113,9 +98,6 @@ def _number(expr: Any, dps: int) -> Any:
 @check("response")
 def _response(step: Step, dps: int) -> list[Verdict]:
     """Averaged responses, by Gaussian integration by parts from the solution alone where there is one field."""
-    from symcavity.sites.averages import quenched_average
-    from symcavity.witness.direct import hold
-
     side, theory = step.evidence["side"], step.evidence["theory"]
     index = {S.Zero: INDEX[side.side]}
     worst, digits, how = mpmath.mpf(0), dps, ""
@@ -138,8 +120,6 @@ def _from_zero(expr: Expr, rule: dict[Any, Any]) -> Expr:
 @check("closure")
 def _closure(step: Step, dps: int) -> list[Verdict]:
     """The closed form against a direct numerical average over the fields and the quenched parameters."""
-    from symcavity.witness.direct import direct_average
-
     theory, meaning = step.evidence["theory"], step.evidence["meaning"]
     claim = step.claims[0]
     if claim.difference.has(ProjectionAverage) and step.rule in ("closure", "global_condition"):
@@ -171,17 +151,22 @@ def _solved(step: Step, dps: int) -> list[Verdict]:
 
 
 def _held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:
-    from symcavity.witness.points import solved_point
-
     solution, digits, where = solved_point(theory, dps)
     if solution is None:
         return [Verdict(numeric(dps), False, where)]
-    worst = mpmath.mpf(0)
+    worst, sampled = mpmath.mpf(0), mpmath.mpf(0)
     with mpmath.workdps(dps + 10):
         for claim in claims:
             left, right = solution[claim.lhs], solution[claim.rhs] if claim.rhs != 0 else mpmath.mpf(0)
             size = max(abs(left), abs(right), mpmath.mpf(1) if right == 0 or left == 0 else mpmath.mpf(0))
-            worst = max(worst, abs(left - right) / size)
+            gap = abs(left - right) / size
+            if gap >= mpmath.mpf(10) ** (-digits) and isinstance(solution, SampledSolution):
+                error = scatter(theory, solution, claim) / size
+                sampled, gap = max(sampled, gap / error), mpmath.mpf(0)
+            worst = max(worst, gap)
+    if sampled:
+        detail = f"{mpmath.nstr(sampled, 3)} standard errors of the sampled averages, {where}"
+        return [Verdict("sampled averages at a solved point", bool(sampled < FAR), detail)]
     ok = worst < mpmath.mpf(10) ** (-digits)
     kind = numeric(dps) if digits >= dps - 12 else f"{digits} digits at a solved point"
     return result(kind, bool(ok), f"at the solution for {where}", f"residual {mpmath.nstr(worst, 3)} at {where}")
@@ -197,16 +182,13 @@ def _work(step: Step, dps: int) -> list[Verdict]:
     out = result(BRUTE_FORCE, ok, "the same bilinear form, N = 3, P = 2")
     theory = step.evidence["theory"]
     if theory.is_naive:  # the identity holds for the true states, which the naive theory does not have
-        theory = theory.system.cavity()
+        theory = counterpart(theory, naive=False)
     return out + _held(theory, step.claims[1:], dps)
 
 
 @check("identity")
 def _identity(step: Step, dps: int) -> list[Verdict]:
     """A proof where the identity is one of truncated moments, and digits at a solved point in any case."""
-    from symcavity.algebra.phi import phi
-    from symcavity.algebra.prove import prove
-
     claim = step.claims[0]
     out = []
     if claim.lhs.has(phi) and not claim.difference.has(SiteQuantity):
@@ -219,9 +201,7 @@ def _identity(step: Step, dps: int) -> list[Verdict]:
 @check("digits")
 def _digits(step: Step, dps: int) -> list[Verdict]:
     """Both sides of an identity at seeded points."""
-    from symcavity.algebra.prove import check as digits
-
-    results = [digits(claim.lhs, claim.rhs, dps=dps, points=3) for claim in step.claims]
+    results = [digits_agree(claim.lhs, claim.rhs, dps=dps, points=3) for claim in step.claims]
     gap = max((r.residual for r in results), default=0)
     return result(numeric(dps), all(results), "both sides at seeded points", f"differ by {mpmath.nstr(gap, 3)}")
 
@@ -229,21 +209,17 @@ def _digits(step: Step, dps: int) -> list[Verdict]:
 @check("moments")
 def _moments(step: Step, dps: int) -> list[Verdict]:
     """The definition of the truncated moments against quadrature, for the lowest orders."""
-    from symcavity.algebra.prove import check as digits
-
     ok = True
     for claim in step.claims:
         for n in range(4):
             rule = {step.data["order"]: n}
-            ok = ok and bool(digits(claim.lhs.subs(rule), claim.rhs.subs(rule), dps=min(dps, 30), points=2))
+            ok = ok and bool(digits_agree(claim.lhs.subs(rule), claim.rhs.subs(rule), dps=min(dps, 30), points=2))
     return result(numeric(min(dps, 30)), ok, "quadrature for n = 0, 1, 2, 3")
 
 
 @check("contradiction")
 def _contradiction(step: Step, dps: int) -> list[Verdict]:
     """The two formulas must differ: a naive theory that agreed with the identity would not be naive."""
-    from symcavity.witness.points import solved_point
-
     solution, _, where = solved_point(step.evidence["theory"], min(dps, 30))
     if solution is None:
         return [Verdict(numeric(dps), False, where)]
@@ -259,10 +235,8 @@ def _contradiction(step: Step, dps: int) -> list[Verdict]:
 @check("symmetry")
 def _symmetry(step: Step, _dps: int) -> list[Verdict]:
     """Compare the load (or the first order parameter) with and without the self-coupling, at a solved point."""
-    from symcavity.witness.points import compare_with_naive
-
     theory, found = step.evidence["theory"], step.evidence["found"]
     return compare_with_naive(theory, symmetric=bool(found))
 
 
-__all__ = ["CHECKS", "Point"]
+__all__ = ["CHECKS"]

@@ -2,7 +2,7 @@
 
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
-from symcavity.model.problem import ConvexProblem
+from symcavity import BipartiteSystem, ConvexProblem
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -17,7 +17,6 @@ from symcavity.model.quantities import (
     i,
     mu,
 )
-from symcavity.model.system import BipartiteSystem
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
 y, l, t = Quenched("y", mu), Quenched("l", i), Quenched("t", i)

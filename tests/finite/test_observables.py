@@ -117,7 +117,7 @@ def test_degenerate_instances_have_no_response():
     from declarations_simulated import field, half_norm
     from sympy import Abs, Max
 
-    from symcavity.model.problem import ConvexProblem
+    from symcavity import ConvexProblem
 
     flat = ConvexProblem(half_norm + C * Sum(Max(0, Abs(field - y[mu]) - 1), (mu, 1, P)))
     sim = simulate(flat, {alpha: 1, C: 1, y: {1: 0.5, -1: 0.5}}, N=15, seeds=1)

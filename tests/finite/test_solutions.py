@@ -128,8 +128,8 @@ def test_residuals_notice_a_flipped_sign_in_the_law():
     from declarations_simulated import field, lam, w, x
     from sympy import Eq, Sum
 
+    from symcavity import BipartiteSystem
     from symcavity.model.quantities import Complementary, Field, P, i, mu
-    from symcavity.model.system import BipartiteSystem
 
     h = Field("h")
     wrong = BipartiteSystem(

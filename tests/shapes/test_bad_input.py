@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
+from symcavity import cloud_geometry
 from symcavity.errors import DeclarationError, NotConvex, SymcavityError, ValuesError
 from symcavity.shapes import (
     Ball,
@@ -15,7 +16,6 @@ from symcavity.shapes import (
     Segment,
     ShapeWarning,
     TwoPoints,
-    cloud_geometry,
 )
 
 a, b, c, R = sympy.symbols("a b c R")

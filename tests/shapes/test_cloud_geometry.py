@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from symcavity.evaluate.capacity import manifold_capacity
-from symcavity.shapes import Ball, PointCloud, cloud_geometry
+from symcavity import cloud_geometry, manifold_capacity
+from symcavity.shapes import Ball, PointCloud
 
 
 def sphere_cloud(D, R, N=60, points=400, seed=0, distance=3.0):

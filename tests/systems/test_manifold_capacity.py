@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import sympy
 
+from symcavity import ManifoldCapacity, alpha, manifold_capacity
+from symcavity.derivations import manifold
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.capacity import ManifoldCapacity, manifold_capacity
+from symcavity.evaluate.binding import bind
 from symcavity.shapes import (
     Ball,
     CallableShape,
@@ -382,3 +384,27 @@ def test_balls_agree_with_double_quadrature_and_are_much_faster():
     fast = (time.perf_counter() - start) / 20
     assert got.alpha == pytest.approx(1 / (tip + side), rel=1e-11)
     assert slow / fast > 30
+
+
+@pytest.mark.parametrize("shape", [Ball(5, 1), PointCloud([[1, 0, 1], [-0.5, 0.8, 1.2], [-0.4, -0.9, 0.9]])])
+def test_a_theory_with_its_set_verifies_and_finds_what_is_falsified(shape):
+    derivation = manifold_capacity(shape, kappa="1/2").theory.derivation
+    verification = derivation.verify(20)
+    assert verification
+    assert not verification.unchecked
+    for key in ("closure.q_Lambda", "eliminate.alpha", "work_identity"):
+        *first, claim = derivation[key].claims
+        wrong = type(claim)(claim.lhs, claim.rhs * sympy.Rational(11, 10))
+        assert not all(v.ok for v in derivation.replaced(key, claims=(*first, wrong))[key].verdicts(20)), key
+
+
+def test_theories_of_different_sets_share_nothing():
+    kappa, free = manifold.kappa, manifold.problem.cavity()
+    bound = {radius: bind(free, {manifold.g: Ball(2, radius)})[0] for radius in ("1/2", "2")}
+    assert not free.binding
+    for radius, theory in bound.items():  # one after the other: nothing of the first may be found in the second
+        assert type(theory) is type(free)
+        expected = manifold_capacity(Ball(2, radius), kappa=1).alpha
+        assert float(theory.solve({kappa: 1})[alpha]) == pytest.approx(expected, rel=1e-9)
+        assert float(free.solve({kappa: 1, manifold.g: Ball(2, radius)})[alpha]) == pytest.approx(expected, rel=1e-9)
+        assert theory.derivation["closed_system"].verdicts(15)[0].ok

@@ -33,7 +33,7 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.evaluate.capacity import integrated
+from symcavity.evaluate.set_integrals import integrated
 from symcavity.evaluate.soft_bound import soft_integrals, soften
 
 a = Symbol("a", integer=True, positive=True)

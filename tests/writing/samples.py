@@ -4,6 +4,7 @@ from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symb
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import phi
+from symcavity.face import Derivation, Step
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import (
     Complementary,
@@ -21,7 +22,6 @@ from symcavity.model.quantities import (
     mu,
     response,
 )
-from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import (
     CavitySymbol,
     DisorderAverage,

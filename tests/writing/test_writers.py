@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from symcavity.face import Derivation, Step, Verification
 from symcavity.model.equations import Equation
-from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Derivation, Step, Verdict, Verification
+from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
 from symcavity.writing.assumptions import assumption
 from symcavity.writing.html import page, verification_html
 from symcavity.writing.latex import document, step_latex

@@ -1,0 +1,529 @@
+"""The classes that users hold: the data of the rooms below, with the verbs on them, and nothing else.
+
+Only this file knows all rooms.  What is heavy is loaded inside the verb that needs it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sympy import Sum, Symbol
+
+from symcavity.method.theory import Theory as TheoryData
+from symcavity.model.problem import Problem
+from symcavity.model.quantities import INDEX, SIZE
+from symcavity.model.system import System as SystemData
+from symcavity.record.derivation import Derivation as DerivationData
+from symcavity.record.derivation import Step as StepData
+from symcavity.record.derivation import Verdict
+from symcavity.record.derivation import Verification as VerificationData
+
+if TYPE_CHECKING:
+    from symcavity.evaluate.solution import Solution
+    from symcavity.finite.compare import Comparison
+    from symcavity.finite.experiment import CavityExperiment
+    from symcavity.finite.sweep import Sweep
+    from symcavity.method.symmetry import Symmetry
+
+T = TypeVar("T")
+
+
+def with_verbs(face: type[T], data: Any) -> T:
+    """Return the same data as an object of the class that has the verbs."""
+    out = object.__new__(face)
+    vars(out).update(vars(data))
+    return out
+
+
+# -- what is declared ----------------------------------------------------------------------------
+
+
+class _Confrontable(ABC):
+    """A declaration that can be held against finite instances of itself."""
+
+    @abstractmethod
+    def _system(self) -> BipartiteSystem:
+        """Return the system whose instances are drawn."""
+
+    def simulate(
+        self,
+        values: Mapping[Any, Any],
+        N: int | Iterable[int],
+        seeds: int | Iterable[int] = 10,
+        couplings: str | Callable[..., Any] = "gaussian",
+        executor: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Draw finite instances of this declaration and solve them exactly.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters, ``alpha`` (or ``P``), and quenched parameters.  Fixed averages are not imposed: they
+            come out.
+        N : int or iterable of int
+            The number of features; several sizes give an extrapolation in 1/N.
+        seeds : int or iterable of int
+            How many instances, or their seeds.
+        couplings : str or callable
+            ``'gaussian'``, ``'rademacher'``, ``'uniform'``, or a function of (generator, shape).
+        executor : int, Executor or None
+            A number of processes, or any executor of ``concurrent.futures``.
+
+        Returns
+        -------
+        Simulation or Simulations
+            Read it by the words of the declaration: ``sim[average(w[i]**2)].mean``.
+
+        Raises
+        ------
+        ValuesError
+            For missing or contradictory values, sizes or couplings, before any instance is solved.
+        MissingDependency
+            If the solver that the structure asks for is not installed.
+        """
+        from symcavity.finite.run import simulate
+
+        found = simulate(self._system(), values, N=N, seeds=seeds, couplings=couplings, executor=executor, **options)
+        return _with_witness(found)
+
+    def sweep(
+        self, grid: Mapping[Any, Iterable[Any]], N: int | Iterable[int], seeds: int | Iterable[int] = 10, **options: Any
+    ) -> Sweep:
+        """Simulate over a grid of parameters; rows go to ``file=`` as they finish, and a rerun resumes.
+
+        Parameters
+        ----------
+        grid : mapping
+            Values by symbol; all combinations are simulated.
+        N, seeds
+            As in :meth:`simulate`.
+        **options
+            ``values``, ``observables``, ``file``, ``executor``, ``progress``, ``retry``, ``couplings``.
+        """
+        from symcavity.finite.sweep import sweep_simulation
+
+        return sweep_simulation(self._system(), grid, N=N, seeds=seeds, **options)
+
+    def cavity_experiment(
+        self, values: Mapping[Any, Any], N: int, seeds: int | Iterable[int] = 20, theory: Any = None, **options: Any
+    ) -> CavityExperiment:
+        """Solve instances, add one feature and one datum, solve again, and hold the cavity method against it.
+
+        Parameters
+        ----------
+        values : mapping
+            As in :meth:`simulate`.
+        N : int
+            The number of features before the insertion.
+        seeds : int or iterable of int
+            How many instances, or their seeds.
+        theory : Theory or Solution, optional
+            What to compare with; the cavity theory of this declaration by default.
+        """
+        from symcavity.finite.experiment import cavity_experiment
+
+        system = self._system()
+        theory = theory if theory is not None else system.cavity()
+        return cavity_experiment(system, theory, values, N=N, seeds=seeds, **options)
+
+
+class BipartiteSystem(_Confrontable, SystemData):
+    """A bipartite system of feature and datum sites.
+
+    Parameters
+    ----------
+    equations : sequence of Eq
+        Equations of a site (one free index ``i`` or ``mu``), whose coupling to the other side is a sum
+        ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
+        ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
+    conditions : sequence of Complementary
+        Complementarity conditions of a site.
+    fixed : sequence of Eq
+        Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    name : str, optional
+        A title for the derivation.
+    source : dict, optional
+        Equation numbers of a source text, by the key of the step: ``{"datum.cavity_field": "40"}``.
+
+    Notes
+    -----
+    The engine adds the sources ``I_i`` and ``I^mu`` itself, to the right-hand side of each equation
+    that carries a random field (paper, equations 28, 29, 126, 127).
+    """
+
+    def _system(self) -> BipartiteSystem:
+        return self
+
+    def cavity(self) -> Theory:
+        """Derive the zero-temperature cavity theory."""
+        return Theory(self, naive=False)
+
+    def naive(self) -> Theory:
+        """Derive the naive mean field: the feature side's self-coupling dropped."""
+        return Theory(self, naive=True)
+
+    def symmetry(self) -> Symmetry:
+        """Look for the rescaling of the datum states that makes the naive analysis right."""
+        from symcavity.method.symmetry import find_symmetry
+
+        return find_symmetry(self)
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.printing import tex
+
+        rows = [tex(e) for law in (self.feature, self.datum) for e in law.written()]
+        rows += [tex(p) for law in (self.feature, self.datum) for p in law.pairs]
+        rows += [f"{tex(Sum(body, (INDEX[s], 1, SIZE[s])))} = 0" for s, body in self.global_conditions]
+        rows += [tex(e) for e in self.fixed]
+        return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
+
+
+System = BipartiteSystem
+
+
+class ConvexProblem(_Confrontable, Problem):
+    """A high-dimensional convex optimisation problem over the states of feature and datum sites.
+
+    Parameters
+    ----------
+    minimize : Expr
+        Sums over the sites of one side, ``Sum(w[i]**2, (i, 1, N))/2 + C*Sum(xi[mu], (mu, 1, P))``.  The
+        summand of a datum may contain coupling sums ``Sum(x[mu, i]*w[i], (i, 1, N))``.  A penalty on a
+        global variable is extensive: ``N*b**2/2``.
+    subject_to : sequence of relations
+        Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
+    fixed : sequence of Eq
+        Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    name : str, optional
+        A title for the derivation.
+    source : dict, optional
+        Equation numbers of a source text, by the key of the derivation step.
+
+    Raises
+    ------
+    DeclarationError
+        Before any work, if the declaration is not a bipartite problem of this form.
+    NotConvex
+        If an objective or a constraint is provably not convex.
+    """
+
+    @cached_property
+    def _conditions(self) -> BipartiteSystem:
+        from symcavity.method.kkt import optimality
+
+        return with_verbs(BipartiteSystem, optimality(self))
+
+    def _system(self) -> BipartiteSystem:
+        return self.kkt()
+
+    def kkt(self) -> BipartiteSystem:
+        """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
+        return self._conditions
+
+    def cavity(self) -> Theory:
+        """Derive the cavity theory of the optimality conditions."""
+        return self.kkt().cavity()
+
+    def naive(self) -> Theory:
+        """Derive the naive mean field of the optimality conditions."""
+        return self.kkt().naive()
+
+    def symmetry(self) -> Symmetry:
+        """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
+        return self.kkt().symmetry()
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.printing import tex
+
+        rows = [f"\\text{{minimise }} & {tex(self.minimize)}"]
+        rows += [f"\\text{{subject to }} & {tex(c)}" for c in self.subject_to]
+        rows += [f"\\text{{fixed }} & {tex(e)}" for e in self.fixed]
+        return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
+
+
+# -- what is derived -----------------------------------------------------------------------------
+
+
+class Theory(TheoryData):
+    """A derived theory: order parameters, closed equations, numbers, and the record of the derivation.
+
+    Attributes
+    ----------
+    feature, datum : SideView
+        The single-site theories of the two sides.
+    order_parameters : dict
+        Each order parameter's symbol, and the average or response that it stands for.
+    equations : list of Equation
+        The closed system: as many equations as unknowns (order parameters, global variables, and one more
+        for each fixed condition: the load alpha, or a parameter).
+    """
+
+    def solve(
+        self, values: Mapping[Any, Any] | None = None, dps: int = 15, *, guess: Mapping[Symbol, Any] | None = None
+    ) -> Solution:
+        """Solve the closed equations at given values.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters, ``alpha`` (or ``P`` and ``N``), quenched parameters, and the set of each support
+            function.  With fixed conditions any one
+            of alpha and the parameters is left out for each of them, and solved for.
+        dps : int
+            Significant digits.
+        guess : mapping, optional
+            Values of a solution nearby, for continuation.
+
+        Raises
+        ------
+        ValuesError
+            For missing, superfluous or contradictory values, before any work.
+        Infeasible
+            If there is no solution, such as for a load above capacity.
+        NotConverged
+            If a root could not be found or polished; it carries the best point.
+        """
+        from symcavity.evaluate.binding import solve_theory
+
+        return solve_theory(self, values, dps, guess)
+
+    def function(
+        self,
+        target: Any,
+        *arguments: Symbol,
+        values: Mapping[Any, Any] | None = None,
+        backend: str = "numpy",
+        errors: str = "raise",
+    ) -> Callable[..., Any]:
+        """Return a vectorised function of parameters.
+
+        Parameters
+        ----------
+        target : Symbol or observable
+            What to compute.
+        *arguments : Symbol
+            The parameters that the function takes, in order.
+        values : mapping, optional
+            Values of all other parameters.
+        backend : str
+            ``'numpy'`` broadcasts over arrays in double; ``'mpmath'`` computes at mpmath's current precision.
+        errors : str
+            ``'raise'`` (the default) or ``'nan'`` for points without a solution.
+
+        Raises
+        ------
+        ValuesError
+            If a parameter is neither an argument nor given a value.
+        """
+        from symcavity.evaluate.function import make_function
+
+        return make_function(self, target, arguments, values or {}, backend, errors)
+
+    def compare(self, sim: Any, observables: Any = None) -> Comparison:
+        """Hold this theory against a simulation of the same declaration.
+
+        Parameters
+        ----------
+        sim : Simulation or Simulations
+            What ``problem.simulate(...)`` returned.
+        observables : iterable of Expr, optional
+            Averages, sums, responses; by default moments, fractions and responses of all variables.
+
+        Returns
+        -------
+        Comparison
+            Observable, theory, simulation, standard error, z-score; prints, plots, exports LaTeX.
+        """
+        from symcavity.finite.compare import compare
+
+        return compare(self, sim, observables)
+
+    def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
+        """Solve over a grid of parameters.
+
+        Parameters
+        ----------
+        grid : mapping
+            Values by symbol; all combinations are solved.
+        **options
+            ``values`` (the same at all points), ``observables``, ``file`` (CSV, resumed on a rerun),
+            ``executor``, ``progress``, ``dps``.
+        """
+        from symcavity.finite.sweep import sweep_theory
+
+        return sweep_theory(self, grid, **options)
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the derivation: steps with reasons, which print and check themselves."""
+        from symcavity.method.record import record
+
+        found = with_verbs(Derivation, record(self))
+        return replace(found, steps=tuple(with_verbs(Step, step) for step in found.steps))
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.printing import tex
+
+        return "$$\\begin{gathered}" + " \\\\ ".join(tex(e) for e in self.equations) + "\\end{gathered}$$"
+
+
+# -- the record ----------------------------------------------------------------------------------
+
+
+class Step(StepData):
+    """One step of a derivation.
+
+    Attributes
+    ----------
+    key : str
+        A unique name such as ``'feature.cavity_field'``; later steps rest on it by this name.
+    rule : str
+        The name of the rule that made it; writers choose their prose by the rule.
+    claims : tuple of Equation
+        What is claimed.  An empty tuple marks a step that only introduces words.
+    section : str
+        The part of the derivation that the step belongs to.
+    data : dict
+        What the rule's prose needs: symbols, expressions, sides; never sentences.
+    assumptions : tuple of (str, dict)
+        The assumptions used here: the name of the assumption, and what it needs to be said.
+    rests_on : tuple of str
+        Keys of the steps that this one uses.
+    check : str
+        The name of the check that judges the claims; empty where a step claims nothing that could fail.
+    evidence : dict
+        What that check needs beside the claims.
+    reference : str
+        The equation number in the declared source, if any.
+    """
+
+    def verdicts(self, dps: int = 50) -> list[Verdict]:
+        """Run the checks of this step, to ``dps`` digits where they are numerical."""
+        from symcavity.witness.method import judge
+
+        return judge(self, dps)
+
+    def __str__(self) -> str:
+        from symcavity.writing.text import step_text
+
+        return step_text(self)
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.latex import step_latex
+
+        return step_latex(self)
+
+
+class Verification(VerificationData):
+    """The outcome of :meth:`Derivation.verify`; truthy if no claim failed."""
+
+    def __str__(self) -> str:
+        from symcavity.writing.text import verification_text
+
+        return verification_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from symcavity.writing.html import verification_html
+
+        return verification_html(self)
+
+
+class Derivation(DerivationData):
+    """An ordered record of steps, which renders as a paper and checks itself.
+
+    Attributes
+    ----------
+    title : str
+    method : str
+        ``'cavity'`` or ``'naive'``.
+    steps : tuple of Step
+    parameters : tuple
+        The order parameters, as (symbol, meaning) pairs.
+    results : tuple of Equation
+        The closed equations after elimination.
+    """
+
+    def verify(self, dps: int = 50, simulation: Any = None) -> Verification:
+        """Check every claim by whatever applies.
+
+        Parameters
+        ----------
+        dps : int
+            Digits of the numerical checks.
+        simulation : Simulation, optional
+            A simulation of the same declaration: claims about averages get a z-score as a further witness.
+        """
+        from symcavity.witness.method import verify
+
+        return Verification(verify(self, dps, simulation))
+
+    def to_latex(self) -> str:
+        """Return a complete LaTeX document (amsmath and bm only)."""
+        from symcavity.writing.latex import document
+
+        return document(self)
+
+    def to_html(self) -> str:
+        """Return a self-contained HTML page."""
+        from symcavity.writing.html import page
+
+        return page(self)
+
+    def to_text(self) -> str:
+        """Return the derivation as plain text for a terminal."""
+        from symcavity.writing.text import derivation_text
+
+        return derivation_text(self)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+# -- simulations ---------------------------------------------------------------------------------
+
+
+class _Witness:
+    """Instances as a witness of a derivation."""
+
+    def witness(self, step: StepData) -> list[Verdict]:
+        """Judge the claims of a derivation step; see :func:`symcavity.witness.instances.witness`."""
+        from symcavity.witness.instances import witness
+
+        return witness(self, step)
+
+
+@cache
+def _simulation(name: str) -> Any:
+    """Make a class of simulations that has the verb, when it is asked for: what it extends loads slowly."""
+    from symcavity.finite import run
+
+    data = getattr(run, name)
+    return type(name, (_Witness, data), {"__doc__": data.__doc__, "__module__": __name__})
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Simulation", "Simulations"):
+        return _simulation(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _with_witness(found: Any) -> Any:
+    from symcavity.finite.run import Simulation
+
+    one = _simulation("Simulation")
+    if isinstance(found, Simulation):
+        return with_verbs(one, found)
+    return _simulation("Simulations")({size: with_verbs(one, each) for size, each in found.by_size.items()})
+
+
+__all__ = ["BipartiteSystem", "ConvexProblem", "Derivation", "Step", "System", "Theory", "Verification"]
