@@ -77,12 +77,12 @@ def task_of(theory: Theory) -> Task:
             theory.scaled_unknowns,
             tuple(p for p in system.parameters if p not in theory.binding),
             system.quenched,
-            theory.reduced,
-            theory.reduced_with_load,
+            lambda with_load: theory.reduced_with_load if with_load else theory.reduced,
             theory.units,
             tuple(c for side in theory.sides.values() for c in side.solution().assumed),
             system.name,
             variances=tuple(f.coupling.family.variance for law in system.laws.values() for f in law.fields),
+            convex=system.convex,
         )
     return theory.memory["task"]
 

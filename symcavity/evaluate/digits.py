@@ -193,6 +193,12 @@ class ExactPass:
         """Whether anything is integrated."""
         return any(g.kind != "sites" for g in self.groups)
 
+    def is_ruled(self, env: Environment) -> bool:
+        """Whether there are integrals, over fields or over densities."""
+        return self.has_panels or any(
+            env[LAWS][g.families[0].slots[0]].is_ruled(g.families) for g in self.groups if g.kind == "sites"
+        )
+
     def guide(self, env: Environment) -> dict[Any, np.ndarray]:
         """Where panels end so that the array code has all of its digits."""
         if not self.has_panels:
@@ -230,10 +236,7 @@ class ExactPass:
         NotConverged
             If the rules do not agree.
         """
-        inexact = self.has_panels or any(
-            env[LAWS][g.families[0].slots[0]].is_ruled(g.families) for g in self.groups if g.kind == "sites"
-        )
-        if not inexact:
+        if not self.is_ruled(env):
             return self.at(env, prec, guide), 0
         at = context(prec)
         before = self.at(env, prec + 3 * SPARE, guide)

@@ -14,6 +14,7 @@ from sympy import Add, Expr, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import Infeasible, NotConverged
+from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.roots import STARTS, Unknown, find_roots, newton, polish
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task, read_values
@@ -186,6 +187,8 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
+    if (found := _evolved(task, given, observable, guess)) is not None:
+        return found
     system = Reduced.of(task, given)
     admitted, rejected, reach = _search(system, guess)
     if not admitted:
@@ -197,6 +200,35 @@ def solve_given(
             hint="a convex problem has one: check the declaration; see the docs on when not to trust it",
         )
     return _finish(system, admitted[0], observable)
+
+
+def _evolved(
+    task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
+) -> Solution | None:
+    """Follow the state evolution of a convex problem, which has one solution; None where it leads nowhere."""
+    if not task.convex or given.solve_for or task.is_projected:
+        return None
+    env = given.environment("numpy")
+    root = task.evolution.solve(env, guess)
+    if root is None:
+        return None
+    whole = Reduced(task, given, task.evolution.exprs, {}, list(task.unknowns))
+    if _inadmissible(whole, root.point, solved=True):
+        return None
+    if given.is_quick(task):
+        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
+
+    def refine(guard: int) -> dict[Symbol, Any]:
+        with mpmath.workdps(given.dps + guard + GUARD):
+            env = given.environment("mpmath")
+            found = exact_root(task.evolution, task.exactly, env, root, given.dps + guard)
+            return {s: mpmath.mp.convert(v) for s, v in found.items()}
+
+    try:
+        values = refine(GUARD)
+    except NotConverged:
+        return None
+    return Solution(task, given, values, observable, refine, GUARD)
 
 
 # -- searching -----------------------------------------------------------------------------------
@@ -393,7 +425,7 @@ def _from_weak(system: Reduced) -> tuple[np.ndarray | None, Reach | None]:
     return np.array([state[s] for s in system.left]), None
 
 
-def _inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
+def _inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
     """Say what is wrong with a root: an unknown of the wrong sign, or an order that was assumed."""
     for symbol, value in found.items():
         slack = 1e-9 * max(1.0, abs(value)) if np.isfinite(value) else 0.0
@@ -408,7 +440,7 @@ def _inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
             continue
         if float(system.task.compiled(gap, "numpy")(env)) < 0:
             return f"the derivation assumed {condition}"
-    return _spurious(system, env)
+    return "" if solved else _spurious(system, env)
 
 
 def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:

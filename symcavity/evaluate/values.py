@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,13 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.digits import ExactPass
+from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.method.eliminate import Closed
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import DATUM, FEATURE, N, P, Quenched, SiteQuantity, alpha
+from symcavity.sites.set_averages import ProjectionAverage
 
 MANY_SITES = 4000
 
@@ -35,10 +38,8 @@ class Task:
     parameters : tuple of Symbol
         Plain parameters, in order.
     quenched : tuple of Quenched
-    eliminated : Closed
-        With the order parameters eliminated.
-    with_load : Closed
-        With the load alpha eliminated as well.
+    closed : callable
+        Eliminates the order parameters, and the load alpha as well if it is called with True.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -46,18 +47,20 @@ class Task:
     title : str
     variances : tuple of Expr
         Variances of the couplings, which must not be negative at any site.
+    convex : bool
+        Whether the problem was declared convex: it has one solution then.
     """
 
     equations: Sequence[Equation]
     unknowns: tuple[Symbol, ...]
     parameters: tuple[Symbol, ...]
     quenched: tuple[Quenched, ...]
-    eliminated: Closed
-    with_load: Closed
+    closed: Callable[[bool], Closed]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""
     variances: tuple[Expr, ...] = ()
+    convex: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
 
@@ -69,6 +72,28 @@ class Task:
         return self.cache[key]
 
     @cached_property
+    def eliminated(self) -> Closed:
+        """The system with the order parameters eliminated."""
+        return self.closed(False)
+
+    @cached_property
+    def with_load(self) -> Closed:
+        """The system with the load alpha eliminated as well."""
+        return self.closed(True)
+
+    @cached_property
+    def evolution(self) -> Evolution:
+        """The closed equations as a map, in scaled unknowns."""
+        return Evolution(
+            [Equation(e.lhs.xreplace(self.units), e.rhs.xreplace(self.units)) for e in self.equations], self.unknowns
+        )
+
+    @cached_property
+    def exactly(self) -> ExactPass:
+        """The right-hand sides of that map at any precision."""
+        return ExactPass(self.evolution.exprs)
+
+    @cached_property
     def uses_sizes(self) -> bool:
         """Whether the sizes themselves, and not only their ratio, stand in the equations."""
         return any(e.difference.has(N, P) for e in self.equations)
@@ -77,6 +102,11 @@ class Task:
     def is_numerical(self) -> bool:
         """Whether the equations hold averages without a closed form."""
         return any(e.difference.has(GaussianAverage, ImplicitAverage) for e in self.equations)
+
+    @cached_property
+    def is_projected(self) -> bool:
+        """Whether the equations hold averages over projections, which may be sampled."""
+        return any(e.difference.has(ProjectionAverage) for e in self.equations)
 
     @property
     def excess(self) -> int:
