@@ -19,7 +19,7 @@ from symcavity.model.equations import Equation
 
 MEMORY = 4  # iterates that the acceleration looks back upon
 MOST = 400  # evaluations of the map
-CLOSE = 0.1  # from here on Newton's method is tried
+CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
 SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
 ROUGH = 1e-4
@@ -89,6 +89,12 @@ class Evolution:
         if self._slopes is None:
             self._slopes = Pass(self.exprs, self.unknowns)
         return self._slopes
+
+    @property
+    def _plain(self) -> Pass:
+        """The pass that the grids are refined with: that without derivatives, where it has the same grids."""
+        same = [g.key for g in self.values.groups] == [g.key for g in self.slopes.groups]
+        return self.values if same else self.slopes
 
     # -- charts ------------------------------------------------------------------------------------
 
@@ -201,7 +207,7 @@ class Evolution:
                 return None
             if size < ROUGH and fresh:
                 try:
-                    fresh = self.slopes.refine({**env, **dict(zip(self.unknowns, here.tolist(), strict=True))}, grids)
+                    fresh = self._plain.refine({**env, **dict(zip(self.unknowns, here.tolist(), strict=True))}, grids)
                 except NotConverged:
                     return None
                 if fresh:

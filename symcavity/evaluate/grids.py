@@ -14,7 +14,7 @@ COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
 PANELS = 9
 MOST = 4096  # nodes on one line
-NEAR = 0.05  # how closely the ends of panels are placed
+NEAR = 0.3  # how closely the ends of panels are placed: it is enough that they are near
 
 Tangents = Sequence[Sequence[Any]]
 
@@ -152,6 +152,14 @@ class PanelGrid:
         return *out[0], out[1:]
 
     # -- refinement --------------------------------------------------------------------------------
+
+    def observe(self, *, halved: bool) -> None:
+        """Write down the sums over each panel, or over both halves of each."""
+        self.record, self.halved, self._still = [], halved, None
+
+    def leave(self) -> None:
+        """Write nothing down any more."""
+        self.record, self.halved, self._still = None, False, None
 
     def split(self, values: Sequence[float]) -> None:
         """Let panels end at more values of the Gaussian variable."""

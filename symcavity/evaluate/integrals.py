@@ -106,59 +106,36 @@ class Pass:
             If the finest grids still disagree by more than 1e-9 of an integral.
         """
         changed = False
+        depths = sorted({g.depth for g, grid in zip(self.groups, grids, strict=True) if isinstance(grid, PanelGrid)})
         for _ in range(ROUNDS):
-            moved = [self._refined(env, grids, k, goal) for k in range(len(grids))]
+            moved = [
+                self._finer_sites(env, grids, grid, goal) for grid in grids if isinstance(grid, SiteGrid)
+            ]
+            for depth in depths:  # panels side by side are refined together
+                some = [grid for g, grid in zip(self.groups, grids, strict=True) if g.depth == depth]
+                moved.append(self._finer_panels(env, grids, [g for g in some if isinstance(g, PanelGrid)], goal))
             if not any(moved):
                 return changed
             changed = True
         raise NotConverged("A Gaussian average did not converge.", None, float("nan"), "a smoother law")
 
-    def _refined(self, env: Environment, grids: Grids, number: int, goal: float) -> bool:
-        """Refine one grid where it needs it."""
-        grid = grids[number]
-        if isinstance(grid, SiteGrid):
-            return self._finer_sites(env, grids, grid, goal)
-        coarse, fine = self._compared(env, grids, grid)
-        if not coarse:
-            return False
-        places: list[float] = []
-        worst, ends = 0.0, 0.0
-        for a, b in zip(coarse, fine, strict=True):
-            pairs = b.reshape(*b.shape[:-1], -1, 2)
-            total = np.abs(pairs).sum(axis=(-1, -2))[..., None]
-            scale = np.max(total, initial=0.0)
-            if not (np.isfinite(scale) and scale):
-                continue
-            total = np.maximum(total, 1e-3 * scale)
-            gap = np.nan_to_num(np.abs(a - pairs.sum(axis=-1)) / total)
-            worst = max(worst, float(np.max(gap)))
-            places += list(np.broadcast_to(grid.places, gap.shape)[gap > goal])
-            ends = max(ends, float(np.max(np.abs(b[..., [0, -1]]) / total)))
-        if ends > 10 * goal and grid.ends[-1] < FARTHEST:  # a growing integrand moves the weight outwards
-            grid.reach_further()
-            return True
-        if not places:
-            return False
-        if len(grid.ends) * COUNT > MOST or np.min(np.diff(grid.ends)) < NARROWEST:
-            if worst > ENOUGH:
-                raise NotConverged(
-                    "A Gaussian average did not converge.", None, worst, "a smoother law, or dps above 15"
-                )
-            return False
-        spans = np.unique(np.clip(np.searchsorted(grid.ends, places), 1, len(grid.ends) - 1))
-        grid.split([_best_cut(grid.ends[k - 1], grid.ends[k], places) for k in spans])
-        return True
-
-    def _compared(self, env: Environment, grids: Grids, grid: PanelGrid) -> tuple[list[Any], list[Any]]:
-        grid.record = coarse = []
+    def _finer_panels(self, env: Environment, grids: Grids, some: Sequence[PanelGrid], goal: float) -> bool:
+        """Compare the sums over all panels of some grids with those over their halves; cut where they differ."""
+        tables = []
+        for grid in some:
+            grid.observe(halved=False)
         self.at(env, grids)
-        grid.record, grid.halved, grid._still = [], True, None  # noqa: SLF001 - the grid's own workshop
-        places = grid.places
+        tables.append([grid.record or [] for grid in some])
+        places = [grid.places for grid in some]
+        for grid in some:
+            grid.observe(halved=True)
         self.at(env, grids)
-        fine = grid.record
-        grid.record, grid.halved, grid._still = None, False, None  # noqa: SLF001
-        grid.places = places
-        return coarse, fine
+        tables.append([grid.record or [] for grid in some])
+        for grid in some:
+            grid.leave()
+        return any(
+            [_cut(*pair, goal) for pair in zip(some, places, *tables, strict=True)]  # noqa: C419 - all of them
+        )
 
     def _finer_sites(self, env: Environment, grids: Grids, grid: SiteGrid, goal: float) -> bool:
         law = env[LAWS][grid.families[0].slots[0]]
@@ -185,6 +162,36 @@ class Pass:
                     )
                 return False
             before = after
+
+
+def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any], goal: float) -> bool:
+    """Let the panels of a grid end where two rules differ; return whether they did."""
+    found: list[float] = []
+    worst, ends = 0.0, 0.0
+    for a, b in zip(coarse, fine, strict=True):
+        pairs = b.reshape(*b.shape[:-1], -1, 2)
+        total = np.abs(pairs).sum(axis=(-1, -2))[..., None]
+        scale = np.max(total, initial=0.0)
+        if not (np.isfinite(scale) and scale):
+            continue
+        total = np.maximum(total, 1e-3 * scale)
+        gap = np.nan_to_num(np.abs(a - pairs.sum(axis=-1)) / total)
+        worst = max(worst, float(np.max(gap)))
+        if worst > goal:
+            found += list(np.broadcast_to(places, gap.shape)[gap > goal])
+        ends = max(ends, float(np.max(np.abs(b[..., [0, -1]]) / total)))
+    if ends > 10 * goal and grid.ends[-1] < FARTHEST:  # a growing integrand moves the weight outwards
+        grid.reach_further()
+        return True
+    if not found:
+        return False
+    if len(grid.ends) * COUNT > MOST or np.min(np.diff(grid.ends)) < NARROWEST:
+        if worst > ENOUGH:
+            raise NotConverged("A Gaussian average did not converge.", None, worst, "a smoother law, or dps above 15")
+        return False
+    spans = np.unique(np.clip(np.searchsorted(grid.ends, found), 1, len(grid.ends) - 1))
+    grid.split([_best_cut(grid.ends[k - 1], grid.ends[k], found) for k in spans])
+    return True
 
 
 def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:

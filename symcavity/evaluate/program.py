@@ -248,11 +248,11 @@ class Program:
             return self.seen(part, path)
 
         if isinstance(expr, Add):
-            return " + ".join(map(of, expr.args))
+            return " + ".join(map(of, self._gathered(expr, path)))
         if isinstance(expr, Mul):
             if expr.args[0] is S.NegativeOne:
-                return "-" + "*".join(map(of, expr.args[1:]))
-            return "*".join(map(of, expr.args))
+                return "-" + of(Mul(*expr.args[1:]))
+            return "*".join(map(of, self._gathered(expr, path)))
         if isinstance(expr, Pow):
             return self._power(expr, of)
         if isinstance(expr, Max | Min):
@@ -277,6 +277,13 @@ class Program:
         if isinstance(expr, DiracDelta):
             raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")
         return self._printed(expr, of)
+
+    def _gathered(self, expr: Any, path: Sequence[Scope]) -> Sequence[Any]:
+        """The parts of a sum or product, those of outer scopes as one part: it is computed there, once."""
+        outer = [a for a in expr.args if self._home(a, path) is not path[-1]]
+        if len(outer) < 2 or len(outer) == len(expr.args):
+            return expr.args  # type: ignore[no-any-return]
+        return [expr.func(*outer), *(a for a in expr.args if a not in outer)]
 
     def _printed(self, expr: Any, of: Any) -> str:
         """Any other function, as SymPy's printers write it."""

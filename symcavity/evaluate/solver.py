@@ -209,10 +209,11 @@ def _evolved(
     if not task.convex or given.solve_for or task.is_projected:
         return None
     env = given.environment("numpy")
-    root = task.evolution.solve(env, guess)
+    evolution, exact = task.evolution(given.laws)
+    root = evolution.solve(env, guess)
     if root is None:
         return None
-    whole = Reduced(task, given, task.evolution.exprs, {}, list(task.unknowns))
+    whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
     if _inadmissible(whole, root.point, solved=True):
         return None
     if given.is_quick(task):
@@ -221,7 +222,7 @@ def _evolved(
     def refine(guard: int) -> dict[Symbol, Any]:
         with mpmath.workdps(given.dps + guard + GUARD):
             env = given.environment("mpmath")
-            found = exact_root(task.evolution, task.exactly, env, root, given.dps + guard)
+            found = exact_root(evolution, exact, env, root, given.dps + guard)
             return {s: mpmath.mp.convert(v) for s, v in found.items()}
 
     try:

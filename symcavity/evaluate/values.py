@@ -16,6 +16,7 @@ from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.method.eliminate import Closed
 from symcavity.model.equations import Equation
@@ -63,6 +64,7 @@ class Task:
     convex: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
+    evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
@@ -81,17 +83,18 @@ class Task:
         """The system with the load alpha eliminated as well."""
         return self.closed(True)
 
-    @cached_property
-    def evolution(self) -> Evolution:
-        """The closed equations as a map, in scaled unknowns."""
-        return Evolution(
-            [Equation(e.lhs.xreplace(self.units), e.rhs.xreplace(self.units)) for e in self.equations], self.unknowns
-        )
-
-    @cached_property
-    def exactly(self) -> ExactPass:
-        """The right-hand sides of that map at any precision."""
-        return ExactPass(self.evolution.exprs)
+    def evolution(self, laws: Mapping[Any, SiteLaw]) -> tuple[Evolution, ExactPass]:
+        """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged."""
+        gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        key = tuple(sorted(gaussian.items(), key=str))
+        if key not in self.evolutions:
+            equations = [
+                Equation(e.lhs.xreplace(self.units), absorb(e.rhs.xreplace(self.units), gaussian))
+                for e in self.equations
+            ]
+            found = Evolution(equations, self.unknowns)
+            self.evolutions[key] = found, ExactPass(found.exprs)
+        return self.evolutions[key]
 
     @cached_property
     def uses_sizes(self) -> bool:
