@@ -14,7 +14,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
-from symcavity.evaluate.integrals import Grids, Pass
+from symcavity.evaluate.integrals import LAWS, Grids, Pass
 from symcavity.model.equations import Equation
 
 MEMORY = 4  # iterates that the acceleration looks back upon
@@ -68,6 +68,8 @@ class Evolution:
         self.mapped = [s for s in self.unknowns if s in found]
         self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
         self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
+        self.places = [self.unknowns.index(s) for s in self.mapped]
+        self._known: dict[int, tuple[Any, list[Any], list[tuple[int, int]]]] = {}
         self._values: Pass | None = None
         self._slopes: Pass | None = None
 
@@ -110,16 +112,28 @@ class Evolution:
         """Where to begin: weak fields."""
         return np.where(self.signs != 0, self.signs, 0.1)
 
+    def call(self, averages: Pass, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> tuple[Any, Any]:
+        """Evaluate a pass at a point; what does not change from point to point is looked up once."""
+        known = self._known.get(id(averages))
+        if known is None or known[0] is not env:
+            inputs = averages.inputs_of(env, self.unknowns)
+            places = [(n, self.unknowns.index(key)) for n, key in enumerate(averages.keys) if inputs[n] is None]
+            known = self._known[id(averages)] = (env, inputs, places)
+        inputs = list(known[1])
+        for n, k in known[2]:
+            inputs[n] = x[k]
+        return averages.run(inputs, env.get(LAWS), grids)
+
     # -- one evaluation ----------------------------------------------------------------------------
 
     def image(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray | None:
         """The map at a point: what it sends each unknown to. None where it is undefined or of the wrong sign."""
         try:
-            out = self.values.at({**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}, grids)[0]
+            out = self.call(self.values, x, env, grids)[0]
         except NotConverged:
             return None
-        found = dict(zip(self.mapped, out, strict=False))
-        image = np.array([found.get(s, v) for s, v in zip(self.unknowns, x, strict=True)], dtype=float)
+        image = np.array(x, dtype=float)
+        image[self.places] = out[: len(self.places)]
         return image if self._admissible(image) else None
 
     def _admissible(self, x: np.ndarray) -> bool:
@@ -128,13 +142,12 @@ class Evolution:
     def gap(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> tuple[np.ndarray, np.ndarray] | None:
         """How far a point is from solving the equations, and the derivatives of that; None where undefined."""
         try:
-            values, rows = self.slopes.at({**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}, grids)
+            values, rows = self.call(self.slopes, x, env, grids)
         except NotConverged:
             return None
         slope = -np.array(rows, dtype=float)
         value = -np.array(values, dtype=float)
-        for k, s in enumerate(self.mapped):
-            place = self.unknowns.index(s)
+        for k, place in enumerate(self.places):
             value[k] += x[place]
             slope[k, place] += 1.0
         if not (np.all(np.isfinite(value)) and np.all(np.isfinite(slope))):

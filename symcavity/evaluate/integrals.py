@@ -80,13 +80,20 @@ class Pass:
 
     def at(self, env: Environment, grids: Grids) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the values and their derivatives on given grids."""
+        return self.run(self.inputs_of(env), env.get(LAWS), grids)
+
+    def inputs_of(self, env: Environment, unknowns: Sequence[Symbol] = ()) -> list[Any]:
+        """Return the values of the inputs, in order; those of unknowns are left open."""
         try:
-            inputs = [env[key] for key in self.keys]
+            inputs = [None if key in unknowns else env[key] for key in self.keys]
         except KeyError as missing:
             raise ValuesError(f"{missing.args[0]} has no value.", "a value for every parameter") from None
-        inputs = [np.float64(v) if isinstance(v, float | int) else v for v in inputs]
+        return [np.float64(v) if isinstance(v, float | int) else v for v in inputs]
+
+    def run(self, inputs: Sequence[Any], laws: Any, grids: Grids) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the values and their derivatives for inputs in order."""
         with np.errstate(all="ignore"):
-            out: tuple[tuple[Any, ...], tuple[Any, ...]] = self._run(inputs, env.get(LAWS), grids)
+            out: tuple[tuple[Any, ...], tuple[Any, ...]] = self._run(inputs, laws, grids)
         return out
 
     def __call__(self, env: Environment) -> list[Any]:

@@ -144,6 +144,8 @@ class Program:
         values = [self.value(e, [self.root]) for e in exprs]
         slopes = [[self.tangent(e, k, [self.root]) for k in range(len(self.wrt))] for e in exprs]
         lines = [f"({', '.join(self._inputs())},) = inputs"] if self.inputs else []
+        if not loops:
+            lines.append("flat = not any(map(axes, inputs))")
         lines += self.root.lines
         rows = ", ".join(f"({', '.join(t or '0.0' for t in row)},)" for row in slopes) if self.wrt else ""
         lines.append(f"return ({', '.join(values)}{',' if values else ''}), ({rows}{',' if rows else ''})")
@@ -223,7 +225,8 @@ class Program:
             return name
         if name not in there.views:
             there.views[name] = self.name("x")
-            there.lines.append(f"{there.views[name]} = spread({name}, {there.depth - home.depth})")
+            text = f"spread({name}, {there.depth - home.depth})"
+            there.lines.append(f"{there.views[name]} = " + (f"{name} if flat else {text}" if home is self.root else text))
         return there.views[name]
 
     def _line(self, expr: Any, text: str, home: Scope) -> None:
@@ -658,6 +661,7 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "bottom": np.minimum,
         "nan": np.nan,
         "spread": _spread,
+        "axes": np.ndim,
         "density0": 1 / np.sqrt(2 * np.pi),
     }
     return names | {k: np.float64(v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()}
