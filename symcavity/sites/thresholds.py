@@ -11,11 +11,28 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from sympy import Dummy, Expr, Heaviside, Matrix, Mul, Poly, S, Symbol, cancel, factor, false, sign, sqrt, true
+from sympy import (
+    Dummy,
+    Expr,
+    Heaviside,
+    Matrix,
+    Mul,
+    Poly,
+    S,
+    Symbol,
+    cancel,
+    default_sort_key,
+    factor,
+    false,
+    sign,
+    sqrt,
+    true,
+)
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
 
@@ -69,7 +86,7 @@ class Thresholds:
                 if weight.has(GaussianAverage):
                     return None
                 total += inner.over_fields(part * weight)
-        return total
+        return _reflected(total)
 
     def jump(self, ensemble: SiteEnsemble, body: Expr) -> Expr | None:
         """Average the derivative with respect to the field: what the body jumps by, times the density there."""
@@ -88,7 +105,7 @@ class Thresholds:
                 return None
             for power, part in parts:
                 total += inner.over_fields(s * sign(slope) * place**power * part * density)
-        return total
+        return _reflected(total)
 
     def _given_others(self, ensemble: SiteEnsemble) -> tuple[Expr, Expr]:
         """The mean and the variance of the field, given the other ones."""
@@ -129,6 +146,22 @@ class Thresholds:
         if any(c.has(self.field) for c in poly.coeffs()):
             return None
         return [(n, c) for (n,), c in poly.terms()]
+
+
+def _reflected(total: Expr) -> Expr:
+    """Write averages over laws that mirror each other over one of them: the field is even."""
+    nodes = sorted(total.atoms(ImplicitAverage), key=default_sort_key)
+    rule: dict[Expr, Expr] = {}
+    for k, node in enumerate(nodes):
+        body, x, psi, low, high = node.args
+        for first in nodes[:k]:
+            _, y, other, start, end = first.args
+            if first in rule or y != x or (start, end) != (-high, -low):
+                continue
+            if (psi.xreplace({x: -x}) + other).expand() == 0:
+                rule[node] = ImplicitAverage(body.xreplace({x: -x}), x, other, start, end)
+                break
+    return total.xreplace(rule)
 
 
 def find_thresholds(ensemble: SiteEnsemble) -> Thresholds | None:
