@@ -240,7 +240,7 @@ def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> 
 # -- which roots are admissible -------------------------------------------------------------------
 
 
-def inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
+def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
     """Say what is wrong with a root: an unknown that is no number or of the wrong sign, or what was assumed."""
     for symbol, value in found.items():
         if np.isnan(value) and not _at_an_edge(system):
@@ -254,7 +254,7 @@ def inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
     for condition in system.task.conditions:
         if not _holds(system, condition, env):
             return f"the derivation assumed {condition}"
-    return _spurious(system, env)
+    return "" if solved else _spurious(system, env)
 
 
 def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:

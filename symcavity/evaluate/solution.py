@@ -230,16 +230,14 @@ class _Extended:
     """The law of a side in extended precision."""
 
     def __init__(self, law: Any) -> None:
-        self.uniform, self.continuous = law.uniform, law.continuous
-        columns, weights = law.columns()
-        self._columns = (
-            {q: v.astype(np.longdouble) for q, v in columns.items()},
-            weights.astype(np.longdouble),
-        )
+        self._law = law
+        self.finest = law.finest
+        self.is_ruled = law.is_ruled
 
-    def columns(self) -> Any:
-        """Values and weights."""
-        return self._columns
+    def table(self, families: Any, level: int = 0) -> Any:
+        """Columns of values, and weights."""
+        columns, weights = self._law.table(families, level)
+        return tuple(c.astype(np.longdouble) for c in columns), None if weights is None else weights.astype(np.longdouble)
 
 
 def _extended(env: dict[Any, Any]) -> dict[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,12 +14,27 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.digits import ExactPass
+from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.method.eliminate import Closed
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.kinds import (
+    FEATURE,
+    Kind,
+    N,
+    SiteCount,
+    sizes_compared,
+)
+from symcavity.model.quantities import (
+    Quenched,
+    SiteQuantity,
+)
+from symcavity.sites.sets.averages import (
+    ProjectionAverage,
+)
 
 MANY_SITES = 4000
 
@@ -37,10 +52,8 @@ class Task:
     parameters : tuple of Symbol
         Plain parameters, in order.
     quenched : tuple of Quenched
-    eliminated : Closed
-        With the order parameters eliminated.
-    with_load : Closed
-        With the load alpha eliminated as well.
+    closed : callable
+        Eliminates the order parameters, and the load alpha as well if it is called with True.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -58,8 +71,7 @@ class Task:
     unknowns: tuple[Symbol, ...]
     parameters: tuple[Symbol, ...]
     quenched: tuple[Quenched, ...]
-    eliminated: Closed
-    with_load: Closed
+    closed: Callable[[bool], Closed]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""
@@ -68,6 +80,7 @@ class Task:
     convex: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
+    evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
@@ -92,9 +105,37 @@ class Task:
         return (N, *(kind.size for kind in sized(self.kinds)))
 
     @cached_property
+    def eliminated(self) -> Closed:
+        """The system with the order parameters eliminated."""
+        return self.closed(False)
+
+    @cached_property
+    def with_load(self) -> Closed:
+        """The system with the load alpha eliminated as well."""
+        return self.closed(True)
+
+    def evolution(self, laws: Mapping[Any, SiteLaw]) -> tuple[Evolution, ExactPass]:
+        """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged."""
+        gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        key = tuple(sorted(gaussian.items(), key=str))
+        if key not in self.evolutions:
+            equations = [
+                Equation(e.lhs.xreplace(self.units), absorb(e.rhs.xreplace(self.units), gaussian))
+                for e in self.equations
+            ]
+            found = Evolution(equations, self.unknowns)
+            self.evolutions[key] = found, ExactPass(found.exprs)
+        return self.evolutions[key]
+
+    @cached_property
     def is_numerical(self) -> bool:
         """Whether the equations hold averages without a closed form."""
         return any(e.difference.has(GaussianAverage, ImplicitAverage) for e in self.equations)
+
+    @cached_property
+    def is_projected(self) -> bool:
+        """Whether the equations hold averages over projections, which may be sampled."""
+        return any(e.difference.has(ProjectionAverage) for e in self.equations)
 
     @property
     def excess(self) -> int:
@@ -257,10 +298,10 @@ def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
         }:
             continue
         (family,) = families
-        columns, _ = laws[family.slots[0]].columns()
-        values = task.compiled(variance, "numpy")({family: columns[family], **dict.fromkeys(task.sizes, 1.0)})
+        (column,), _ = laws[family.slots[0]].table([family])
+        values = task.compiled(variance, "numpy")({family: column, **dict.fromkeys(task.sizes, 1.0)})
         if np.min(values) < 0:
-            worst = float(columns[family][int(np.argmin(values))])
+            worst = float(column[int(np.argmin(values))])
             raise ValuesError(
                 f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
                 f"values of {family.name} at which the variance is not negative",
@@ -270,9 +311,11 @@ def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
 def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
     """Refuse values that are not positive where the theory needs them to be."""
     for law in laws.values():
-        columns, _ = law.columns()
-        for q, values in columns.items():
-            if q.positive and np.any(values <= 0):
+        for q in law.parameters:
+            if not q.positive:
+                continue
+            (values,), _ = law.table([q])
+            if np.any(values <= 0):
                 raise ValuesError(
                     f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
                     "positive values: for others the problem is not convex, or its law does not fix the states",

@@ -11,19 +11,10 @@ import mpmath
 import numpy as np
 from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
 
-from symcavity.algebra.quadrature import (
-    break_points,
-    mp_gaussian,
-)
-from symcavity.evaluate.compiler import (
-    LAWS,
-    Compiled,
-    invert,
-    to_mpf,
-)
-from symcavity.evaluate.quenched import (
-    read_quenched,
-)
+from symcavity.algebra.quadrature import break_points, mp_gaussian
+from symcavity.errors import NotConverged
+from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.quenched import read_quenched
 from symcavity.method.close import kind_of_body
 from symcavity.model.kinds import (
     N,
@@ -279,7 +270,7 @@ def _on_branches(
             x, psi = branch.implicit
             mark = Dummy("x")
             call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), "numpy")
-            found = invert(partial(_with_fields, call, fields), fields[-1])
+            found = _bisected(partial(_with_fields, call, fields), fields[-1])
             arguments, grid = [x, *order], [found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for c in conditions:
@@ -291,6 +282,31 @@ def _on_branches(
 
 def _with_fields(call: Callable[..., Any], fields: np.ndarray, x: np.ndarray) -> Any:
     return call(x, *fields)
+
+
+def _bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
+    """Solve ``psi(x) = target`` for a monotone psi: bracket outwards, then bisect."""
+    with np.errstate(all="ignore"):
+        grows = np.all(psi(np.full_like(targets, 0.5)) >= psi(np.full_like(targets, -0.5)))
+    sign = 1.0 if grows else -1.0
+
+    def f(x: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return sign * (np.asarray(psi(x), dtype=float) - targets)
+
+    low, high = np.full_like(targets, -1.0), np.full_like(targets, 1.0)
+    for _ in range(200):
+        bad_low, bad_high = ~(f(low) <= 0), ~(f(high) >= 0)
+        if not (bad_low.any() or bad_high.any()):
+            break
+        low, high = np.where(bad_low, low * 2, low), np.where(bad_high, high * 2, high)
+    else:
+        raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
+    for _ in range(80):
+        middle = (low + high) / 2
+        up = f(middle) >= 0
+        low, high = np.where(up, low, middle), np.where(up, middle, high)
+    return (low + high) / 2
 
 
 def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
