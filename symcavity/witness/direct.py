@@ -9,7 +9,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Abs, Dummy, Expr, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
+from sympy import Abs, Dummy, Expr, Float, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
 
 from symcavity.algebra.quadrature import break_points, mp_gaussian
 from symcavity.errors import NotConverged
@@ -31,6 +31,7 @@ from symcavity.model.quantities import (
 from symcavity.record.symbols import (
     OrderParameter,
 )
+from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import (
     Point,
     seeded_values,
@@ -184,11 +185,18 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
             sigma = mpmath.sqrt(number(side.covariance[h.eta, h.eta]))
             s = number(solution.reflection)
             edges = [number(r.high) for r in quiet.regions if r.high is not None]
-            calls = []
+            insides = []
             for region in solution.regions:
                 here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
-                inside = _averages(body.xreplace(here), laws).xreplace(rule)
-                calls.append(lambdify(h.eta, inside, "mpmath"))
+                insides.append(_averages(body.xreplace(here), laws).xreplace(rule))
+            share = mpmath.mpf(int(weight.p)) / int(weight.q)
+            polynomials = [coefficients(e.xreplace({h.eta: h.eta * Float(sigma)}), h.eta) for e in insides]
+            if None not in polynomials:
+                ends = sorted(e / (s * sigma) for e in edges)
+                order = polynomials if s > 0 else polynomials[::-1]
+                total += share * integral(order, [-mpmath.inf, *ends, mpmath.inf])
+                continue
+            calls = [lambdify(h.eta, e, "mpmath") for e in insides]
 
             def integrand(z: Any, calls: Any = calls, edges: Any = edges, s: Any = s, sigma: Any = sigma) -> Any:
                 eta = sigma * z
@@ -198,7 +206,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
 
             extra = _body_breaks(body, solution, rule, laws, h.eta, source, dps)
             points = [e / (s * sigma) for e in edges] + [p / sigma for p in extra]
-            total += mpmath.mpf(int(weight.p)) / int(weight.q) * mp_gaussian(integrand, points)
+            total += share * mp_gaussian(integrand, points)
     return total
 
 
