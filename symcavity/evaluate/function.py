@@ -279,9 +279,8 @@ class _Explicit:
         mp = mpmath.mp
         if self.once and not self.bounds:
             with mp.workdps(dps + GUARD):
-                value = self.call(
-                    completed(self.task.kinds, {**fixed, **{s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}})
-                )
+                here = {s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}
+                value = self.call(completed(self.task.kinds, {**fixed, **here}))
             return +value
 
         def evaluate() -> list[Any]:

@@ -261,9 +261,11 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
     """Whether an assumed inequality holds: at all sites, and for all values of what is not fixed by the root."""
     gap = (condition.lhs - condition.rhs).xreplace(system.task.units)
     here = dict(env)
-    for side in sorted({slot for q in gap.atoms(SiteQuantity) for slot in q.family.slots}):
-        columns, _ = system.given.laws[side].columns()
-        here.update({q: np.asarray(v)[:, None] for q, v in columns.items()})
+    families = sorted({q.family for q in gap.atoms(SiteQuantity)}, key=str)
+    for kind in dict.fromkeys(q.slots[0] for q in families):
+        own = [q for q in families if q.slots[0] == kind]
+        columns, _ = system.given.laws[kind].table(own)
+        here.update({q: np.asarray(v)[:, None] for q, v in zip(own, columns, strict=True)})
     free = [s for s in gap.free_symbols if isinstance(s, Dummy | CavitySymbol)]
     here.update(dict.fromkeys(free, _LINE))
     with np.errstate(all="ignore"):
