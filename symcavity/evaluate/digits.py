@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -142,7 +143,7 @@ class _Panels:
             yield x, side * w
 
     def _nodes(self, edges: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             middle, half = (a + b) / 2, (b - a) / 2
             for x, w in self.rule:
                 yield middle + half * x, half * w

@@ -237,7 +237,8 @@ class _Extended:
     def table(self, families: Any, level: int = 0) -> Any:
         """Columns of values, and weights."""
         columns, weights = self._law.table(families, level)
-        return tuple(c.astype(np.longdouble) for c in columns), None if weights is None else weights.astype(np.longdouble)
+        longer = None if weights is None else weights.astype(np.longdouble)
+        return tuple(c.astype(np.longdouble) for c in columns), longer
 
 
 def _extended(env: dict[Any, Any]) -> dict[Any, Any]:

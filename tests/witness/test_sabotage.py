@@ -316,5 +316,3 @@ def test_the_whole_record_fails_where_one_rule_is_broken(monkeypatch):
     outcome = theory.derivation.verify(20)
     assert not outcome
     assert "lagrangian" in {row.step.key for row in outcome.failed}
-
-
