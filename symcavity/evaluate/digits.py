@@ -123,7 +123,8 @@ class _Panels:
 
         def rough(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             pairs = [law(at.mpf(float(v))) for v in np.ravel(x)]
-            return tuple(np.array([float(p[k]) for p in pairs]).reshape(np.shape(x)) for k in (0, 1))  # type: ignore
+            values, slopes = (np.array([float(p[k]) for p in pairs]).reshape(np.shape(x)) for k in (0, 1))
+            return values, slopes
 
         try:
             at.prec = 53
@@ -187,7 +188,7 @@ class ExactPass:
             names = loop_names(space, at)
             exec(self._code, names)  # noqa: S102 - code that was written here
             known[at.prec] = names["run"]
-        return known[at.prec]  # type: ignore[no-any-return]
+        return known[at.prec]
 
     @property
     def has_panels(self) -> bool:

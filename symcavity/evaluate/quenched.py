@@ -275,7 +275,8 @@ def _counted(variable: Any, dps: int) -> Tuple | None:
         )
     pdf = density(variable)
     digits = 2 * dps + 25
-    rest, pairs, k = Rational(1).evalf(digits), [], int(low)
+    pairs: list[tuple[Any, Any]] = []
+    rest, k = Rational(1).evalf(digits), int(low)
     least = Float(10, digits) ** (-dps - 20)
     while len(pairs) < MOST_VALUES and (high.is_infinite or k <= int(high)):
         weight = pdf(k)
