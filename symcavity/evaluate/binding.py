@@ -79,7 +79,7 @@ def task_of(theory: Theory) -> Task:
             tuple(p for p in system.parameters if p not in theory.binding),
             system.quenched,
             theory.reduced,
-            theory.reduced_with_load,
+            theory.reduced_with_load if system.fixed else theory.reduced,  # without a condition no load follows
             theory.units,
             theory.assumed(),
             system.name,

@@ -87,7 +87,7 @@ class Law:
 
 
 class System:
-    """A system of two kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
+    """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
 
     def __init__(
         self,
@@ -176,6 +176,11 @@ class System:
     def fields(self) -> tuple[RandomField, ...]:
         """All random fields, in the order of the kinds that hear them."""
         return tuple(f for law in self.laws.values() for f in law.fields)
+
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether there are two kinds of sites, and each hears the other only."""
+        return len(self.laws) == 2 and all(f.hearer != f.sender for f in self.fields)
 
     def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
         """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
@@ -313,7 +318,7 @@ class System:
     # -- display ---------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        lines = [f"Bipartite system{': ' + self.name if self.name else ''}"]
+        lines = [f"{'Bipartite system' if self.is_bipartite else 'System'}{': ' + self.name if self.name else ''}"]
         for law in self.laws.values():
             lines.append(f"  {law.kind} sites {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
