@@ -78,7 +78,8 @@ def task_of(theory: Theory) -> Task:
             theory.scaled_unknowns,
             tuple(p for p in system.parameters if p not in theory.binding),
             system.quenched,
-            lambda with_load: theory.reduced_with_load if with_load else theory.reduced,
+            # without a condition that fixes it, no load follows
+            lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
             theory.units,
             theory.assumed(),
             system.name,

@@ -254,7 +254,8 @@ def eliminate(
 
     left = [reduced(tidy_arguments(e.xreplace(same))) for e in equations]
     origins = list(range(len(left)))
-    every, solved = [*unknowns, *last], {}
+    every = [*unknowns, *last]
+    solved: dict[tuple[Expr, Symbol], tuple[Expr, Expr] | None] = {}
     # what is left without the load may be simple where it was not before
     for names in (list(unknowns), list(last), list(unknowns)):
         remaining = [s for s in names if s not in closed.definitions]

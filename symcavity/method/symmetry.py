@@ -73,6 +73,8 @@ class Symmetry:
 
 def find_symmetry(system: System) -> Symmetry:
     """Find the rescaling symmetry of a system, or say what breaks it."""
+    if not _is_looked_for(system):
+        return Symmetry(False, parts=("it is looked for where features and data hear each other, and nobody else.",))
     emitted = [q for f in system.feature.fields for q in f.states()]
     for f in system.feature.fields:
         if not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
@@ -240,8 +242,14 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
     return dict.fromkeys(multipliers, 1)
 
 
+def _is_looked_for(system: System) -> bool:
+    return system.is_bipartite and set(system.laws) == {FEATURE, DATUM}
+
+
 def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
-    """Whether a rescaling makes the naive analysis right."""
+    """Whether a rescaling makes the naive analysis right; nothing where it is not looked for."""
+    if not _is_looked_for(system):
+        return []
     found, make = find_symmetry(system), make.within("Symmetry")
     return [
         make(
