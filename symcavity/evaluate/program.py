@@ -480,7 +480,7 @@ class Group:
 
     def __init__(self, key: tuple[Any, ...], members: list[Expr], number: int, depth: int) -> None:
         self.key, self.kind, self.members, self.number, self.depth = key, key[0], members, number, depth
-        self.families = key[2] if self.kind == "sites" else ()
+        self.families: tuple[Any, ...] = key[2] if self.kind == "sites" else ()
         self.breaks: list[Expr] = []
         if self.kind == "gauss":
             for node in members:

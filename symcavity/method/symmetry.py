@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Dummy, Expr, Symbol, cancel
 
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import FEATURE
+from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import (
     Field,
     Quenched,
