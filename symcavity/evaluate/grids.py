@@ -162,6 +162,10 @@ class PanelGrid:
         """Write nothing down any more."""
         self.record, self.halved, self._still = None, False, None
 
+    def forget(self) -> None:
+        """Begin the next inversion afresh: it may be for other values outside."""
+        self._last = None
+
     def split(self, values: Sequence[float]) -> None:
         """Let panels end at more values of the Gaussian variable."""
         self._place(np.unique(np.concatenate([self.ends, values])))

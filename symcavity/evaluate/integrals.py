@@ -149,8 +149,11 @@ class Pass:
         if not law.is_ruled(grid.families):
             return False
         before = self.at(env, grids)[0]
+        panels = [g for g in grids if isinstance(g, PanelGrid)]
         while True:
             grid.level += 1
+            for other in panels:
+                other.forget()
             after = self.at(env, grids)[0]
             gap = max(
                 (
@@ -161,6 +164,8 @@ class Pass:
             )
             if not gap > 5 * goal:
                 grid.level -= 1
+                for other in panels:
+                    other.forget()
                 return False
             if grid.level >= law.finest:
                 if gap > ENOUGH:

@@ -28,10 +28,12 @@ from sympy import (
     S,
     Sum,
     Symbol,
+    cosh,
     exp,
     log,
     oo,
     sign,
+    sinh,
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
@@ -43,7 +45,9 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
+from symcavity.evaluate.special import np_phi
 from symcavity.model.quantities import Average, SiteQuantity
 from symcavity.sites.set_averages import ProjectionAverage, ProjectionSymbol
 
@@ -139,6 +143,7 @@ class Program:
         self.root = Scope(0, {})
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
+        exprs = [with_scaled_tails(expr) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
@@ -275,8 +280,8 @@ class Program:
             if not expr.args[0].is_Integer:
                 raise UnsupportedLaw(f"{expr} has no number: its order is open.", "phi of a given integer")
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
-        if isinstance(expr, exp):
-            return f"exp({of(expr.args[0])})"
+        if isinstance(expr, exp | sinh | cosh):
+            return f"{expr.func.__name__}({of(expr.args[0])})"
         if isinstance(expr, DiracDelta):
             raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")
         return self._printed(expr, of)
@@ -628,6 +633,22 @@ class Group:
 LARGEST = 345.0  # beyond, products of exponentials overflow, and their quotients have no value
 
 
+class _Doubles:
+    """SciPy's special functions, which know doubles only: extended precision is rounded on its way in."""
+
+    @property
+    def special(self) -> _Doubles:
+        """Itself, for names such as ``scipy.special.erf``."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        import scipy.special
+
+        function = getattr(scipy.special, name)
+        setattr(self, name, lambda *args: function(*(np.asarray(a, dtype=float) for a in args)))
+        return getattr(self, name)
+
+
 def _spread(value: Any, axes: int) -> Any:
     """Give an array axes of length one at its end, for the nodes of inner variables."""
     if not getattr(value, "ndim", 0):
@@ -639,22 +660,27 @@ def _bounded_exp(x: Any) -> Any:
     return np.exp(np.minimum(x, LARGEST))
 
 
+def _bounded_sinh(x: Any) -> Any:
+    return np.sinh(np.clip(x, -LARGEST, LARGEST))
+
+
+def _bounded_cosh(x: Any) -> Any:
+    return np.cosh(np.clip(x, -LARGEST, LARGEST))
+
+
 def _where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
 
 
 def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
     """The names that array code uses."""
-    import scipy
-    import scipy.special
-
-    from symcavity.evaluate.special import np_phi
-
     names: dict[str, Any] = {
         "numpy": np,
-        "scipy": scipy,
+        "scipy": _Doubles(),
         "phi": np_phi,
         "exp": _bounded_exp,
+        "sinh": _bounded_sinh,
+        "cosh": _bounded_cosh,
         "sqrt": np.sqrt,
         "where": _where,
         "top": np.maximum,
@@ -675,6 +701,8 @@ def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
         "mpmath": context,
         "phi": lambda n, x: phi_in(context, n, x),
         "exp": context.exp,
+        "sinh": context.sinh,
+        "cosh": context.cosh,
         "sqrt": context.sqrt,
         "top": max,
         "bottom": min,

@@ -36,6 +36,7 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
+from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.quantities import SiteQuantity
@@ -281,7 +282,7 @@ def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any,
         variables = [puzzle.inner, *free]
         symbols = _symbols_in(conditions, set(variables))
         marks = {s: Dummy(f"s{k}") for k, s in enumerate([*variables, *symbols])}
-        calls = [lambdify(list(marks.values()), c.xreplace(marks), "numpy") for c in conditions]
+        calls = [lambdify(list(marks.values()), c.xreplace(marks), ["scipy", "numpy"]) for c in conditions]
         rng = random.Random(3)  # noqa: S311 - seeded sampling, not cryptography
         generator = np.random.default_rng(3)
         for _ in range(DRAWS):
@@ -405,7 +406,7 @@ class _Layout:
         x = Dummy("x")
 
         def compiled(expr: Expr, *extra: Symbol) -> Any:
-            return lambdify([*extra, *plain], expr.xreplace(rule), "numpy")
+            return lambdify([*extra, *plain], with_scaled_tails(expr.xreplace(rule)), ["scipy", "numpy"])
 
         lines = [[(compiled(a), compiled(b)) for a, b in ls] for ls in self.lines]
         values = [
