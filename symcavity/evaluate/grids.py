@@ -59,11 +59,14 @@ class PanelGrid:
         Whether every panel is cut in two, to see what that changes.
     record : list or None
         Where the sums over each panel are written, if they are wanted.
+    worst : float
+        By how much two rules differed when the panels were cut for the last time.
     """
 
     def __init__(self) -> None:
         self.ends = np.linspace(-REACH, REACH, PANELS + 1)
         self.halved = False
+        self.worst = np.inf
         self.record: list[np.ndarray] | None = None
         self.places: np.ndarray | None = None
         self._still: tuple[Any, Any] | None = None

@@ -20,6 +20,7 @@ Environment = Mapping[Any, Any]
 Grids = list[Any]
 
 GOAL = 2e-14  # what halving a panel may change, relative to the whole integral
+NOISE = 2e-12  # what may be taken for rounding
 ENOUGH = 1e-9  # where the finest rules leave more than this, there is no value
 ROUNDS = 40
 NARROWEST = 1e-4
@@ -195,8 +196,9 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
     if ends > 10 * goal and grid.ends[-1] < FARTHEST:  # a growing integrand moves the weight outwards
         grid.reach_further()
         return True
-    if not found:
+    if not found or (worst < NOISE and worst > grid.worst / 4):  # what does not shrink is rounding
         return False
+    grid.worst = worst
     if len(grid.ends) * COUNT > MOST or np.min(np.diff(grid.ends)) < NARROWEST:
         if worst > ENOUGH:
             raise NotConverged("A Gaussian average did not converge.", None, worst, "a smoother law, or dps above 15")
