@@ -376,31 +376,7 @@ class Theory(TheoryData):
 
 
 class Step(StepData):
-    """One step of a derivation.
-
-    Attributes
-    ----------
-    key : str
-        A unique name such as ``'feature.cavity_field'``; later steps rest on it by this name.
-    rule : str
-        The name of the rule that made it; writers choose their prose by the rule.
-    claims : tuple of Equation
-        What is claimed.  An empty tuple marks a step that only introduces words.
-    section : str
-        The part of the derivation that the step belongs to.
-    data : dict
-        What the rule's prose needs: symbols, expressions, sides; never sentences.
-    assumptions : tuple of (str, dict)
-        The assumptions used here: the name of the assumption, and what it needs to be said.
-    rests_on : tuple of str
-        Keys of the steps that this one uses.
-    check : str
-        The name of the check that judges the claims; empty where a step claims nothing that could fail.
-    evidence : dict
-        What that check needs beside the claims.
-    reference : str
-        The equation number in the declared source, if any.
-    """
+    """One step of a derivation; :class:`symcavity.record.derivation.Step` says what it holds."""
 
     def verdicts(self, dps: int = 50) -> list[Verdict]:
         """Run the checks of this step, to ``dps`` digits where they are numerical."""
@@ -438,16 +414,7 @@ class Verification(VerificationData):
 class Derivation(DerivationData):
     """An ordered record of steps, which renders as a paper and checks itself.
 
-    Attributes
-    ----------
-    title : str
-    method : str
-        ``'cavity'`` or ``'naive'``.
-    steps : tuple of Step
-    parameters : tuple
-        The order parameters, as (symbol, meaning) pairs.
-    results : tuple of Equation
-        The closed equations after elimination.
+    :class:`symcavity.record.derivation.Derivation` says what it holds.
     """
 
     def verify(self, dps: int = 50, simulation: Any = None) -> Verification:

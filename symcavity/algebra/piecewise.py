@@ -28,7 +28,6 @@ from sympy import (
     S,
     Symbol,
     binomial,
-    factor_list,
     sign,
     sqrt,
     sympify,
@@ -36,6 +35,7 @@ from sympy import (
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.logic.boolalg import ITE, Boolean, BooleanFalse, BooleanTrue
 
+from symcavity.algebra.factors import factor, factor_list
 from symcavity.algebra.signs import (
     NotPiecewisePolynomial,
     OpenSlope,
@@ -196,13 +196,13 @@ def _real_roots(p: Coefficients, lead: int, signs: Signs) -> list[Expr]:
             return []
         if signs.s is not None:
             gap = signs.restore(gap)
-        root = sqrt(gap.factor()) if gap.is_Add else sqrt(gap)
+        root = sqrt(factor(gap)) if gap.is_Add else sqrt(gap)
         return [tidy(signs.tidy((-b + side * lead * root) * inverse / 2)) for side in (-1, 1)]
     z = Dummy("z", real=True)
     _, factors = factor_list(_expression(p, z), z)
     found: list[Expr] = []
-    for factor, multiplicity in factors:
-        coefficients = tuple(reversed(Poly(factor, z).all_coeffs()))
+    for one, multiplicity in factors:
+        coefficients = tuple(reversed(Poly(one, z).all_coeffs()))
         if multiplicity % 2 == 0 or len(coefficients) < 2:
             continue
         if len(coefficients) > 3:

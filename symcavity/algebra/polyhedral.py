@@ -30,7 +30,6 @@ from sympy import (
     Symbol,
     Tuple,
     cancel,
-    factor,
     fraction,
     gcd_list,
     sqrt,
@@ -39,6 +38,7 @@ from sympy import (
 )
 from sympy.polys.polyerrors import PolynomialError
 
+from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.phi import gaussian_moment, mp_phi
 from symcavity.algebra.piecewise import NotPiecewisePolynomial

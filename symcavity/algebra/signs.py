@@ -7,10 +7,11 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Mul, Pow, S, Symbol, cancel, factor, fraction, sympify, together
+from sympy import Abs, Add, Dummy, Expr, Mul, Pow, S, Symbol, cancel, fraction, sympify, together
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
+from symcavity.algebra.factors import factor
 from symcavity.errors import SymcavityError
 
 __all__ = ["NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_of"]

@@ -15,13 +15,12 @@ from sympy import (
     Sum,
     Symbol,
     cancel,
-    factor,
-    factor_list,
     fraction,
     together,
 )
 from sympy.polys.polyerrors import PolynomialError
 
+from symcavity.algebra.factors import factor, factor_list
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi

@@ -9,7 +9,7 @@ from symcavity import NotConverged, ValuesError, phi
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import CellAverage, mp_cell
 from symcavity.algebra.signs import sign_of
-from symcavity.evaluate import polyhedra as cells
+from symcavity.evaluate import polyhedra
 from symcavity.evaluate.compiler import Compiled
 from symcavity.evaluate.polyhedra import np_cell
 
@@ -119,7 +119,7 @@ def test_limits_are_said():
 
 def test_a_rule_that_is_too_coarse_is_refused(monkeypatch):
     """Negative control: with coarse rules the difference shows, and is not passed over."""
-    monkeypatch.setitem(cells.RULES, 2, (1, 2))
+    monkeypatch.setitem(polyhedra.RULES, 2, (1, 2))
     node = CellAverage(z1**2, PLANE, sqrt(3) * z1 - z2 + k, 2 * z1 - z2)
     with pytest.raises(NotConverged):
         Compiled(node, "numpy")({k: 0.3})

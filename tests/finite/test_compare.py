@@ -70,7 +70,7 @@ def test_uneven_features_against_another_program():
 
 @pytest.fixture(scope="module")
 def soft_sim():
-    return simulate(soft, {alpha: 2, C: 1}, N=200, seeds=24)
+    return soft.simulate({alpha: 2, C: 1}, N=200, seeds=24)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_derivation_steps_get_a_witness(soft_sim):
 @pytest.mark.parametrize("name", ["soft", "hard", "uneven", "ridge", "logistic", "biased"])
 def test_instances_bear_witness_to_a_derivation(name):
     problem, values = VALUES[name]
-    sim = simulate(problem, values, N=150, seeds=20)
+    sim = problem.simulate(values, N=150, seeds=20)
     right = {step.key: sim.witness(step) for step in problem.cavity().derivation}
     assert all(v.ok for verdicts in right.values() for v in verdicts), right
     assert sum(bool(verdicts) for verdicts in right.values()) >= 3
@@ -188,7 +188,7 @@ def test_instances_bear_witness_to_a_derivation(name):
 
 
 def test_a_changed_sign_in_a_derivation_is_noticed():
-    sim = simulate(hard, {alpha: 0.5}, N=150, seeds=20)
+    sim = hard.simulate({alpha: 0.5}, N=150, seeds=20)
     derivation = hard.cavity().derivation
     key = "closure.S_w"
     (claim,) = derivation[key].claims

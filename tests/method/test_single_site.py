@@ -344,7 +344,7 @@ def test_the_response_is_the_derivative_with_respect_to_the_source(name):
         if left is not right:
             continue
         for state in side.law.unknowns:
-            derivative = ensemble._response(piece.values, piece.implicit, SiteResponse(state)).xreplace(at)
+            derivative = ensemble.response(piece.values, piece.implicit, SiteResponse(state)).xreplace(at)
             derivative *= side.heard[0].factor.xreplace(
                 rule
             )  # the source stands beside the field's whole term

@@ -1,16 +1,15 @@
 """The LaTeX of every installed derivation compiles, with amsmath and bm alone, and fits the page."""
 
 import importlib
-import pkgutil
 import re
 import shutil
 import subprocess
 
 import pytest
 
-import symcavity.derivations
+from symcavity.loading import installed
 
-NAMES = sorted(m.name for m in pkgutil.iter_modules(symcavity.derivations.__path__))
+NAMES = sorted(installed())
 TEX = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX")
 
 
