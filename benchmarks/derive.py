@@ -1,16 +1,22 @@
-"""Time from a declaration to its closed equations, warm, and the whole process ``symcavity derive gardner``."""
+"""Time from a declaration to its closed equations, and of whole commands, beside the import of SymPy.
+
+There is nothing else that derives these; the import of SymPy, timed in between, stands for the speed of the
+machine.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+
+from timing import Bench, run
 
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, output_bias, soft_margin
 
-SYSTEMS = {m.__name__.rsplit(".", 1)[-1]: m for m in (gardner, kernel_ridge, soft_margin, anisotropic, output_bias)}
+SYSTEMS = (gardner, kernel_ridge, soft_margin, anisotropic, output_bias)
 
 
 def derive(problem: object) -> None:
@@ -19,29 +25,20 @@ def derive(problem: object) -> None:
     assert theory.reduced_with_load if theory.system.fixed else theory.reduced
 
 
-def cold() -> float:
-    """Return the wall time of the command, at its best of three."""
-    command = shutil.which("symcavity") or str(Path(sys.executable).with_name("symcavity"))
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([command, "derive", "gardner"], check=True, capture_output=True)  # noqa: S603 - our own command
-        times.append(time.perf_counter() - start)
-    return min(times)
+def process(*command: str) -> Callable[[], object]:
+    return lambda: subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own commands
 
 
-def main() -> None:
-    print(f"{'system':<36} {'seconds':>8} {'bound':>6}")
-    for name, module in SYSTEMS.items():
-        derive(module.problem)  # warm SymPy's caches
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            derive(module.problem)
-            times.append(time.perf_counter() - start)
-        print(f"{name + ', warm':<36} {min(times):8.3f} {1:6}")
-    print(f"{'process: symcavity derive gardner':<36} {cold():8.3f} {3:6}")
+def main(bench: Bench) -> None:
+    sympy = process(sys.executable, "-c", "import sympy")
+    own = shutil.which("symcavity", path=str(Path(sys.executable).parent)) or "symcavity"
+    for module in SYSTEMS[: bench.size(None, 2)]:
+        name = module.__name__.rsplit(".", 1)[-1]
+        bench.race(f"{name}, declaration to equations", 1, lambda m=module: derive(m.problem), sympy)
+    bench.race("process: symcavity derive gardner", 4.4, process(own, "derive", "gardner"), sympy)
+    solve = process(own, "solve", "gardner", "kappa=1/2")
+    bench.race("process: symcavity solve gardner kappa=1/2", 2, solve, sympy)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

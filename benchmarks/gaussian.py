@@ -1,21 +1,17 @@
-"""Gaussian averages and phi, timed against SymPy, NumPy/SciPy and mpmath; ratios measured in one run.
-
-Run by hand: ``python benchmarks/gaussian.py [seconds that SymPy is given for each average]``.
-"""
+"""Gaussian averages beside SymPy's integrals, and phi beside hand-written SciPy and mpmath."""
 
 from __future__ import annotations
 
 import multiprocessing as mp
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import mpmath
 import numpy as np
+from scipy.special import ndtr
 from sympy import Abs, Expr, Max, Min, Piecewise, exp, integrate, oo, pi, sign, sqrt, symbols
 from sympy.core.cache import clear_cache
-from timing import best
+from timing import Bench, run, seconds
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.phi import mp_phi
@@ -61,16 +57,18 @@ RIVALS: dict[str, Callable[[Expr], Expr]] = {
 
 
 def rival(name: str, case: str, pipe: Any) -> None:
-    """Time one rival in a process of its own, which may be ended."""
+    """Time one rival and us in turn, in a process of its own, which may be ended."""
     expr = cases()[case]
     RIVALS[name](z**2)  # loads what SymPy loads on first use
-    start = time.perf_counter()
+    cold(expr)
+    found: list[Expr] = []
     try:
-        done = not RIVALS[name](expr).has(*_integrals())
+        times = [(seconds(lambda: cold(expr)), seconds(lambda: found.append(RIVALS[name](expr))))]
+        times.append((seconds(lambda: cold(expr)), times[0][1]))
     except Exception as problem:  # noqa: BLE001 - whatever SymPy raises, it has given up
-        pipe.send((None, type(problem).__name__))
+        pipe.send(type(problem).__name__)
         return
-    pipe.send((time.perf_counter() - start, "") if done else (None, "left as an integral"))
+    pipe.send("left as an integral" if found[0].has(*_integrals()) else times)
 
 
 def _integrals() -> tuple[type, ...]:
@@ -80,12 +78,12 @@ def _integrals() -> tuple[type, ...]:
     return Integral, Expectation
 
 
-def timed_rival(name: str, case: str, limit: float) -> tuple[float | None, str]:
+def timed_rival(name: str, case: str, limit: float) -> list[tuple[float, float]] | str:
+    """Return times of us and the rival, or why there are none."""
     here, there = mp.Pipe(duplex=False)
     process = mp.Process(target=rival, args=(name, case, there))
     process.start()
-    late = (None, f"no answer in {limit:g} s")
-    result: tuple[float | None, str] = here.recv() if here.poll(limit) else late
+    result = here.recv() if here.poll(limit) else f"no answer in {limit:g} s"
     process.terminate()
     process.join()
     return result
@@ -97,54 +95,56 @@ def cold(expr: Expr) -> object:
     return gaussian_average(expr, z)
 
 
-def averages(limit: float) -> None:
-    gaussian_average(Max(0, 1 - z), z)
-    for case, expr in cases().items():
-        closed = gaussian_average(expr, z)
-        assert not closed.has(GaussianAverage)
-        ours = best(lambda expr=expr: cold(expr))
-        quickest, notes = None, []
-        for name in RIVALS:
-            seconds, note = timed_rival(name, case, limit)
-            notes.append(f"{name}: {seconds:.2f} s" if seconds is not None else f"{name}: {note}")
-            if seconds is not None and (quickest is None or seconds < quickest):
-                quickest = seconds
-        ratio = f"{quickest / ours:6.0f} times as fast" if quickest is not None else "where the others give up"
-        print(f"{case:42s} {ours * 1e3:7.2f} ms, {ratio}   ({'; '.join(notes)})")
+def averages(bench: Bench) -> None:
+    """Race the quickest rival of each average, or the time that all of them were given in vain."""
+    limit = bench.size(20.0, 3.0)
+    for case in list(cases())[: bench.size(None, 2)]:
+        assert not gaussian_average(cases()[case], z).has(GaussianAverage)
+        results = {name: timed_rival(name, case, limit) for name in list(RIVALS)[: bench.size(None, 1)]}
+        for name, result in results.items():
+            if isinstance(result, str):
+                print(f"{case}, {name}: {result}", flush=True)
+        answers = {name: result for name, result in results.items() if not isinstance(result, str)}
+        if answers:
+            quickest = min(answers, key=lambda name: answers[name][0][1])
+            bench.row(f"{case}, {quickest}", 0.1, answers[quickest])
+        else:
+            bench.row(f"{case}, no other", 0.1, [(seconds(lambda c=case: cold(cases()[c])), limit)])
 
 
-def special() -> None:
-    from scipy.special import ndtr
-
-    x = np.random.default_rng(0).uniform(0, 3, 10**6)
+def special(bench: Bench) -> None:
+    x = np.random.default_rng(0).uniform(0, 3, bench.size(10**6, 1000))
 
     def by_hand() -> Any:
         return (1 + x * x) * ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
 
     assert np.allclose(by_hand(), np_phi(2, x), rtol=1e-14)
-    ours, hand = best(lambda: np_phi(2, x)), best(by_hand)
-    print(f"phi_2, 10^6 points in double: {ours / hand:.2f} of hand-written SciPy ({ours * 1e3:.1f} ms)")
+    bench.race(f"phi_2, {x.size} points in double", 1.5, lambda: np_phi(2, x), by_hand)
     with mpmath.workdps(50):
-        points = [mpmath.mpf(float(v)) for v in x[:1000]]
+        points = [mpmath.mpf(float(v)) for v in x[: bench.size(1000, 10)]]
 
         def by_mpmath() -> Any:
             return [(1 + v * v) * mpmath.ncdf(v) + v * mpmath.npdf(v) for v in points]
 
-        ours, hand = best(lambda: [mp_phi(2, v) for v in points]), best(by_mpmath)
-        ratio = ours / hand
-        print(f"phi_2, 1000 points to 50 digits: {ratio:.2f} of hand-written mpmath ({ours * 1e3:.1f} ms)")
+        name = f"phi_2, {len(points)} points to 50 digits"
+        bench.race(name, 1.3, lambda: [mp_phi(2, v) for v in points], by_mpmath)
         tail = [-v - 20 for v in points]
-        ours = best(lambda: [mp_phi(2, v) for v in tail])
-        print(f"the same in the tail, -23 < kappa < -20, with guard digits: {ours * 1e3:.1f} ms")
-    points = np.linspace(-37, 200, 2001)
+        # guard digits, which the closed form by hand lacks there
+        name = "  the same for -23 < kappa < -20, beside 0 < kappa < 3"
+        bench.race(name, 5, lambda: [mp_phi(2, v) for v in tail], by_mpmath)
+    grid = np.linspace(-37, 200, bench.size(2001, 50))
     with mpmath.workdps(40):
         for n in range(9):
-            exact = [mp_phi(n, mpmath.mpf(float(v))) for v in points]
-            values = np_phi(n, points)
+            exact = [mp_phi(n, mpmath.mpf(float(v))) for v in grid]
+            values = np_phi(n, grid)
             worst = max(abs(mpmath.mpf(float(v)) / e - 1) for v, e in zip(values, exact, strict=True))
-            print(f"phi_{n} in double, kappa from -37 to 200: relative error {mpmath.nstr(worst, 2)}")
+            bench.error(f"phi_{n} in double, kappa from -37 to 200", float(worst), 1e-13)
+
+
+def main(bench: Bench) -> None:
+    averages(bench)
+    special(bench)
 
 
 if __name__ == "__main__":
-    averages(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)
-    special()
+    run(main)

@@ -1,19 +1,9 @@
-"""Projections and capacities of manifolds beside general solvers, as ratios in one run.
-
-Run as ``python benchmarks/manifolds.py``; needs cvxopt and clarabel.
-"""
+"""Projections and capacities of manifolds beside general solvers: cvxopt, clarabel, SciPy's quadrature."""
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import time
-
 import numpy as np
-from timing import best
+from timing import Bench, run
 
 from symcavity import manifold_capacity
 from symcavity.shapes import Ball, Ellipsoid, PointCloud
@@ -21,21 +11,23 @@ from symcavity.shapes import Ball, Ellipsoid, PointCloud
 KAPPA = 0.5
 
 
-def report(name: str, ours: float, theirs: float, target: float) -> None:
-    ratio = f"{theirs / ours:7.0f} x  (target {target:.0f})"
-    print(f"{name:39s} {ours * 1e6:9.1f} us {theirs * 1e6:9.1f} us {ratio}")
+def random_cloud(seed: int, D: int, points: int) -> np.ndarray:
+    """Return points at unit distance from the origin's hyperplane."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.normal(size=(points, D)) / np.sqrt(D), np.ones(points)])
 
 
-def clouds(D: int, points: int, samples: int, compared: int, target: float) -> None:
+def clouds(bench: Bench, D: int, points: int, samples: int, compared: int, bound: float) -> None:
+    name = f"cloud D={D}, m={points}, beside cvxopt"
+    if not bench.needs(name, "cvxopt"):
+        return
     from cvxopt import matrix, solvers
 
     solvers.options.update(show_progress=False, maxiters=1000, abstol=1e-12, reltol=1e-12, feastol=1e-12)
-    rng = np.random.default_rng(0)
-    S = np.column_stack([rng.normal(size=(points, D)) / np.sqrt(D), np.ones(points)])
-    t = rng.normal(size=(samples, D + 1))
+    S = random_cloud(0, D, points)
+    t = np.random.default_rng(1).normal(size=(samples, D + 1))
     shape = PointCloud(S)
     v = shape.project(t, KAPPA).v
-    ours = best(lambda: shape.project(t, KAPPA)) / samples
 
     def one_by_one() -> None:
         P, G, h = matrix(np.eye(D + 1)), matrix(-S), matrix(np.full(points, -KAPPA))
@@ -43,10 +35,13 @@ def clouds(D: int, points: int, samples: int, compared: int, target: float) -> N
             x = np.array(solvers.qp(P, matrix(-t[k]), G, h)["x"])[:, 0]
             assert np.abs(x - v[k]).max() < 1e-6
 
-    report(f"cloud D={D}, m={points}, beside cvxopt", ours, best(one_by_one) / compared, target)
+    bench.race(name, bound, lambda: shape.project(t, KAPPA), one_by_one, repeats=3, units=(samples, compared))
 
 
-def ellipsoids(D: int, samples: int, compared: int) -> None:
+def ellipsoids(bench: Bench, D: int, samples: int, compared: int) -> None:
+    name = f"ellipsoid D={D}, beside clarabel"
+    if not bench.needs(name, "clarabel"):
+        return
     import clarabel
     from scipy.sparse import csc_matrix
 
@@ -54,7 +49,6 @@ def ellipsoids(D: int, samples: int, compared: int) -> None:
     shape = Ellipsoid(radii)
     t = np.random.default_rng(1).normal(size=(samples, D + 1))
     v = shape.project(t, KAPPA).v
-    ours = best(lambda: shape.project(t, KAPPA)) / samples
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     A = np.zeros((D + 1, D + 1))
@@ -68,10 +62,11 @@ def ellipsoids(D: int, samples: int, compared: int) -> None:
             x = clarabel.DefaultSolver(P, -t[k], A, b, cones, settings).solve().x
             assert np.abs(np.array(x) - v[k]).max() < 1e-2
 
-    report(f"ellipsoid D={D}, beside clarabel", ours, best(one_by_one) / compared, 50)
+    project = lambda: shape.project(t, KAPPA)  # noqa: E731 - a call to time
+    bench.race(name, 1 / 50, project, one_by_one, repeats=3, units=(samples, compared))
 
 
-def balls() -> None:
+def balls(bench: Bench) -> None:
     from scipy.integrate import dblquad
 
     shape, R, k = Ball(5, 1), 1.0, KAPPA
@@ -89,39 +84,54 @@ def balls() -> None:
     def whole(z: float, r: float) -> float:
         return 0.0 if z > k + R * r else side(z, r) if z > k - r / R else tip(z, r)
 
-    tight = {"epsabs": 1e-12, "epsrel": 1e-12}
-    found = []
+    exact = manifold_capacity(shape, kappa=k).alpha
 
-    def pieces() -> None:
+    def pieces(digits: int) -> None:
+        tight = {"epsabs": 10.0**-digits, "epsrel": 10.0**-digits}
         total = dblquad(tip, 0, 10, -10, lambda r: k - r / R, **tight)[0]
         total += dblquad(side, 0, 10, lambda r: k - r / R, lambda r: k + R * r, **tight)[0]
-        found.append(1 / total)
+        assert abs(total * exact - 1) < 1e-9
 
-    def plain() -> None:
-        found.append(1 / dblquad(whole, 0, 10, -10, lambda r: k + R * r, **tight)[0])
+    def plain(digits: int) -> None:
+        tight = {"epsabs": 10.0**-digits, "epsrel": 10.0**-digits}
+        total = dblquad(whole, 0, 10, -10, lambda r: k + R * r, **tight)[0]
+        assert abs(total * exact - 1) < 1e-4
 
-    ours = best(lambda: [manifold_capacity(shape, kappa=k) for _ in range(50)]) / 50
-    report("ball D=5, beside dblquad on each regime", ours, best(pieces), 100)
-    report("ball D=5, beside dblquad on all regimes", ours, best(plain, 1), 100)
-    exact = manifold_capacity(shape, kappa=k).alpha
-    print("relative differences:", *(f"{abs(x / exact - 1):.1e}" for x in (found[0], found[-1])))
+    def ours() -> object:
+        return manifold_capacity(shape, kappa=k)
+
+    digits = bench.size(12, 10)
+    bench.race("ball D=5, beside dblquad on each regime", 1 / 100, ours, lambda: pieces(digits), repeats=9)
+    digits = bench.size(12, 5)
+    bench.race("ball D=5, beside dblquad on all regimes", 1 / 100, ours, lambda: plain(digits), repeats=1)
 
 
-def capacity_of_a_cloud() -> None:
-    rng = np.random.default_rng(2)
-    shape = PointCloud(np.column_stack([rng.normal(size=(1000, 20)) / np.sqrt(20), np.ones(1000)]))
-    start = time.perf_counter()
+def capacity_of_a_cloud(bench: Bench, D: int, points: int) -> None:
+    """Nothing else computes this; the bare projections of as many sources stand for the machine."""
+    S = random_cloud(2, D, points)
+    shape = PointCloud(S)
     got = manifold_capacity(shape, kappa=KAPPA)
-    print(
-        f"capacity of a cloud D=20, m=1000: {got.alpha:.6f} +- {got.stderr:.1e}, {got.samples} sources, "
-        f"{time.perf_counter() - start:.2f} s"
-    )
+    t = np.random.default_rng(3).normal(size=(got.samples, D + 1))
+    found = shape.project(t, KAPPA)
+    distances = ((found.v - t) ** 2).sum(axis=1)
+    error = got.alpha**2 * distances.std() / np.sqrt(got.samples)
+    assert abs(1 / distances.mean() - got.alpha) < 5 * np.hypot(error, got.stderr)
+    name = f"capacity of a cloud D={D}, m={points}, beside projecting"
+    fresh = lambda: manifold_capacity(PointCloud(S), kappa=KAPPA)  # noqa: E731 - a call to time
+    bench.race(name, 3, fresh, lambda: shape.project(t, KAPPA), repeats=3)
+
+
+def main(bench: Bench) -> None:
+    if bench.small:
+        clouds(bench, 5, 20, 50, 2, 1 / 100)
+        ellipsoids(bench, 5, 50, 2)
+    else:
+        clouds(bench, 10, 100, 8000, 200, 1 / 100)
+        clouds(bench, 20, 1000, 4000, 60, 1 / 50)
+        ellipsoids(bench, 20, 20000, 300)
+    balls(bench)
+    capacity_of_a_cloud(bench, *bench.size((20, 1000), (3, 10)))
 
 
 if __name__ == "__main__":
-    print(f"{'':39s} {'ours':>12s} {'other':>12s} {'ratio':>9s}")
-    clouds(10, 100, 8000, 200, 100)
-    clouds(20, 1000, 4000, 60, 50)
-    ellipsoids(20, 20000, 300)
-    balls()
-    capacity_of_a_cloud()
+    run(main)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -66,6 +67,7 @@ class Logistic:
         self.h = np.zeros_like(Z)
 
     def __call__(self, u: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the message at the inputs u with the self-coupling s, and its slope."""
         h = self.h
         for _ in range(50):
             p = 1 / (1 + np.exp(h))
@@ -267,7 +269,7 @@ def main() -> int:
         s = next(v for k, v in solution.values.items() if str(k) == "S_w")
         assert abs(float(s) / by_hand[0] - 1) < GOAL, (name, s, by_hand)
         bound = 10
-        good &= row(name, *interleaved(lambda: theory.solve(values), hand, 3 if small else 15), bound)
+        good &= row(name, *interleaved(partial(theory.solve, values), hand, 3 if small else 15), bound)
         good &= row("  its first solve, against 500 ms", first, 0.5, 1)
     digits = 20 if small else 30
     objective, values, _ = PROBLEMS["logistic with ridge"]

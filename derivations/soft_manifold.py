@@ -43,5 +43,11 @@ problem = ConvexProblem(
         "datum.touching": "A.5, A.7, A.8",
         "datum.touching_trace": "A.2, A.9",
         "datum.regimes": "A.10",
+        "naive.feature.field_statistics": "75, 76",
+        "naive.closure.q_w": "76",
+        "naive.substitution.put": "78",
+        "naive.substitution.split": "79",
+        "naive.substitution.statistics": "80-82",
+        "naive.substitution.law": "83",
     },
 )

@@ -8,17 +8,28 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import check, prove
 from symcavity.errors import (
     DeclarationError,
+    FlatMinimum,
     Infeasible,
+    InternalError,
     MissingDependency,
     NoClosedForm,
     NotConverged,
     NotConvex,
+    SeveralSolutions,
     SymcavityError,
     UnsupportedLaw,
     ValuesError,
 )
 from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import (
+    N,
+    P,
+    Sites,
+    alpha,
+    i,
+    mu,
+)
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -26,13 +37,9 @@ from symcavity.model.quantities import (
     Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
-    alpha,
+    Variable,
     average,
-    i,
-    mu,
     response,
 )
 from symcavity.model.support import SupportFunction
@@ -68,8 +75,10 @@ __all__ = [
     "ExpressionShape",
     "Feature",
     "Field",
+    "FlatMinimum",
     "Global",
     "Infeasible",
+    "InternalError",
     "MissingDependency",
     "N",
     "NoClosedForm",
@@ -81,8 +90,10 @@ __all__ = [
     "Projection",
     "Quenched",
     "Segment",
+    "SeveralSolutions",
     "Shape",
     "ShapeWarning",
+    "Sites",
     "SupportFunction",
     "SymcavityError",
     "System",
@@ -90,6 +101,7 @@ __all__ = [
     "TwoPoints",
     "UnsupportedLaw",
     "ValuesError",
+    "Variable",
     "alpha",
     "average",
     "check",

@@ -59,7 +59,18 @@ class NoClosedForm(SymcavityError):
 
 
 class Infeasible(SymcavityError):
-    """No solution exists at the requested values, for instance a load above the capacity."""
+    """No solution exists at the requested values: a proof, not a search that found nothing.
+
+    Attributes
+    ----------
+    evidence : object
+        What proves it: a load beyond its capacity, a solution that was followed to its end, the signs that the
+        only solution of the equations violates; None where instances were found infeasible one by one.
+    """
+
+    def __init__(self, found: str, supported: str = "", hint: str = "", evidence: Any = None) -> None:
+        self.evidence = evidence
+        super().__init__(found, supported, hint)
 
 
 class NotConverged(SymcavityError):
@@ -75,6 +86,38 @@ class NotConverged(SymcavityError):
 
     def __init__(self, found: str, best: Any = None, residual: float = float("nan"), hint: str = "") -> None:
         self.best, self.residual = best, residual
+        super().__init__(found, "", hint)
+
+
+class SeveralSolutions(NotConverged):
+    """The closed equations of a system that is not declared convex have several admissible solutions.
+
+    Attributes
+    ----------
+    solutions : tuple of dict
+        The unknowns in each of them; each is a ``guess=`` that leads to it.
+    """
+
+    def __init__(self, found: str, solutions: tuple[dict[Any, Any], ...], hint: str = "") -> None:
+        self.solutions = solutions
+        super().__init__(found, list(solutions), 0.0, hint)
+
+
+class InternalError(SymcavityError):
+    """The engine contradicts itself: a defect of this package, and nothing that a user did."""
+
+
+class FlatMinimum(SymcavityError):
+    """A minimum that is not unique: what was asked for differs from one minimiser to another.
+
+    Attributes
+    ----------
+    dimension : int
+        The dimension of the set of minimisers.
+    """
+
+    def __init__(self, found: str, dimension: int, hint: str = "") -> None:
+        self.dimension = dimension
         super().__init__(found, "", hint)
 
 

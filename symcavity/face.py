@@ -15,7 +15,6 @@ from sympy import Sum, Symbol
 
 from symcavity.method.theory import Theory as TheoryData
 from symcavity.model.problem import Problem
-from symcavity.model.quantities import INDEX, SIZE
 from symcavity.model.system import System as SystemData
 from symcavity.record.derivation import Derivation as DerivationData
 from symcavity.record.derivation import Step as StepData
@@ -178,7 +177,7 @@ class BipartiteSystem(_Confrontable, SystemData):
 
         rows = [tex(e) for law in (self.feature, self.datum) for e in law.written()]
         rows += [tex(p) for law in (self.feature, self.datum) for p in law.pairs]
-        rows += [f"{tex(Sum(body, (INDEX[s], 1, SIZE[s])))} = 0" for s, body in self.global_conditions]
+        rows += [f"{tex(Sum(body, s.range))} = 0" for s, body in self.global_conditions]
         rows += [tex(e) for e in self.fixed]
         return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
 
@@ -254,7 +253,7 @@ class Theory(TheoryData):
 
     Attributes
     ----------
-    feature, datum : SideView
+    feature, datum : SiteView
         The single-site theories of the two sides.
     order_parameters : dict
         Each order parameter's symbol, and the average or response that it stands for.
@@ -380,7 +379,7 @@ class Step(StepData):
 
     def verdicts(self, dps: int = 50) -> list[Verdict]:
         """Run the checks of this step, to ``dps`` digits where they are numerical."""
-        from symcavity.witness.method import judge
+        from symcavity.witness.judge import judge
 
         return judge(self, dps)
 
@@ -427,7 +426,7 @@ class Derivation(DerivationData):
         simulation : Simulation, optional
             A simulation of the same declaration: claims about averages get a z-score as a further witness.
         """
-        from symcavity.witness.method import verify
+        from symcavity.witness.judge import verify
 
         return Verification(verify(self, dps, simulation))
 

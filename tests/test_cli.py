@@ -222,6 +222,20 @@ def test_sweep_writes_resumes_and_draws(run, tmp_path):
     assert (tmp_path / "c.csv").read_text(encoding="utf-8") == first
 
 
+def test_a_sweep_is_not_resumed_from_the_file_of_another(run, tmp_path):
+    words = ("sweep", "anisotropic", "kappa=1/2,1", "--csv", "c.csv")
+    assert run(*words, "l=0.2,1.8", "--method", "naive").status == 0
+    before = (tmp_path / "c.csv").read_text(encoding="utf-8")
+    for other in (("l=0.5,50",), ("l=0.2,1.8",)):
+        got = run(*words, *other, "--resume")
+        assert got.status == 2
+        assert got.out == ""
+        assert "there method = naive" in got.err
+        assert "here method = cavity" in got.err
+        assert (tmp_path / "c.csv").read_text(encoding="utf-8") == before
+    assert run(*words, "l=0.2,1.8", "--method", "naive", "--resume").status == 0
+
+
 def test_sweep_simulates_beside_the_theory(run, tmp_path):
     options = ("--simulate", "--N", "40", "--seeds", "2", "--csv", "c.csv")
     got = run("sweep", "gardner", "kappa=0.5,1.5", *options)
@@ -329,6 +343,8 @@ BAD_COMMANDS = {
     "no equals sign": (["solve", "gardner", "kappa"], ["name=value"]),
     "a word for a value": (["solve", "gardner", "kappa=one"], ["'one'", "fractions"]),
     "code for a value": (["solve", "gardner", "kappa=__import__('os')"], ["fractions"]),
+    "a value beyond doubles": (["solve", "gardner", "kappa=1e9999"], ["1e-300 to 1e300"]),
+    "a value below doubles": (["solve", "gardner", "kappa=1e-9999"], ["1e-300 to 1e300"]),
     "an endless exponent": (["solve", "gardner", "kappa=1e999999999"], ["fractions"]),
     "a division by zero": (["solve", "gardner", "kappa=1/0"], ["division by zero"]),
     "a negative value": (["solve", "gardner", "kappa=-1"], ["positive"]),
@@ -343,6 +359,11 @@ BAD_COMMANDS = {
         ["solve", "gardner", "kappa=1", "--show", "__import__('os').system('true')"],
         ["cannot be read"],
     ),
+    "an observable that was cut": (
+        ["solve", "gardner", "kappa=1", "--show", "average(w[i]**2)" + 100 * "+1000" + "0"],
+        ["has 517 characters", "up to 400"],
+    ),
+    "an endless number in an observable": (["solve", "gardner", "kappa=1", "--show", "1e9999"], ["1e300"]),
     "an attribute": (["solve", "gardner", "kappa=1", "--show", "w.family"], ["cannot be read"]),
     "a tower of powers": (["solve", "gardner", "kappa=1", "--show", "9**9**9"], ["powers"]),
     "a variable outside an average": (["solve", "gardner", "kappa=1", "--show", "w[i]"], ["average"]),
@@ -387,6 +408,19 @@ def test_pickled_arrays_are_refused(run):
         got = run(*argv)
         assert got.status == 2
         assert "objects are not loaded" in got.err
+
+
+def test_arrays_whose_header_claims_more_than_the_file_holds_are_refused(run):
+    for count in (10**12, 10**30):
+        with open("vast.npy", "wb") as handle:
+            np.lib.format.write_array_header_1_0(
+                handle, {"descr": "<f8", "fortran_order": False, "shape": (count,)}
+            )
+            handle.write(8 * b"\0")
+        for argv in (["manifold", "vast.npy"], ["solve", "anisotropic", "kappa=1", "l=@vast.npy"]):
+            got = run(*argv)
+            assert got.status == 2, got.err
+            assert "not a .npy array" in got.err
 
 
 def test_a_defect_of_ours_is_said_in_a_sentence(run, monkeypatch):

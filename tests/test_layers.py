@@ -98,10 +98,10 @@ def test_these_tests_see_what_they_forbid(tmp_path):
     bad.write_text(
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    from symcavity.face import Theory\n"
-        "def verb():\n    from symcavity import finite\n    import symcavity.witness.method\n"
+        "def verb():\n    from symcavity import finite\n    import symcavity.witness.judge\n"
         "    import_module('symcavity.derivations.manifold')\n"
     )
-    found = {"symcavity.face", "symcavity.finite", "symcavity.witness.method", "symcavity.derivations.manifold"}
+    found = {"symcavity.face", "symcavity.finite", "symcavity.witness.judge", "symcavity.derivations.manifold"}
     assert imports(bad) == found
     assert upwards("symcavity.method.bad", {"symcavity.method.bad": found | {"symcavity"}}) == found | {"symcavity"}
     down = {"symcavity.errors", "symcavity.model.fields", "symcavity.method.kkt"}

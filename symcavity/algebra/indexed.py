@@ -33,6 +33,27 @@ def fresh_index(index: Symbol, taken: Iterable[Expr]) -> Symbol:
     raise AssertionError
 
 
+class Unequal(Expr):
+    """One where two indices differ, zero where they are equal: a sum over all sites but one carries it."""
+
+    is_commutative = True
+    is_real = True
+    is_nonnegative = True
+
+    def __new__(cls, index: Any, other: Any) -> Expr:
+        """Return the factor, or its value where that is known; the summation index stands first."""
+        index, other = S(index), S(other)
+        if index == other:
+            return S.Zero
+        return S.One if index.is_Integer and other.is_Integer else Expr.__new__(cls, index, other)
+
+    def _eval_power(self, power: Expr) -> Expr | None:
+        return self if power.is_positive and power.is_integer else None
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"[{printer.doprint(self.args[0])} != {printer.doprint(self.args[1])}]"
+
+
 def bound_indices(expr: Expr) -> set[Symbol]:
     """All summation indices in an expression."""
     return {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
@@ -197,6 +218,72 @@ def contract(expr: Expr) -> Expr:
         return outside * (_sum(body, limits) if limits else body)
 
     return Add(*(one(term) for term in Add.make_args(expr)))
+
+
+def split(expr: Expr, size: Expr, at: Expr) -> tuple[Expr, Expr]:
+    """Split the sums over sites: the terms at one site, and the sums over all others.
+
+    Parameters
+    ----------
+    expr : Expr
+        A flat expression.
+    size : Expr
+        The upper bound of the sums that are split.
+    at : Expr
+        The site whose term is taken out.
+
+    Raises
+    ------
+    NothingMatched
+        If no sum has that bound.
+    """
+    own, others, matched = [], [], False
+    for term in Add.make_args(expr):
+        total = next((f for f in Mul.make_args(term) if isinstance(f, Sum)), None)
+        limits = [] if total is None else [tuple(lim) for lim in total.limits]
+        mine = [lim for lim in limits if lim[2] == size]
+        if total is None or not mine:
+            others.append(term)
+            continue
+        if len(mine) > 1:
+            raise ValueError(f"{term} has several sums up to {size}.")
+        matched = True
+        ((index, *_),) = mine
+        outside = term / total
+        rest = [lim for lim in limits if lim[0] != index]
+        body = total.function.xreplace({index: at})
+        own.append(outside * (_sum(body, rest) if rest else body))
+        others.append(outside * Sum(total.function * Unequal(index, at), *limits))
+    if not matched:
+        raise NothingMatched(f"No sum up to {size} in {expr}.")
+    return Add(*own), Add(*others)
+
+
+def joined(expr: Expr) -> Expr:
+    """Sums over all sites but one as sums over all sites: one of many terms is added."""
+    return expr.xreplace(dict.fromkeys(expr.atoms(Unequal), S.One))
+
+
+def separated(expr: Expr) -> Expr:
+    """Write a multiple sum as a product of sums, where no factor holds indices of both."""
+
+    def one(total: Sum) -> Expr:
+        limits = {lim[0]: tuple(lim) for lim in total.limits}
+        groups: list[tuple[set[Any], list[Expr]]] = []
+        for factor in Mul.make_args(total.function):
+            here, factors = {index for index in limits if factor.has(index)}, [factor]
+            for group in [g for g in groups if g[0] & here]:
+                groups.remove(group)
+                here, factors = here | group[0], [*group[1], *factors]
+            groups.append((here, factors))
+        free = [tuple(lim) for index, lim in limits.items() if not any(index in g[0] for g in groups)]
+        sums = [
+            Sum(Mul(*factors), *(lim for index, lim in limits.items() if index in here)) if here else Mul(*factors)
+            for here, factors in groups
+        ]
+        return Mul(*(lim[2] - lim[1] + 1 for lim in free), *sums)
+
+    return expr.xreplace({total: one(total) for total in expr.atoms(Sum)})
 
 
 def explicit(expr: Expr, sizes: Mapping[Any, int], value: Callable[[Expr], Any], leaf: type | tuple[type, ...]) -> Any:

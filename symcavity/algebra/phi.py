@@ -37,7 +37,16 @@ from sympy import sqrt as sym_sqrt
 
 from symcavity.errors import ValuesError
 
-__all__ = ["averaged_phi", "gaussian_density", "gaussian_moment", "mp_phi", "phi", "phi_coefficients", "phi_in", "phi_reduce"]
+__all__ = [
+    "averaged_phi",
+    "gaussian_density",
+    "gaussian_moment",
+    "mp_phi",
+    "phi",
+    "phi_coefficients",
+    "phi_in",
+    "phi_reduce",
+]
 
 
 def gaussian_density(x: Any) -> Expr:

@@ -14,7 +14,7 @@ from sympy.tensor.indexed import Indexed
 from symcavity.algebra.factors import factor
 from symcavity.errors import SymcavityError
 
-__all__ = ["NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_of"]
+__all__ = ["NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_given", "sign_of"]
 
 _ANY = frozenset({-1, 0, 1})
 _MAX_OPS = 300  # above this size an expression is not factored: an unknown sign is a legitimate answer
@@ -67,6 +67,41 @@ def _sign_of(expr: Expr) -> int | None:
         if above is not None and below:
             return above * below
     return None
+
+
+def sign_given(expr: Any, positive: Sequence[Expr]) -> int | None:
+    """Return the sign of a real expression, where it can be proved if some expressions are positive.
+
+    Parameters
+    ----------
+    expr : Expr
+        A real expression.
+    positive : sequence of Expr
+        What is known to be positive: sought among the factors of the expression.
+
+    Examples
+    --------
+    >>> from sympy import Symbol
+    >>> f = Symbol("f", real=True)
+    >>> sign_given(2 / (2 - 2*f), [1 - f]), sign_given(2 / (2 - 2*f), [])
+    (1, None)
+    """
+    known = sign_of(expr)
+    if known is not None or not positive:
+        return known
+    if expr.count_ops() > _MAX_OPS:
+        return None
+    total = 1
+    for part in fraction(together(expr)):
+        for factor_ in Mul.make_args(factor(part)):
+            base, power = factor_.as_base_exp()
+            sign = sign_of(base)
+            if sign is None:
+                sign = next((r for r in (sign_of(cancel(base / p)) for p in positive) if r), None)
+            if sign is None or not power.is_integer:
+                return None
+            total *= 1 if power.is_even else sign
+    return total
 
 
 def _single(found: frozenset[int]) -> int | None:

@@ -19,7 +19,7 @@ class erfcx(Function):  # noqa: N801 - it is written like the mathematical funct
 
     def fdiff(self, argindex: int = 1) -> Expr:
         """Return the derivative."""
-        (x,) = self.args
+        x = self.args[argindex - 1]
         return 2 * x * self.func(x) - 2 / sqrt(pi)
 
     def _eval_is_extended_positive(self) -> bool | None:

@@ -16,7 +16,8 @@ from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.face import BipartiteSystem
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.quantities import SIZE, Family, N, P, Quenched, alpha, average, i, mu, response
+from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Family, Quenched, average, response
 from symcavity.model.support import SupportFunction
 
 _NUMBER = re.compile(
@@ -24,6 +25,7 @@ _NUMBER = re.compile(
 )
 _SHORT = {"lam": "lambda", "eps": "varepsilon"}
 _WORDY, _POWER, _POINTS = 400, 20, 100_000
+_LARGEST = Fraction(10) ** 300  # beyond it a double overflows, and so does what is made of it
 _OBSERVABLES = "average(...), response(...), Sum(..., (i, 1, N)), with the words "
 _NUMBERS = "exact decimals or fractions: 2, 0.1, 1e-3, 1/2"
 
@@ -42,9 +44,12 @@ def number(text: str, name: str) -> Rational:
     if not _NUMBER.fullmatch(stripped) or ("/" in stripped and not re.fullmatch(r"[+-]?\d+/\d+", stripped)):
         raise ValuesError(f"The value of {name} is {text[:60]!r}.", _NUMBERS)
     try:
-        return Rational(Fraction(stripped))
+        value = Fraction(stripped)
     except ZeroDivisionError:
         raise ValuesError(f"The value of {name} is {text[:60]!r}, a division by zero.", _NUMBERS) from None
+    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+        raise ValuesError(f"The value of {name} is {text[:60]!r}.", "zero, and numbers from 1e-300 to 1e300")
+    return Rational(value)
 
 
 def numbers_from_file(path: Path, name: str) -> Any:
@@ -66,10 +71,13 @@ def numbers_from_file(path: Path, name: str) -> Any:
 def read_npy(path: Path) -> np.ndarray:
     """Read an array of numbers from a ``.npy`` file; pickled objects are refused."""
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        # mapped, so that a header which claims more than the file holds is refused before memory is asked for
+        array = np.load(path, allow_pickle=False, mmap_mode="r" if path.stat().st_size else None)
+        if isinstance(array, np.ndarray):
+            array = np.array(array)
+    except (ValueError, EOFError, OverflowError, MemoryError) as error:
         raise ValuesError(
-            f"The file {path} is not a .npy array of numbers: {error}.",
+            f"The file {path} is not a .npy array of numbers: {error or type(error).__name__}.",
             "arrays of numbers, as numpy.save writes them; objects are not loaded",
         ) from None
     except OSError as error:
@@ -274,7 +282,7 @@ class _Reader:
         piece = ast.get_source_segment(self.text, node) or ""
         if not _NUMBER.fullmatch(piece):
             raise self._refuse(node)
-        return Rational(Fraction(piece))
+        return number(piece, "a number in an observable")
 
     def _name(self, node: ast.Name) -> Any:
         word = _SHORT.get(node.id, node.id)
@@ -345,8 +353,13 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
     words |= {q.name: q for q in system.quenched}
     words |= {f.components[0].name: f.components[0] for f in [*words.values()] if f.components}
     words |= {q.family.name: q.family for q in (regime_of(s) for s, law in system.laws.items() if holds_set(law))}
-    words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu, *SIZE.values())}
-    written = re.sub(r"\blambda\b", "lam", text.strip())[:_WORDY]  # lambda is a word of Python's
+    words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu)}
+    words |= {k.size.name: k.size for k in system.kinds}
+    if len(text) > _WORDY:
+        raise ValuesError(
+            f"The observable {text[:60]!r}... has {len(text)} characters.", f"observables of up to {_WORDY} characters"
+        )
+    written = re.sub(r"\blambda\b", "lam", text.strip())  # lambda is a word of Python's
     try:
         return _Reader(written, words).read(ast.parse(written, mode="eval"))
     except SymcavityError:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sympy import Expr, Symbol, lambdify, solve
+from sympy import Dummy, Expr, lambdify, solve
 
 from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
 from symcavity.errors import ValuesError
@@ -18,7 +18,11 @@ from symcavity.finite.compare import default_observables
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
 from symcavity.model.bound_sets import vector_sizes
-from symcavity.model.quantities import N, P, alpha
+from symcavity.model.kinds import (
+    N,
+    P,
+    alpha,
+)
 
 if TYPE_CHECKING:
     from symcavity.face import Theory
@@ -135,7 +139,7 @@ def _measured(rows: list[Row], system: BipartiteSystem) -> list[Row]:
         outer = sorted(equation.rhs.free_symbols - law_symbols(system), key=str)
         if len(outer) != 1:
             continue
-        mark = Symbol("measured", positive=True)
+        mark = Dummy("measured", positive=True)
         found = [s for s in solve(equation.rhs - mark, outer[0]) if s.is_positive is not False]
         if len(found) != 1 or found[0].free_symbols != {mark}:
             continue

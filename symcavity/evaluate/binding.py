@@ -19,7 +19,8 @@ from symcavity.evaluate.values import Task
 from symcavity.method.theory import Theory
 from symcavity.model.bound_sets import take_sets
 from symcavity.model.support import SupportFunction
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
+from symcavity.sites.sets.solution import ProjectionSolution
 
 
 def supports(theory: Theory) -> dict[SupportFunction, Any]:
@@ -27,9 +28,9 @@ def supports(theory: Theory) -> dict[SupportFunction, Any]:
     if theory.binding:
         return {}
     found: dict[SupportFunction, Any] = {}
-    for side in theory.sides.values():
-        convex = getattr(side, "convex", None)
-        if convex is not None:
+    for site in theory.inserted.values():
+        if isinstance(site.solution, ProjectionSolution):
+            convex = site.solution.convex
             found[convex.g] = convex.components.size
     return found
 
@@ -79,10 +80,11 @@ def task_of(theory: Theory) -> Task:
             system.quenched,
             lambda with_load: theory.reduced_with_load if with_load else theory.reduced,
             theory.units,
-            tuple(c for side in theory.sides.values() for c in side.solution().assumed),
+            theory.assumed(),
             system.name,
-            variances=tuple(f.coupling.family.variance for law in system.laws.values() for f in law.fields),
+            variances=tuple(f.coupling.family.variance for f in system.fields),
             convex=system.convex,
+            kinds=system.kinds,
         )
     return theory.memory["task"]
 

@@ -1,4 +1,4 @@
-"""Rules for averages over a continuous law: Gauss rules made for its density, double-exponential ones for wide tails."""
+"""Rules for averages over a continuous law: Gauss rules made for its density, wider ones for wide tails."""
 
 from __future__ import annotations
 

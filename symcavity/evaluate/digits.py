@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -16,8 +17,11 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import exact_rule
 from symcavity.evaluate.grids import COUNT, invert
+from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
-from symcavity.evaluate.program import BOXES, Group, Program, loop_names, number_in
+from symcavity.evaluate.names import loop_names, number_in
+from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.program import Program
 from symcavity.model.quantities import SiteQuantity
 
 _LOCAL = threading.local()
@@ -122,7 +126,8 @@ class _Panels:
 
         def rough(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             pairs = [law(at.mpf(float(v))) for v in np.ravel(x)]
-            return tuple(np.array([float(p[k]) for p in pairs]).reshape(np.shape(x)) for k in (0, 1))  # type: ignore
+            values, slopes = (np.array([float(p[k]) for p in pairs]).reshape(np.shape(x)) for k in (0, 1))
+            return values, slopes
 
         try:
             at.prec = 53
@@ -142,7 +147,7 @@ class _Panels:
             yield x, side * w
 
     def _nodes(self, edges: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             middle, half = (a + b) / 2, (b - a) / 2
             for x, w in self.rule:
                 yield middle + half * x, half * w
@@ -186,7 +191,7 @@ class ExactPass:
             names = loop_names(space, at)
             exec(self._code, names)  # noqa: S102 - code that was written here
             known[at.prec] = names["run"]
-        return known[at.prec]  # type: ignore[no-any-return]
+        return known[at.prec]
 
     @property
     def has_panels(self) -> bool:

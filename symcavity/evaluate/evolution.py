@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -237,8 +238,8 @@ def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Anderson's step: the combination of the last iterates whose step would be shortest."""
     t, step = trail[-1]
     if len(trail) > 2:
-        places = np.array([b[0] - a[0] for a, b in zip(trail, trail[1:], strict=False)]).T
-        steps = np.array([b[1] - a[1] for a, b in zip(trail, trail[1:], strict=False)]).T
+        places = np.array([b[0] - a[0] for a, b in pairwise(trail)]).T
+        steps = np.array([b[1] - a[1] for a, b in pairwise(trail)]).T
         weights = np.linalg.lstsq(steps, step, rcond=1e-8)[0]
         moved = step - (places + steps) @ weights
         if np.all(np.isfinite(moved)):

@@ -11,19 +11,38 @@ from sympy import Add, Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.errors import Infeasible, NotConverged, SymcavityError, ValuesError
-from symcavity.evaluate.binding import bind, task_of
+from symcavity.errors import (
+    Infeasible,
+    NotConverged,
+    SeveralSolutions,
+    SymcavityError,
+    ValuesError,
+)
+from symcavity.evaluate.binding import (
+    bind,
+    task_of,
+)
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.following import OnlyRoot
 from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
 from symcavity.method.eliminate import Closed, tidy_arguments
-from symcavity.method.theory import Theory
-from symcavity.model.quantities import N, P, SiteQuantity, alpha
+from symcavity.method.theory import (
+    Theory,
+)
+from symcavity.model.kinds import (
+    alpha,
+)
+from symcavity.model.quantities import (
+    SiteQuantity,
+)
 
 BLOCK = 1 << 21
 SAMPLES = 257
+NO_SOLUTION = (Infeasible, NotConverged)
 
 
 def make_function(
@@ -49,7 +68,7 @@ def make_function(
         ``'numpy'``: double precision, arrays of floats.  ``'mpmath'``: mpmath's precision at the time of the
         call, arrays of objects.
     errors : str
-        ``'raise'`` lets a point without a solution raise :class:`Infeasible`; ``'nan'`` returns nan there.
+        ``'raise'`` lets a point at which no solution was found raise; ``'nan'`` returns nan there.
 
     Returns
     -------
@@ -69,6 +88,8 @@ def make_function(
         raise ValuesError(f"errors is {errors!r}.", "'raise' and 'nan'")
     theory, values = bind(theory, values)
     task = task_of(theory)
+    arguments = [ratio_named(argument) for argument in arguments]
+    values = {ratio_named(key): value for key, value in values.items()} if isinstance(values, Mapping) else values
     _check_arguments(task, arguments, values)
     dps = 15 if backend == "numpy" else max(mpmath.mp.dps, 16)
     probe = {**values, **dict.fromkeys(arguments, 1)}
@@ -81,7 +102,7 @@ def make_function(
 
 
 def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, Any]) -> None:
-    known = {*task.parameters, alpha, N, P}
+    known = {*task.parameters, *task.ratios, *task.sizes}
     for argument in arguments:
         if not isinstance(argument, Symbol) or argument not in known:
             raise ValuesError(
@@ -105,13 +126,13 @@ def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, 
 
 def _check_target(theory: Theory, task: Task, target: Any) -> None:
     expr = theory.observable(target)
-    known = {*task.unknowns, *task.units, *task.parameters, alpha, N, P}
+    known = {*task.unknowns, *task.units, *task.parameters, *task.ratios, *task.sizes}
     masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
     strange = sorted((s for s in masked.free_symbols - known if s.name != "_"), key=str)
     if strange:
         raise ValuesError(
             f"{strange[0]} in {target} is neither an unknown nor a parameter of this theory.",
-            ", ".join(str(s) for s in (*task.unknowns, *task.units, *task.parameters, alpha)),
+            ", ".join(str(s) for s in (*task.unknowns, *task.units, *task.parameters, *task.ratios)),
         )
 
 
@@ -164,8 +185,9 @@ class _Explicit:
         self.given, self.values = given, values
         self.call = task.compiled(expr, backend)
         self.fixed = {s: v for s, v in given.exact.items() if s not in self.arguments}
-        if {N, P, alpha} & set(arguments):  # sizes that were completed with the probe's value
-            self.fixed = {s: v for s, v in self.fixed.items() if s not in (N, P, alpha) or s in values}
+        sized = {*task.ratios, *task.sizes}
+        if sized & set(arguments):  # sizes that were completed with the probe's value
+            self.fixed = {s: v for s, v in self.fixed.items() if s not in sized or s in values}
         numerical = expr.has(GaussianAverage, ImplicitAverage)
         self.block = (
             max(64, BLOCK // (given.sites * (2048 if numerical else 1)))
@@ -199,7 +221,11 @@ class _Explicit:
             value, lost = value.reshape(shape), lost.reshape(shape)
         if np.any(lost) and self.errors == "raise":
             index = np.unravel_index(int(np.argmax(lost)), shape) if shape else ()
-            raise _no_solution(self.arguments, [np.broadcast_to(a, shape)[index] for a in arrays])
+            raise self._no_solution([np.broadcast_to(a, shape)[index] for a in arrays])
+        unknown = np.isnan(value) & ~np.broadcast_to(lost if valid is None else lost | ~valid, np.shape(value))
+        if np.any(unknown) and self.errors == "raise":
+            index = np.unravel_index(int(np.argmax(unknown)), shape) if shape else ()
+            raise _no_number(self.arguments, [np.broadcast_to(a, shape)[index] for a in arrays])
         if valid is not None or np.any(lost):
             bad = lost if valid is None else lost | ~valid
             value = np.where(bad, np.nan, value)
@@ -209,18 +235,18 @@ class _Explicit:
     def _environment(self, arrays: Sequence[Any]) -> dict[Any, Any]:
         env: dict[Any, Any] = {LAWS: self.given.laws, **{k: float(v) for k, v in self.fixed.items()}}
         env.update(zip(self.arguments, arrays, strict=True))
-        return _with_sizes(env)
+        return completed(self.task.kinds, env)
 
     def _evaluate(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
         env = self._environment(arrays)
         lost: Any = False
         with np.errstate(all="ignore"):
             value = self.call(env)
-            for sign, bound in self.bounds:
+            for _, sign, bound in self.bounds:
                 lost |= np.asarray(bound(env)) * sign < -1e-9
         return value, lost
 
-    def _bounds(self) -> list[tuple[int, Compiled]]:
+    def _bounds(self) -> list[tuple[Symbol, int, Compiled]]:
         """Unknowns whose sign decides whether there is a solution: those that go wrong somewhere."""
         closed = _closed(self.task, self.given)
         rng = np.random.default_rng(5)
@@ -235,7 +261,7 @@ class _Explicit:
             with np.errstate(all="ignore"):
                 value = np.asarray(call(env)) * sign
             if np.any(value < -1e-9 * np.maximum(1.0, np.abs(value))):
-                out.append((sign, call))
+                out.append((symbol, sign, call))
         return out
 
     # any precision
@@ -253,26 +279,42 @@ class _Explicit:
         mp = mpmath.mp
         if self.once and not self.bounds:
             with mp.workdps(dps + GUARD):
-                value = self.call(
-                    _with_sizes({**fixed, **{s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}})
-                )
+                here = {s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}
+                value = self.call(completed(self.task.kinds, {**fixed, **here}))
             return +value
 
         def evaluate() -> list[Any]:
             env: dict[Any, Any] = {LAWS: self.given.laws, **{k: to_mpf(v) for k, v in self.fixed.items()}}
             env.update({s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)})
-            return [self.call(_with_sizes(env))]
+            return [self.call(completed(self.task.kinds, env))]
 
-        if self.bounds:
-            env = self._environment([np.asarray(float(v)) for v in point])
-            with np.errstate(all="ignore"):
-                if any(float(bound(env)) * sign < -1e-9 for sign, bound in self.bounds):
-                    raise _no_solution(self.arguments, point)
+        if self.bounds and self._violated([float(v) for v in point]):
+            raise self._no_solution(point)
         for guard in GUARDS:
             (value,) = evaluate_twice(evaluate, dps, guard, self.once)
             if value.sound:
                 break
+        if mp.isnan(value.value):
+            raise _no_number(self.arguments, point)
         return +value.value
+
+    def _violated(self, point: Sequence[float]) -> dict[Symbol, float]:
+        """The unknowns that have the wrong sign at a point."""
+        env = self._environment([np.asarray(v) for v in point])
+        with np.errstate(all="ignore"):
+            values = {symbol: float(bound(env)) for symbol, _, bound in self.bounds}
+        return {symbol: values[symbol] for symbol, sign, _ in self.bounds if values[symbol] * sign < -1e-9}
+
+    def _no_solution(self, point: Sequence[Any]) -> Infeasible:
+        where = ", ".join(f"{s} = {v}" for s, v in zip(self.arguments, point, strict=True))
+        wrong = self._violated([float(v) for v in point])
+        evidence = OnlyRoot(wrong, "; ".join(f"{s} would be {v:.6g}" for s, v in wrong.items()))
+        return Infeasible(
+            f"There is no solution at {where}. {evidence}",
+            "values at which the problem has a solution that fixes its states",
+            "errors='nan', for nan at such points",
+            evidence,
+        )
 
 
 def _inside_phi(expr: Expr, node: Expr) -> bool:
@@ -291,17 +333,6 @@ def _sample(symbol: Symbol, rng: np.random.Generator) -> np.ndarray:
     if symbol.is_nonnegative:
         return np.exp(t)
     return -np.exp(t) if symbol.is_nonpositive else np.sinh(t)
-
-
-def _with_sizes(env: dict[Any, Any]) -> dict[Any, Any]:
-    """Complete N, P and alpha from each other."""
-    if N in env and P in env:
-        env.setdefault(alpha, env[P] / env[N])
-    elif alpha in env and N in env:
-        env[P] = env[alpha] * env[N]
-    elif alpha in env and P in env:
-        env[N] = env[P] / env[alpha]
-    return env
 
 
 # -- point by point ------------------------------------------------------------------------------
@@ -337,8 +368,8 @@ class _PointByPoint:
                 continue
             try:
                 out[index] = float(self._one([float(a[index]) for a in grid], 15, last))
-            except Infeasible:
-                if self.errors == "raise":
+            except NO_SOLUTION as problem:
+                if self.errors == "raise" or isinstance(problem, SeveralSolutions):
                     raise
         return out if out.shape else float(out)
 
@@ -348,7 +379,7 @@ class _PointByPoint:
         guess = last[0].values if last else None
         try:
             found = solve(task, values, dps, self.theory.observable, guess)
-        except (Infeasible, NotConverged):
+        except NO_SOLUTION:
             if guess is None:
                 raise
             found = solve(task, values, dps, self.theory.observable)
@@ -444,8 +475,8 @@ def _each(
         point = [column[index] for column in grid]
         try:
             out[index] = mpmath.nan if any(v is None for v in point) else one(point)
-        except Infeasible:
-            if errors == "raise":
+        except NO_SOLUTION as problem:
+            if errors == "raise" or isinstance(problem, SeveralSolutions):
                 raise
             out[index] = mpmath.nan
     return out if out.shape else out[()]
@@ -470,12 +501,12 @@ def _mpf(value: Any) -> Any:
     return value if isinstance(value, mpmath.mpf) else to_mpf(value)
 
 
-def _no_solution(arguments: Sequence[Symbol], point: Sequence[Any]) -> Infeasible:
+def _no_number(arguments: Sequence[Symbol], point: Sequence[Any]) -> NotConverged:
     where = ", ".join(f"{s} = {v}" for s, v in zip(arguments, point, strict=True))
-    return Infeasible(
-        f"There is no solution at {where}.",
-        "values at which the problem is feasible",
-        "errors='nan', for nan at such points",
+    return NotConverged(
+        f"The closed form is not a number at {where}.",
+        dict(zip(arguments, point, strict=True)),
+        hint="errors='nan', for nan at such points; solve(...) takes limits at the edges of parameters",
     )
 
 

@@ -31,6 +31,7 @@ class SiteGrid:
     def __init__(self, families: Sequence[Any]) -> None:
         self.families = tuple(families)
         self.level = 0  # of the rules for continuous laws
+        self.record: list[tuple[Any, Any]] | None = None
 
     def points(self, laws: Any) -> tuple[tuple[Any, ...], Any]:
         """Return the columns of values, and the weights."""
@@ -38,6 +39,13 @@ class SiteGrid:
 
     def sum(self, values: Any, weights: Any) -> Any:
         """Average over the last axis."""
+        out = self.slope(values, weights)
+        if self.record is not None:
+            self.record.append((out, self.slope(np.abs(values), weights)))
+        return out
+
+    def slope(self, values: Any, weights: Any) -> Any:
+        """Average a term of a derivative over the last axis."""
         values = np.asarray(values)
         if values.ndim == 0:
             return values
@@ -45,7 +53,6 @@ class SiteGrid:
             return values.mean(axis=-1)
         return values @ weights
 
-    slope = sum
 
 
 class PanelGrid:

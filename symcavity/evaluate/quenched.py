@@ -15,9 +15,20 @@ import numpy as np
 from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.densities import LEVELS, rule
-from symcavity.model.quantities import DATUM, FEATURE, SIZE, Quenched, finite_law
-
+from symcavity.evaluate.densities import (
+    LEVELS,
+    rule,
+)
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    Kind,
+    sorted_kinds,
+)
+from symcavity.model.quantities import (
+    Quenched,
+    finite_law,
+)
 
 MOST_VALUES = 20000
 
@@ -171,8 +182,8 @@ class SiteLaw:
 
 def read_quenched(
     quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int, sizes: Mapping[Any, Any]
-) -> dict[str, SiteLaw]:
-    """Read the values of all quenched parameters; return the joint law of each side.
+) -> dict[Kind, SiteLaw]:
+    """Read the values of all quenched parameters; return the joint law of each kind of site.
 
     Arrays of one side pair site by site; finite laws and distributions are independent of everything else.
 
@@ -181,8 +192,9 @@ def read_quenched(
     ValuesError
         If a value is missing, or an array has a wrong length or shape.
     """
-    laws = {FEATURE: SiteLaw(), DATUM: SiteLaw()}
-    arrays: dict[str, list[tuple[Quenched, Any]]] = {FEATURE: [], DATUM: []}
+    kinds = sorted_kinds([FEATURE, DATUM, *(kind for q in quenched for kind in q.slots)])
+    laws = {kind: SiteLaw() for kind in kinds}
+    arrays: dict[Kind, list[tuple[Quenched, Any]]] = {kind: [] for kind in kinds}
     for q in quenched:
         (side,) = q.slots
         value = given.get(q, q.law)
@@ -265,7 +277,8 @@ def _counted(variable: Any, dps: int) -> Tuple | None:
         )
     pdf = density(variable)
     digits = 2 * dps + 25
-    rest, pairs, k = Rational(1).evalf(digits), [], int(low)
+    pairs: list[tuple[Any, Any]] = []
+    rest, k = Rational(1).evalf(digits), int(low)
     least = Float(10, digits) ** (-dps - 20)
     while len(pairs) < MOST_VALUES and (high.is_infinite or k <= int(high)):
         weight = pdf(k)
@@ -286,9 +299,9 @@ def _counted(variable: Any, dps: int) -> Tuple | None:
 
 
 def _join_arrays(
-    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, dps: int, sizes: Mapping[Any, Any]
+    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: Kind, dps: int, sizes: Mapping[Any, Any]
 ) -> None:
-    expected = sizes.get(SIZE[side])
+    expected = sizes.get(side.size)
     length = None
     columns: list[list[Any] | np.ndarray] = []
     for q, value in entries:
@@ -304,19 +317,19 @@ def _join_arrays(
             if column.ndim != 1 or not np.all(np.isfinite(column)):
                 raise ValuesError(
                     f"The array of {q.name} has shape {column.shape} or entries that are not finite.",
-                    f"one finite number for each of the {SIZE[side]} sites",
+                    f"one finite number for each of the {side.size} sites",
                 )
         else:
             if isinstance(value, str) or not hasattr(value, "__len__") or any(np.ndim(v) for v in value):
                 raise ValuesError(
                     f"The value of {q.name} is {value!s:.60}.",
-                    f"one number for each of the {SIZE[side]} sites",
+                    f"one number for each of the {side.size} sites",
                 )
             column = [exact_value(v, q.name, dps) for v in value]
         if (length is not None and len(column) != length) or (expected is not None and len(column) != expected):
             raise ValuesError(
                 f"The array of {q.name} has {len(column)} entries, against {length or expected} sites.",
-                f"arrays of one length on the {side} side, equal to {SIZE[side]} where that is given",
+                f"arrays of one length on the {side} side, equal to {side.size} where that is given",
             )
         length = len(column)
         columns.append(column)

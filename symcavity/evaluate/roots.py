@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -17,6 +18,8 @@ ROUNDING = 3e-16
 WIDE = 46.0
 FARTHEST = 600.0
 STARTS = 40
+COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
+SAME = 1e-5  # distance in their charts below which two roots are one
 CALLS = 150
 
 Residual = Callable[..., Sequence[tuple[Any, Any]]]
@@ -45,6 +48,31 @@ class Unknown:
         return float(np.log(abs(value) + 1e-300)) if self.sign else float(np.arcsinh(value))
 
 
+def find_all_roots(
+    residual: Residual,
+    unknowns: Sequence[Unknown],
+    *,
+    costly: bool,
+    guesses: Sequence[Sequence[float]] = (),
+    starts: int = STARTS,
+) -> list[np.ndarray]:
+    """Return all roots that a search of the whole range finds, for a problem that may have several.
+
+    Parameters
+    ----------
+    residual, unknowns, costly
+        As for :func:`find_roots`.
+    guesses : sequence of sequences of float
+        Points near roots.
+    starts : int
+        How many starting points to try besides, for several unknowns.
+    """
+    if len(unknowns) == 1:
+        return _bracketed(residual, unknowns[0], costly=costly, guess=None, every=True)
+    near = [newton(residual, unknowns, guess) for guess in guesses]
+    return _many(residual, unknowns, [x for x in near if x is not None], starts, every=True)
+
+
 def find_roots(
     residual: Residual,
     unknowns: Sequence[Unknown],
@@ -70,15 +98,19 @@ def find_roots(
     """
     if len(unknowns) == 1:
         return _bracketed(residual, unknowns[0], costly=costly, guess=guess)
-    return _many(residual, unknowns, guess, starts)
+    if guess is not None and (near := newton(residual, unknowns, guess)) is not None:
+        return [near]  # a guess was followed, or iterated, towards the solution: its root is the one
+    return _many(residual, unknowns, [], starts)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
 
 
 def _bracketed(
-    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None
+    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool = False
 ) -> list[np.ndarray]:
+    if not unknown.sign:
+        return _of_either_sign(residual, unknown, costly=costly, guess=guess, every=every)
     seen: dict[float, float] = {}
 
     def f(t: float) -> float:
@@ -92,7 +124,10 @@ def _bracketed(
                     seen[t] = float("nan")
         return seen[t]
 
-    if costly:
+    if costly and every:
+        grid = np.linspace(-WIDE, WIDE, COARSE)
+        pairs = [(a, b) for a, b in pairwise(grid) if f(a) * f(b) < 0]
+    elif costly:
         bracket = _walk(f, unknown.chart(guess[0]) if guess is not None else 0.0, 0.02 if guess is not None else 0.75)
         pairs = [bracket] if bracket else []
     else:
@@ -106,6 +141,42 @@ def _bracketed(
         if min(near, default=1.0) < SMALL:
             roots.append(np.array([unknown.value(t0)]))
     return roots
+
+
+def _of_either_sign(
+    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
+) -> list[np.ndarray]:
+    """All roots of an unknown of either sign: in the logarithms of both halves of the line, and zero itself."""
+    ways = [1, -1] if guess is None or guess[0] >= 0 else [-1, 1]
+    roots: list[np.ndarray] = []
+    for sign in ways:
+        near = None if guess is None or guess[0] * sign <= 0 else guess
+        roots += _bracketed(residual, Unknown(unknown.name, sign), costly=costly, guess=near, every=every)
+        if roots and guess is not None:  # the guess was followed
+            return roots
+    if _changes_at_zero(residual):
+        roots.append(np.zeros(1))
+    return roots
+
+
+def _changes_at_zero(residual: Residual) -> bool:
+    """Whether an equation vanishes at zero, and changes its sign there."""
+
+    def at(x: float) -> float:
+        ((value, size),) = residual(x)
+        return float(value / size)
+
+    with np.errstate(all="ignore"):
+        try:
+            if not abs(at(0.0)) < SMALL:
+                return False
+            for x in np.geomspace(1e-16, SMALL, 8):  # nearer by, rounding may leave nothing
+                sides = at(-x), at(x)
+                if not np.all(np.isfinite(sides)) or all(sides):
+                    return sides[0] * sides[1] < 0
+        except (NotConverged, ZeroDivisionError):
+            return False
+    return False
 
 
 def _close_in(f: Callable[[float], float], low: float, high: float) -> float | None:
@@ -136,7 +207,7 @@ def _close_in(f: Callable[[float], float], low: float, high: float) -> float | N
 
 def _scan(residual: Residual, unknown: Unknown) -> list[tuple[float, float]]:
     """All changes of sign on a grid over the chart."""
-    t = np.linspace(-WIDE, WIDE, 737) if unknown.sign else np.linspace(-WIDE / 2, WIDE / 2, 738)
+    t = np.linspace(-WIDE, WIDE, 737)
     with np.errstate(all="ignore"):
         ((value, size),) = residual(unknown.value(t))
         y = np.broadcast_to(np.asarray(value / size, dtype=float), t.shape)
@@ -237,26 +308,46 @@ def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndar
 
 
 def _many(
-    residual: Residual, unknowns: Sequence[Unknown], guess: Sequence[float] | None, count: int
+    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int, *, every: bool = False
 ) -> list[np.ndarray]:
+    """The roots reached from points spread over the charts, after those that are known."""
     from scipy.stats import qmc
 
-    if guess is not None and (near := newton(residual, unknowns, guess)) is not None:
-        return [near]  # a guess was followed, or iterated, towards the solution: its root is the one
     f = _in_chart(residual, unknowns, WIDE)
     starts = [np.zeros(len(unknowns))]
     points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:count]
     starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], count), strict=False)]
+    charts: list[np.ndarray] = []
     roots: list[np.ndarray] = []
+
+    def keep(x: np.ndarray, t: np.ndarray) -> None:
+        if not any(np.allclose(t, other, rtol=0, atol=SAME) for other in charts):
+            roots.append(x)
+            charts.append(t)
+
+    for x in known:
+        keep(x, np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)]))
     for k, start in enumerate(starts):
         t = _hybrid(f, start)
         if t is not None and np.max(np.abs(t)) < WIDE / 2:
-            x = _values(unknowns, t)
-            if not any(np.allclose(x, r, rtol=1e-5) for r in roots):
-                roots.append(x)
-        if roots and k >= 8:
+            keep(_values(unknowns, t), t)
+        if roots and k >= 8 and not every:
             break
     return roots
+
+
+def nearest_miss(residual: Residual, unknowns: Sequence[Unknown]) -> tuple[np.ndarray, float]:
+    """Return the point with the smallest relative residuals that a search finds, and the largest of them there."""
+    from scipy.optimize import least_squares
+
+    f = _in_chart(residual, unknowns, WIDE)
+    best, smallest = np.zeros(len(unknowns)), float(np.max(np.abs(f(np.zeros(len(unknowns))))))
+    for start in (-3.0, 0.0, 3.0):
+        found = least_squares(f, np.full(len(unknowns), start), max_nfev=CALLS)
+        gap = float(np.max(np.abs(found.fun)))
+        if gap < smallest:
+            best, smallest = found.x, gap
+    return _values(unknowns, best), smallest
 
 
 # -- any precision -------------------------------------------------------------------------------

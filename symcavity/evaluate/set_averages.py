@@ -19,7 +19,17 @@ from symcavity.model.quantities import Average, site_quantities
 from symcavity.shapes import Ball, Ellipsoid
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
-from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, REGIME, TD, V2, ProjectionAverage, ProjectionSymbol
+from symcavity.sites.sets.averages import (
+    GAP2,
+    GV,
+    LAM,
+    PSI,
+    REGIME,
+    TD,
+    V2,
+    ProjectionAverage,
+    ProjectionSymbol,
+)
 
 _MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi"}
 _REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole"}

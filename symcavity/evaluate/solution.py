@@ -13,9 +13,11 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError, NotConverged, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.values import Given, Task
 from symcavity.method.eliminate import tidy_arguments
-from symcavity.model.quantities import N, P, SiteQuantity, alpha
+from symcavity.model.kinds import SiteCount, alpha
+from symcavity.model.quantities import SiteQuantity
 
 GUARD = 12
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
@@ -63,23 +65,28 @@ class Solution:
         """Everything known, for compiled expressions (of mpmath: rounded to the current precision)."""
         env = self._given.environment(backend)
         env.update({k: (float(v) if backend == "numpy" else +v) for k, v in self.values.items()})
-        if alpha in env:  # the sizes that a load found implies
-            if N in env and P not in env:
-                env[P] = env[alpha] * env[N]
-            elif P in env and N not in env:
-                env[N] = env[P] / env[alpha]
-        return env
+        return completed(self._task.kinds, env)  # the sizes that a load found implies
 
     def __getitem__(self, key: Any) -> Any:
-        expr = self._expression(key)
+        expr = self._expression(ratio_named(key))
         if expr in self.values:
             with mpmath.workdps(self.dps):
-                return +self.values[expr]
+                return self._number(+self.values[expr], key)
         expr = expr.xreplace(self._task.units)
         self._check_known(expr, key)
         value = self._evaluate(expr)
         if not mpmath.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
-            return self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
+            value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
+        return self._number(value, key)
+
+    def _number(self, value: Any, key: Any) -> Any:
+        """Refuse what is no number."""
+        if mpmath.isnan(value):
+            raise NotConverged(
+                f"{key} has no value at this solution: its expression is not a number there.",
+                self.values,
+                hint="parameters that are not at the edge of their range; more digits, dps=30",
+            )
         return value
 
     def _expression(self, key: Any) -> Expr:
@@ -112,7 +119,7 @@ class Solution:
         missing = sorted(_free(masked) - known, key=str)
         if not missing:
             return
-        if missing[0] in (N, P):
+        if isinstance(missing[0], SiteCount):
             raise ValuesError(
                 f"{key} grows with the size of the system, and {missing[0]} is not given.",
                 "averages, or a size among the values",
@@ -172,8 +179,9 @@ class Solution:
                 env = self.environment("mpmath")
                 sides = [limited(self._task.compiled(e, "mpmath"), env) for e in exprs]
                 values = [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
-        finite = [v for v in values if mp.isfinite(v)]
-        return max(finite, default=mp.zero)
+        if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
+            values = [v for v in values if mp.isfinite(v)]
+        return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)
 
     def _gaps(self, exprs: list[Expr], env: Mapping[Any, Any]) -> list[Any]:
         sides = [self._task.compiled(e, "numpy")(env) for e in exprs]
@@ -213,6 +221,8 @@ def _free(expr: Expr) -> set[Any]:
 
 
 def _relative(a: Any, b: Any) -> Any:
+    if a == b:
+        return 0 * abs(b) if np.isfinite(float(b)) else mpmath.mpf(0)
     return abs(a - b) / max(abs(a), abs(b), 1 if a == 0 or b == 0 else 0)
 
 
@@ -227,7 +237,8 @@ class _Extended:
     def table(self, families: Any, level: int = 0) -> Any:
         """Columns of values, and weights."""
         columns, weights = self._law.table(families, level)
-        return tuple(c.astype(np.longdouble) for c in columns), None if weights is None else weights.astype(np.longdouble)
+        longer = None if weights is None else weights.astype(np.longdouble)
+        return tuple(c.astype(np.longdouble) for c in columns), longer
 
 
 def _extended(env: dict[Any, Any]) -> dict[Any, Any]:

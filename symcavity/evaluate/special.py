@@ -45,7 +45,8 @@ def np_phi(n: Any, x: Any) -> Any:
     -----
     For x >= 0 the upward recurrence has positive terms only, and close to 0 it is still harmless. Far to the left
     phi is the minimal solution of the recurrence: the ratios r_k = phi_k/phi_(k-1) = k/(|x| + r_(k+1)) are a
-    continued fraction that is stable downward, and of its values a Chebyshev series is made for each of the lower orders.
+    continued fraction that is stable downward, and of its values a Chebyshev series is made for each of the lower
+    orders.
     """
     order = checked_order(n)
     values = np.asarray(x)

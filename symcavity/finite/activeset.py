@@ -1,4 +1,4 @@
-"""Dense quadratic programs in the features: a quick guess of the active set, then an exact solver."""
+"""Dense quadratic programs in one state of one kind of site: a quick guess of the active set, then an exact solver."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from symcavity.errors import MissingDependency
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.quadratic import QuadraticProgram, SideForm
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.finite.quadratic import QuadraticProgram, SiteForm
 
 INFINITE, ACTIVE, EQUAL = 1e30, 1, 5
 _GUESSES, _SETTLED, _POWER = 80, 4, 8
@@ -29,12 +28,12 @@ class _Dense:
 
 
 def solve_active_set(program: QuadraticProgram, instance: Instance) -> State | None:
-    """Solve a program in one state of the features; None if the instance is infeasible.
+    """Solve a program in one state; None if the instance is infeasible.
 
     Parameters
     ----------
     program : QuadraticProgram
-        A program with ``feature_only``.
+        A program with ``in_one_state``.
     instance : Instance
         The instance.
 
@@ -113,61 +112,71 @@ def _state(
     n: int,
 ) -> State:
     """Translate multipliers into the branches of the system's pairs."""
-    state, p = instance.start(), instance.size[DATUM]
+    state, form = instance.start(), program.own
     laws = program.compiled.laws
     state.active = {s: np.ones((instance.size[s], law.kp), dtype=bool) for s, law in laws.items()}
-    for c, k in enumerate(program.forms[DATUM].pair):
-        if k is not None:
-            state.active[DATUM][:, k] = on_rows[c * p : (c + 1) * p] == 0
+    position = 0
+    for other in _others(program):
+        for k in other.pair:
+            rows = slice(position, position + instance.size[other.kind])
+            if k is not None:
+                state.active[other.kind][:, k] = on_rows[rows] == 0
+            position = rows.stop
     if len(on_bounds):
-        form, args = program.forms[FEATURE], program.arguments(instance, FEATURE)
+        args = program.arguments(instance, form.kind)
         gaps = form.rows(args, n)[:, :, 0] * z[:, None] + form.offset(args, n)
         tight = np.abs(gaps) <= 1e-9 * (1 + np.abs(z))[:, None]
         for c, k in enumerate(form.pair):
             if k is not None:
-                state.active[FEATURE][:, k] = ~(tight[:, c] & (on_bounds != 0))
+                state.active[form.kind][:, k] = ~(tight[:, c] & (on_bounds != 0))
     return state
 
 
+def _others(program: QuadraticProgram) -> list[SiteForm]:
+    """The kinds of sites that only bring constraints."""
+    return [form for form in program.forms.values() if form is not program.own]
+
+
 def _dense(program: QuadraticProgram, instance: Instance) -> _Dense:
-    n, p = instance.size[FEATURE], instance.size[DATUM]
-    feature, datum = program.forms[FEATURE], program.forms[DATUM]
-    at_f, at_d = program.arguments(instance, FEATURE), program.arguments(instance, DATUM)
-    curvature, slope = feature.hessian(at_f, n)[:, 0, 0], feature.slope(at_f, n)[:, 0]
+    own = program.own
+    n, at = instance.size[own.kind], program.arguments(instance, own.kind)
+    curvature, slope = own.hessian(at, n)[:, 0, 0], own.slope(at, n)[:, 0]
     if not np.all(curvature > 0):
         raise ArithmeticError("The objective is not strictly convex in the states.")
-    emission, emits = feature.emission(at_f, n), feature.emits(at_f, n)[:, :, 0]
-    rows, offset = datum.rows(at_d, p), datum.offset(at_d, p)
-    blocks, limits = [], []
-    for c in range(len(datum.equality)):
-        block, limit = np.zeros((p, n)), offset[:, c].copy()
-        for m, f in enumerate(datum.moving):
-            x = instance.couplings[program.compiled.couplings.index(f.coupling)]
-            h = feature.heard.index(f)
-            factor, gain = rows[:, c, m], emits[:, h]
-            if np.any(factor):
-                block -= (x if np.all(gain == 1) else x * gain) * factor[:, None]
-                limit += factor * (x @ emission[:, h]) if np.any(emission[:, h]) else 0.0
-        blocks.append(block)
-        limits.append(limit)
+    emission, emits = own.emission(at, n), own.emits(at, n)[:, :, 0]
+    blocks, limits, equal = [], [], []
+    for other in _others(program):
+        p, there = instance.size[other.kind], program.arguments(instance, other.kind)
+        rows, offset = other.rows(there, p), other.offset(there, p)
+        for c, equality in enumerate(other.equality):
+            block, limit = np.zeros((p, n)), offset[:, c].copy()
+            for m, f in enumerate(other.moving):
+                x, h = instance.matrix(f), own.heard.index(f)
+                factor, gain = rows[:, c, m], emits[:, h]
+                if np.any(factor):
+                    block -= (x if np.all(gain == 1) else x * gain) * factor[:, None]
+                    limit += factor * (x @ emission[:, h]) if np.any(emission[:, h]) else 0.0
+            blocks.append(block)
+            limits.append(limit)
+            equal.append(np.full(p, equality))
     return _Dense(
         curvature,
         slope,
-        blocks[0] if len(blocks) == 1 else np.concatenate(blocks),
-        np.concatenate(limits),
-        np.repeat(np.array(datum.equality, dtype=bool), p),
-        _bounds(feature, at_f, n),
+        blocks[0] if len(blocks) == 1 else np.concatenate([np.zeros((0, n)), *blocks]),
+        np.concatenate([np.zeros(0), *limits]),
+        np.concatenate([np.zeros(0, dtype=bool), *equal]),
+        _bounds(own, at, n),
     )
 
 
-def _bounds(feature: SideForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndarray] | None:
-    if not feature.equality:
+def _bounds(own: SiteForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndarray] | None:
+    if not own.equality:
         return None
     low, high = np.full(n, -INFINITE), np.full(n, INFINITE)
-    rows, offset = feature.rows(args, n)[:, :, 0], feature.offset(args, n)
-    for c, equal in enumerate(feature.equality):
+    rows, offset = own.rows(args, n)[:, :, 0], own.offset(args, n)
+    for c, equal in enumerate(own.equality):
         if np.any(rows[:, c] == 0):
-            raise ArithmeticError("A constraint of the features does not bound them.")
+            raise ArithmeticError("A constraint of the states does not bound them.")
         bound = -offset[:, c] / rows[:, c]
         up = rows[:, c] > 0
         low = np.where(up | equal, np.maximum(low, bound), low)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Rational, Sum, sympify
+from sympy import Add, Eq, Expr, Rational, S, Sum, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
@@ -15,12 +15,36 @@ from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
 from symcavity.method.theory import Theory
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.quantities import Datum, Family, Feature, N, P, SiteQuantity, alpha, average, response
-from symcavity.model.support import stays_whole
-from symcavity.model.system import System
+from symcavity.model.fields import (
+    FieldBook,
+    RandomField,
+    extract_fields,
+    free_kind,
+    site_sum,
+)
+from symcavity.model.kinds import (
+    FEATURE,
+    Kind,
+)
+from symcavity.model.quantities import (
+    Average,
+    Family,
+    SiteQuantity,
+    SiteResponse,
+    Variable,
+    average,
+    response,
+)
+from symcavity.model.support import (
+    stays_whole,
+)
+from symcavity.model.system import (
+    Law,
+    System,
+)
 from symcavity.shapes.base import WHOLE
 
-LIMIT = 3.0
+LIMIT, _MANY = 3.0, 10
 
 
 @dataclass(frozen=True)
@@ -81,7 +105,9 @@ class Comparison:
     sizes : tuple of int
         The numbers of features that were simulated.
     infeasible : int
-        The number of instances without a solution, which have no observables.
+        The number of instances that have no solution, and so no observables.
+    failed : int
+        The number of instances for which none was found.
     remark : str
         What else a reader of the table must know.
     """
@@ -90,6 +116,7 @@ class Comparison:
     sizes: tuple[int, ...]
     infeasible: int = 0
     remark: str = ""
+    failed: int = 0
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -108,8 +135,12 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score."""
-        return max((abs(row.z) for row in self.rows if row.z == row.z), default=0.0)
+        """The largest absolute z-score; nan where one cannot be told, and infinite where a theory has no number.
+
+        Rows whose theory says why it has no value do not count.
+        """
+        found = [abs(row.z) if np.isfinite(row.theory) else np.inf for row in self.rows if not row.note]
+        return float(np.max(found)) if found else float("nan")
 
     def agrees(self, limit: float = LIMIT) -> bool:
         """Whether every observable with a theoretical value is within ``limit`` standard errors."""
@@ -128,8 +159,21 @@ class Comparison:
                 "A deviation that shrinks like 1/N is a finite-size effect, one that stays a wrong theory: "
                 "simulate at several sizes, N=[100, 200, 400]."
             )
+        few = min((len(row.simulation.samples) for row in self.rows), default=_MANY)
+        if few == 1:
+            out.append("One instance has no standard error, and so no z: simulate several seeds.")
+        elif few < _MANY:
+            out.append(f"The fewest instances are {few}: z is the normal quantile of Student's t.")
         if self.infeasible:
             out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
+        if self.failed:
+            out.append(f"For {self.failed} instances no solution was found; the averages are over the others.")
+        flat = max((row.simulation.flat for row in self.rows), default=0)
+        if flat:
+            out.append(
+                f"In {flat} instances the minimum is not unique; what differs from one minimiser to another is "
+                "averaged over the others."
+            )
         out += [self.remark] if self.remark else []
         out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
         return out
@@ -209,9 +253,9 @@ def default_observables(system: System) -> list[Expr]:
     for law in system.laws.values():
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]
-        heard = {s for f in system.laws[_other(law.side)].fields for s in f.states()}
+        heard = {s for f in system.sent_by(law.kind) for s in f.states()}
         for q in law.unknowns:
-            if not isinstance(q.family, Feature | Datum) or q in auxiliary:
+            if not isinstance(q.family, Variable) or q in auxiliary:
                 continue
             over = [(q.indices[-1], *q.family.components[1:])] if stays_whole(q) else []
             out += [average(q), average(q > 0)] if q in signed else []
@@ -219,12 +263,8 @@ def default_observables(system: System) -> list[Expr]:
             if len(moving) == 1 and q in heard:
                 out.append(average(Sum(response(q), *over) if over else response(q)))
         if holds_set(law):
-            out.append(average(Eq(regime_of(law.side), WHOLE)))
+            out.append(average(Eq(regime_of(law.kind), WHOLE)))
     return out
-
-
-def _other(side: str) -> str:
-    return "datum" if side == "feature" else "feature"
 
 
 def point_of(sim: Any) -> dict[Any, Any]:
@@ -235,18 +275,95 @@ def point_of(sim: Any) -> dict[Any, Any]:
     sim : Simulation or Simulations
         The simulation.
     """
-    values = sim.setup.values
-    out: dict[Any, Any] = {**values.parameters, **sim.setup.written.sets}
     if len(sim.sizes) == 1:
-        out |= {alpha: Rational(sim.P, sim.N), N: sim.N, P: sim.P}
-    else:
-        out[alpha] = values.load if values.load is not None else sim.largest.load
+        return point_at(sim.setup, sim.counts)
+    values, counts = sim.setup.values, sim.largest.counts
+    shares = {k: Rational(counts[k], counts[FEATURE]) for k in values.kinds}
+    return _others(sim.setup) | {k.ratio: values.ratios.get(k, shares[k]) for k in values.kinds if k != FEATURE}
+
+
+def point_at(setup: Any, counts: Mapping[Kind, int]) -> dict[Any, Any]:
+    """Return the values at which a theory is to be held against instances of one size.
+
+    Parameters
+    ----------
+    setup : Setup
+        What the instances share.
+    counts : mapping
+        The number of sites of each kind.
+    """
+    ratios = {kind.ratio: Rational(n, counts[FEATURE]) for kind, n in counts.items() if kind != FEATURE}
+    return _others(setup) | ratios | {kind.size: n for kind, n in counts.items()}
+
+
+def _others(setup: Any) -> dict[Any, Any]:
+    """The values that are no sizes."""
+    values = setup.values
+    out: dict[Any, Any] = {**values.parameters, **setup.written.sets}
     for q, law in values.quenched.items():
         if isinstance(law, np.ndarray):
             out[q] = law if law.ndim else {sympify(float(law)): 1}
         elif law != q.law:
             out[q] = law
     return out
+
+
+def without_fields(system: System, expr: Any) -> Any:
+    """Write the sums over the other side that an observable is about in the variables of a site.
+
+    Each random field stands linearly in one equation of its law, which is solved for it: a residual
+    ``y[mu] - Sum(x[mu, i]*w[i], (i, 1, N))`` is what the law calls ``lambda[mu]``.
+
+    Parameters
+    ----------
+    system : System
+        Whose law it is.
+    expr : Expr
+        The observable.
+
+    Returns
+    -------
+    Expr
+        The same observable; sums that no law of the system hears stay as they are.
+    """
+    if isinstance(expr, Average):
+        side = free_kind(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
+        return expr if side is None else average(_in_variables(system.laws[side], expr.body))
+    if isinstance(expr, Sum):
+        side, body = site_sum(expr, str(expr))
+        return Sum(_in_variables(system.laws[side], body), side.range)
+    if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse) or not expr.has(Sum):
+        return expr
+    return expr.func(*(without_fields(system, a) for a in expr.args))
+
+
+def _in_variables(law: Law, body: Expr) -> Expr:
+    if not body.has(Sum):
+        return body
+    book = FieldBook()
+    found = extract_fields(body, law.kind, book, f"the observable {body}")
+    rule: dict[Expr, Expr] = {}
+    for f in book.all(law.kind):
+        parts = [term.as_independent(SiteQuantity, as_Add=False) for term in Add.make_args(f.emission.expand())]
+        known = [next((g for g in law.fields if _carries(g, f, emission)), None) for _, emission in parts]
+        solved = [g and _solved(law, g) for g in known]
+        rule[f.symbol] = (
+            f.as_sum
+            if any(value is None for value in solved)
+            else Add(*(factor * value for (factor, _), value in zip(parts, solved, strict=True)))
+        )
+    return found.xreplace(rule)
+
+
+def _carries(known: RandomField, wanted: RandomField, emission: Expr) -> bool:
+    """Whether a field of a law is the sum of an emission that an observable asks for."""
+    same = known.coupling == wanted.coupling and known.emission == emission
+    return same and not (known.inner or known.components or wanted.inner)
+
+
+def _solved(law: Law, field: RandomField) -> Expr:
+    difference = law.carrier(field).difference
+    return -difference.xreplace({field.symbol: S.Zero}) / difference.diff(field.symbol)
 
 
 def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> Comparison:
@@ -292,11 +409,11 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
             remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
             continue
         try:
-            value, note = float(solution[observable]), ""
+            value, note = float(solution[without_fields(sim.system, observable)]), ""
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))
-    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark)
+    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed))
 
 
 def _observable(value: Any) -> Expr:
@@ -305,4 +422,4 @@ def _observable(value: Any) -> Expr:
     return sympify(value)
 
 
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_of"]
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of"]

@@ -1,22 +1,31 @@
-"""The law of each side as vectorised functions: residuals, slopes, emissions; nothing here is drawn yet."""
+"""The law of each kind of site as vectorised functions: residuals, slopes, emissions; nothing here is drawn yet."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, lambdify, loggamma, sympify
+from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, loggamma, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
+from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
-from symcavity.finite.given_values import law_symbols
+from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
-from symcavity.model.quantities import DATUM, FEATURE, OTHER, N, P, Quenched, SiteQuantity, alpha
-from symcavity.model.system import Law, System
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import FEATURE, Kind
+from symcavity.model.quantities import (
+    Quenched,
+    SiteQuantity,
+)
+from symcavity.model.system import (
+    Law,
+    System,
+)
 
 Args = list[Any]
 
@@ -61,7 +70,7 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
     stray = {a for e in exprs for a in e.atoms(Indexed, AppliedUndef)}
     if stray:
         raise UnsupportedLaw(f"{min(map(str, stray))} has no numerical meaning.", "elementary functions")
-    call = lambdify(arguments, exprs, modules=["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
+    call = compiled(arguments, exprs, ["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
     try:
         if exprs:
             with np.errstate(all="ignore"):
@@ -116,18 +125,20 @@ class Chained:
 
 
 class CompiledLaw:
-    """The law of one side as functions of arrays.
+    """The law of one kind of site as functions of arrays.
 
     Attributes
     ----------
     unknowns, fields : tuple
         As in :class:`symcavity.model.system.Law`.
+    heard_in : tuple of RandomField
+        The fields that sum what the sites send.
     residual, slopes, hears, shared : Table
         The equations, and their derivatives in the unknowns, the fields heard and the globals.
     p, q : Table
         The two members of every complementary pair; ``p_slopes`` and so on are their derivatives.
     emission, emits : Table
-        What the other side hears, and its derivative in the unknowns.
+        What the sites send, for each field in which they are heard, and its derivative in the unknowns.
     carrier : list of int
         For each field heard, the equation that carries it, and so carries the source.
     affine : bool
@@ -137,11 +148,11 @@ class CompiledLaw:
     """
 
     def __init__(self, law: Law, system: System, parameters: list[Symbol]) -> None:
-        self.side, self.law = law.side, law
+        self.kind, self.law = law.kind, law
         self.unknowns, self.fields, self.globals = law.unknowns, law.fields, system.globals
         self.names = [_name(q) for q in law.unknowns]
         self.labels = [str(q) for q in law.unknowns]
-        self.quenched: list[Quenched] = [q for q in system.quenched if q.slots == (law.side,)]
+        self.quenched: list[Quenched] = [q for q in system.quenched if q.slots == (law.kind,)]
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(law.unknowns)}
         marks |= {q.at_site(): Dummy(q.name, real=True) for q in self.quenched}
         fields = [f.symbol for f in law.fields]
@@ -164,14 +175,14 @@ class CompiledLaw:
         self.local = {*z, *fields, *self._quenched, *given}
         equations = [e.difference.xreplace(self._marks) for e in law.equations]
         pairs = [tuple(e.xreplace(self._marks) for e in p.pair) for p in law.pairs]
-        heard = system.laws[OTHER[law.side]].fields
-        emissions = [f.emission.xreplace(self._marks) for f in heard]
+        self.heard_in = system.sent_by(law.kind)
+        emissions = [f.emission.xreplace(self._marks) for f in self.heard_in]
         self.k, self.m, self.ke, self.kp, self.out = (
             len(z),
             len(fields),
             len(equations),
             len(pairs),
-            len(heard),
+            len(self.heard_in),
         )
         self.residual = self._vector(equations)
         self.slopes, self.hears = self._chained(equations, z), self._matrix(equations, fields)
@@ -216,35 +227,60 @@ class CompiledLaw:
 
 
 class CompiledSystem:
-    """Both laws, the global conditions and the couplings of a system, ready for arrays.
+    """The laws, the global conditions and the couplings of a system, ready for arrays.
 
     Parameters
     ----------
     system : System
         The declared or derived system.
+
+    Attributes
+    ----------
+    couplings : list of SiteQuantity
+        Each coupling that is drawn, at the canonical indices of the two kinds that it joins.
     """
 
     def __init__(self, system: System) -> None:
         self.globals = system.globals
         self.parameters: list[Symbol] = sorted(law_symbols(system), key=str)
-        constants = [*self.parameters, N, P, alpha]
-        self.laws = {side: CompiledLaw(system.laws[side], system, constants) for side in (FEATURE, DATUM)}
-        heard = [f.coupling for side in (FEATURE, DATUM) for f in system.laws[side].fields]
-        self.couplings: list[SiteQuantity] = sorted(dict.fromkeys(heard), key=str)
-        self.which = {
-            side: [self.couplings.index(f.coupling) for f in system.laws[side].fields]
-            for side in (FEATURE, DATUM)
-        }
+        self.sized = sized_kinds(system)
+        ratios = [kind.ratio for kind in self.sized if kind.ratio.is_Symbol]
+        self.constants: list[Symbol] = [*self.parameters, *(kind.size for kind in self.sized), *ratios]
+        self.laws = {kind: CompiledLaw(law, system, self.constants) for kind, law in system.laws.items()}
+        self.couplings: list[SiteQuantity] = sorted({_drawn(f) for f in system.fields}, key=str)
+        self._columns = {f: k for kind in system.kinds for k, f in enumerate(system.sent_by(kind))}
+        self._places: dict[RandomField, int] = {}
         self.variances = [self._variance(x) for x in self.couplings]
-        self.conditions: dict[str, tuple[list[int], Table, Table, Table]] = {}
-        for side in (FEATURE, DATUM):
-            rows = [k for k, (s, _) in enumerate(system.global_conditions) if s == side]
+        self.conditions: dict[Kind, tuple[list[int], Table, Table, Table]] = {}
+        for kind, law in self.laws.items():
+            rows = [k for k, (s, _) in enumerate(system.global_conditions) if s == kind]
             bodies = [system.global_conditions[k][1] for k in rows]
-            law = self.laws[side]
-            self.conditions[side] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
+            self.conditions[kind] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
         self.count = len(system.global_conditions)
         self.affine = all(law.affine for law in self.laws.values()) and self._affine_conditions()
         self.pairs = sum(law.kp for law in self.laws.values())
+
+    def place(self, f: RandomField) -> int:
+        """Which of the couplings a field is heard through.
+
+        Raises
+        ------
+        ValueError
+            If it is none of this system.
+        """
+        if f not in self._places:
+            self._places[f] = self.couplings.index(_drawn(f))
+        return self._places[f]
+
+    def column(self, f: RandomField) -> int:
+        """Which of the emissions of its sender a field sums."""
+        return self._columns[f]
+
+    def numbers(self, values: Values, size: Mapping[Kind, int]) -> list[float]:
+        """Return the values of the constants at given sizes: parameters, sizes and ratios."""
+        counts = [size[kind] for kind in self.sized]
+        shares = [size[kind] / size[FEATURE] for kind in self.sized if kind.ratio.is_Symbol]
+        return [*(values.parameters[s] for s in self.parameters), *counts, *shares]
 
     def _affine_conditions(self) -> bool:
         moving: set[Symbol] = set(self.globals)
@@ -252,8 +288,8 @@ class CompiledSystem:
             moving |= set(law.arguments[: law.k + law.m])
         return not any(
             e.free_symbols & moving
-            for side in self.laws
-            for table in self.conditions[side][2:]
+            for kind in self.laws
+            for table in self.conditions[kind][2:]
             for e in table.exprs
         )
 
@@ -261,8 +297,17 @@ class CompiledSystem:
         expr = x.family.variance
         quenched = sorted({q.family for q in expr.atoms(SiteQuantity)}, key=lambda q: q.name)
         marks = {q.at_site(): Dummy(q.name) for q in quenched}
-        arguments = [*marks.values(), *self.parameters, N, P, alpha]
-        return expr, lambdify(arguments, expr.xreplace(marks), modules=["numpy"]), quenched
+        arguments = [*marks.values(), *self.constants]
+        return expr, compiled(arguments, expr.xreplace(marks)), quenched
+
+
+def _drawn(f: RandomField) -> SiteQuantity:
+    """The coupling of a field at the canonical indices, in which both of its ends hear it."""
+    family = f.coupling.family
+    ends = [kind.index for kind in family.slots]
+    if ends[0] == ends[1]:
+        ends[1] = f.sender_index
+    return family[(*ends, *f.coupling.indices[2:])]
 
 
 _COMPILED: WeakKeyDictionary[System, CompiledSystem] = WeakKeyDictionary()

@@ -22,11 +22,10 @@ from symcavity.model.fields import FieldSymbol, RandomField, expand_components
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
-    Datum,
-    Feature,
     Field,
     SiteQuantity,
     SiteResponse,
+    Variable,
     site_quantities,
 )
 from symcavity.model.support import Anchor, Support, SupportFunction, free_components, stays_whole
@@ -114,7 +113,7 @@ _WRITTEN: WeakKeyDictionary[System, dict[Any, WrittenOut]] = WeakKeyDictionary()
 
 def _write(system: System, rule: dict[Any, Any]) -> WrittenOut:
     out = copy.copy(system)
-    out.feature, out.datum = (_law(law, rule) for law in (system.feature, system.datum))
+    out.laws = {kind: _law(law, rule) for kind, law in system.laws.items()}
     out.fixed = tuple(
         Equation(expand_components(_translated(e.lhs, rule), "a condition"), _translated(e.rhs, rule))
         for e in system.fixed
@@ -144,7 +143,7 @@ def _law(law: Law, rule: dict[Any, Any]) -> Law:
         for k in _range(f.coupling, rule):
             symbol = FieldSymbol(f"{f.symbol.name}_{k}", real=True)
             coupling, emission = (_translated(e, rule).xreplace({index: k}) for e in (f.coupling, f.emission))
-            fields.append(RandomField(f.side, coupling, emission, symbol))
+            fields.append(RandomField(f.hearer, f.sender, coupling, emission, symbol))
             parts[f.symbol].append(symbol)
     summed = {f.symbol: Add(*parts[f.symbol]) for f in law.fields if f.inner}
     equations: list[Equation] = []
@@ -161,7 +160,7 @@ def _law(law: Law, rule: dict[Any, Any]) -> Law:
             equations.append(Equation(lhs, rhs))
     pairs = tuple(Complementary(*(_translated(q, rule) for q in p.pair)) for p in law.pairs)
     unknowns = [part for q in law.unknowns for part in _components(q, rule)]
-    return Law(law.side, tuple(unknowns), tuple(equations), pairs, tuple(fields))
+    return Law(law.kind, tuple(unknowns), tuple(equations), pairs, tuple(fields))
 
 
 def _open_components(equation: Equation) -> list[SiteQuantity]:
@@ -193,11 +192,12 @@ def _explicit(q: SiteQuantity, rule: dict[Any, Any]) -> SiteQuantity:
     components = family.components.xreplace(rule)
     made: Any
     if isinstance(family, Coupling):
-        made = Coupling(family.name, components, family.variance.xreplace(rule))
+        ends = tuple(kind.index for kind in family.slots)
+        made = Coupling(family.name, components, family.variance.xreplace(rule), between=ends)
     elif isinstance(family, Field):
-        made = Field(family.name, components, q.indices[0])
+        made = Field(family.name, components, family.slots[0].index)
     else:
-        made = (Datum if isinstance(family, Datum) else Feature)(family.name, components)
+        made = Variable(family.name, family.slots[0].index, components)
     return made[q.indices]
 
 

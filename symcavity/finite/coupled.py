@@ -1,4 +1,4 @@
-"""How a site and the other side are coupled: declared fields and their components, self-couplings as observables."""
+"""How a site and those around it are coupled: declared fields and their components, self-couplings as observables."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import numpy as np
 from sympy import Expr, Sum, sympify
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.method.sources import carrier_state
 from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind, in_units_of_n
 from symcavity.model.quantities import (
-    INDEX,
-    OTHER,
-    SIZE,
     Average,
-    N,
-    P,
     Quenched,
     SiteQuantity,
     SiteResponse,
-    alpha,
     site_quantities,
 )
-from symcavity.model.system import System
+from symcavity.model.system import (
+    System,
+)
 
 
 class Parts:
@@ -40,7 +38,8 @@ class Parts:
         mine = [
             k
             for k, f in enumerate(written)
-            if (f.coupling.family.name == family if vector else f.symbol == declared.symbol)
+            if f.hearer == declared.hearer
+            and (f.coupling.family.name == family if vector else f.symbol == declared.symbol)
         ]
         self.groups = [mine] if summed else [[k] for k in mine]
         self.parts = len(self.groups)
@@ -56,40 +55,51 @@ def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
 
 
-def self_coupling_observables(system: System, side: str) -> tuple[list[list[Expr]], list[Expr]]:
+def end_at_hearer(f: RandomField) -> int:
+    """Which end of its coupling the hearer of a field is: the first index or the second."""
+    return int(f.turned)
+
+
+def end_at_sender(f: RandomField) -> int:
+    """Which end of its coupling the sender of a field is."""
+    return 1 - int(f.turned)
+
+
+def answers(f: RandomField, g: RandomField) -> bool:
+    """Whether a site that hears f hears through the very couplings by which it shifts g: its echo has a mean."""
+    return f.coupling.family == g.coupling.family and end_at_hearer(f) == end_at_sender(g)
+
+
+def self_coupling_observables(system: System, kind: Kind) -> tuple[list[list[Expr]], list[Expr]]:
     """Return the mean self-coupling and the variance of the cavity field as observables.
 
     Parameters
     ----------
     system : System
         The system.
-    side : str
-        The side of the inserted site; its own quenched parameters stay in the expressions.
+    kind : Kind
+        The kind of the inserted site; its own quenched parameters stay in the expressions.
 
     Returns
     -------
     tuple
-        For each field of the side and each emission, ``sum over the other side of variance * response``;
-        and for each field ``sum of variance * emission squared``.
+        For each field that the site hears and each that it speaks into, ``sum over the sender's sites of variance
+        * response``; and for each field ``sum of variance * emission squared``.
     """
-    other = OTHER[side]
-    own, reply = system.laws[side], system.laws[other]
-    size = SIZE[other]
     coupling, variance = [], []
-    for f in own.fields:
+    for f in system.laws[kind].fields:
+        reply = system.laws[f.sender]
         row = []
-        for g in reply.fields:
-            if g.coupling != f.coupling:
+        for g in system.sent_by(kind):
+            if not answers(f, g):
                 row.append(sympify(0))
                 continue
-            carrier = reply.coefficient(g)
-            source = reply.carrier(g).lhs
-            quantity = source if isinstance(source, SiteQuantity) and len(reply.fields) > 1 else None
-            terms = [f.emission.diff(s) * SiteResponse(s, quantity) for s in f.states()]
+            carrier, named = reply.coefficient(g), carrier_state(system, g)
+            terms = [f.emission.diff(s) * SiteResponse(s, named) for s in f.states()]
             body = f.coupling.family.variance * carrier * _contracted(sum(terms), f)
-            row.append(_averaged(body, side, other, size))
+            row.append(_averaged(body, f))
         coupling.append(row)
-        variance.append(_averaged(f.coupling.family.variance * _contracted(f.emission**2, f), side, other, size))
+        variance.append(_averaged(f.coupling.family.variance * _contracted(f.emission**2, f), f))
     return coupling, variance
 
 
@@ -98,16 +108,22 @@ def _contracted(body: Expr, f: RandomField) -> Expr:
     return Sum(body, f.inner) if f.inner else body
 
 
-def _averaged(body: Expr, side: str, other: str, size: Expr) -> Expr:
-    """Sum a product over the sites of the other side; what belongs to the inserted site stands outside."""
+def _averaged(body: Expr, f: RandomField) -> Expr:
+    """Sum a product over the senders of a field; what belongs to the inserted site stands outside."""
     if body == 0:
         return sympify(0)
-    mine = [q for q in site_quantities(body, Quenched) if side in q.site]
-    outside, inside = body.as_independent(*[q for q in body.atoms(SiteQuantity) if other in q.site], as_Add=False)
+    if f.hearer == f.sender and site_quantities(f.coupling.family.variance):
+        raise UnsupportedLaw(
+            f"The variance {f.coupling.family.variance} of {f.coupling} does not say which of its ends it is about.",
+            "the same variance for all couplings of a kind with itself",
+        )
+    mine = [q for q in site_quantities(body, Quenched) if f.hearer in q.site and f.hearer != f.sender]
+    theirs = [q for q in body.atoms(SiteQuantity) if f.sender in q.site]
+    outside, inside = body.as_independent(*theirs, as_Add=False)
     if any(inside.has(q) for q in mine):
-        raise UnsupportedLaw(f"The variance {body} does not factorise into the two sides.", "products of them")
-    total = outside * size * (Average(inside) if inside.has(INDEX[other]) else inside)
-    return total.xreplace({P: alpha * N})
+        raise UnsupportedLaw(f"The variance {body} does not factorise into its two ends.", "products of them")
+    total = outside * f.sender.size * (Average(inside) if inside.has(f.sender.index) else inside)
+    return in_units_of_n(total)
 
 
-__all__ = ["Parts", "block", "self_coupling_observables"]
+__all__ = ["Parts", "answers", "block", "end_at_hearer", "end_at_sender", "self_coupling_observables"]

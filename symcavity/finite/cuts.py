@@ -1,7 +1,7 @@
 """Programs with a convex set in a constraint, by cutting planes at anchor points.
 
 ``g(V) >= c`` says ``V.s >= c`` for every point s of the set.  Of these constraints the program keeps those that
-have mattered: each round solves it, finds for every datum the point of the set where ``V.s`` is least, and adds the
+have mattered: each round solves it, finds for every site the point of the set where ``V.s`` is least, and adds the
 constraint of that point if it is violated.  In the end the points that carry multipliers sum up to the vector
 multiplier.
 """
@@ -17,7 +17,6 @@ from symcavity.errors import MissingDependency
 from symcavity.finite.activeset import ACTIVE, EQUAL, INFINITE, dense_solve
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.quadratic import Answer, Assembled, Cuts, QuadraticProgram, solve_assembled
-from symcavity.model.quantities import DATUM
 
 _ROUNDS, _IDLE, _CLOSED = 300, 3, 1e-11
 
@@ -28,7 +27,7 @@ def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tu
     Parameters
     ----------
     program : QuadraticProgram
-        A program with a vector field in a constraint of the data.
+        A program with a vector field in a constraint.
     instance : Instance
         Its instance.  Sources are left out.
 
@@ -36,19 +35,20 @@ def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tu
     ------
     tuple or None
         A state with the vectors, multipliers and branches of the cuts so far, its other variables still zero;
-        and by how much the worst datum violates its constraint, relative to the size of the vectors.
+        and by how much the worst site violates its constraint, relative to the size of the vectors.
     """
     from scipy import sparse
 
-    sets = instance.system.laws[DATUM].sets
+    kind = program.cut.kind
+    sets = instance.system.laws[kind].sets
     assert sets is not None  # noqa: S101 - the caller has looked
-    data = np.arange(instance.size[DATUM])
+    sites = np.arange(instance.size[kind])
     made = program.assemble(instance)
     declared = len(made.offset)
     # the point of the set that is nearest to the origin decides the widest margin of a set that is alone
-    cuts = Cuts(data, np.repeat(sets.shape.nearest(np.zeros((1, len(sets.V)))).s, len(data), axis=0))
+    cuts = Cuts(sites, np.repeat(sets.shape.nearest(np.zeros((1, len(sets.V)))).s, len(sites), axis=0))
     rows = program.cut_rows(instance, cuts)
-    idle, active = np.zeros(len(data), dtype=int), np.zeros(declared + len(data), dtype=bool)
+    idle, active = np.zeros(len(sites), dtype=int), np.zeros(declared + len(sites), dtype=bool)
     for _ in range(_ROUNDS):
         cut = replace(
             made,
@@ -62,8 +62,8 @@ def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tu
             return
         weights = np.maximum(answer.dual[declared:], 0.0)
         state = _state(program, instance, answer, cuts, weights)
-        V = state.site[DATUM][:, sets.V]
-        fresh = Cuts(data, sets.shape.anchor(V))
+        V = state.site[kind][:, sets.V]
+        fresh = Cuts(sites, sets.shape.anchor(V))
         wanted = program.cut_rows(instance, fresh)
         gap = -(wanted.matrix @ answer.variables + wanted.constant) / (1.0 + float(np.max(np.abs(V))))
         violated = gap > _CLOSED
@@ -91,23 +91,23 @@ def _state(
     """Return what the cuts say: the states, the vectors, the multipliers and the branches."""
     state = program.branches(instance, answer)
     offsets, _ = program.places(instance)
-    for side, law in program.compiled.laws.items():
+    for each, law in program.compiled.laws.items():
         for j, q in enumerate(law.unknowns):
             if q in offsets:
-                state.site[side][:, j] = answer.variables[offsets[q] : offsets[q] + instance.size[side]]
+                state.site[each][:, j] = answer.variables[offsets[q] : offsets[q] + instance.size[each]]
     shared = len(program.globals)
     state.shared[:] = answer.variables[len(answer.variables) - shared :]
-    law, form = program.compiled.laws[DATUM], program.forms[DATUM]
-    sets, z = law.sets, state.site[DATUM]
+    form = program.cut
+    kind, sets, z = form.kind, form.law.sets, state.site[form.kind]
     assert sets is not None  # noqa: S101 - the caller has looked
-    z[:, sets.V] = instance.fields(DATUM, state)  # the components of the vector: nothing else is heard
+    z[:, sets.V] = instance.fields(kind, state)  # the components of the vector: nothing else is heard
     np.add.at(z[:, sets.lam], cuts.owners, weights)
     for a, column in enumerate(sets.Lam):
         np.add.at(z[:, column], cuts.owners, weights * cuts.points[:, a])
     pair = form.pair[form.cut.index(True)]
     if pair is not None:
-        state.active[DATUM][:, pair] = z[:, sets.lam] <= 1e-9 * (1.0 + np.max(z[:, sets.lam]))
-        idle = np.flatnonzero(state.active[DATUM][:, pair])
+        state.active[kind][:, pair] = z[:, sets.lam] <= 1e-9 * (1.0 + np.max(z[:, sets.lam]))
+        idle = np.flatnonzero(state.active[kind][:, pair])
         z[np.ix_(idle, np.append(sets.Lam, sets.lam))] = 0.0
     return state
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_UNDERFLOW = 1e-290
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -22,6 +24,10 @@ class Estimate:
         The observable, as written.
     infeasible : int
         The number of instances that have no value because they have no solution.
+    flat : int
+        The number of instances that have none because it differs from one minimiser to another.
+    failed : int
+        The number of instances that have none because no solution was found.
     sites : int
         The number of sites of the smaller side: what a fraction of sites can resolve.
     """
@@ -31,6 +37,8 @@ class Estimate:
     name: str = ""
     infeasible: int = 0
     sites: int = 0
+    flat: int = 0
+    failed: int = 0
 
     @property
     def mean(self) -> float:
@@ -49,15 +57,24 @@ class Estimate:
         """One site in all instances: no average that never varied is known better than this."""
         return 1.0 / (self.sites * len(self.samples)) if self.sites else 0.0
 
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return float(max(len(self.samples) - 1, 0))
+
     def z(self, theory: float) -> float:
-        """Return the distance from a theoretical value in standard errors (at least the resolution)."""
+        """Return the distance from a theoretical value in standard errors (at least the resolution).
+
+        For few instances it is the normal quantile of Student's t.
+        """
         return _distance(self, theory, self.resolution)
 
     def __float__(self) -> float:
         return self.mean
 
     def __str__(self) -> str:
-        note = f", {self.infeasible} infeasible" if self.infeasible else ""
+        left_out = {"infeasible": self.infeasible, "without a unique value": self.flat, "not solved": self.failed}
+        note = "".join(f", {count} {what}" for what, count in left_out.items() if count)
         return f"{self.mean:.6g} ± {self.stderr:.2g} ({len(self.samples)} instances{note})"
 
     __repr__ = __str__
@@ -75,7 +92,8 @@ class Extrapolation:
 
     raw: dict[int, Estimate]
 
-    def _fit(self) -> tuple[np.ndarray, np.ndarray]:
+    def _fit(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (limit, slope), their covariance, and how the limit weighs the errors of the sizes."""
         x = np.array([1 / n for n in self.raw])
         y = np.array([e.mean for e in self.raw.values()])
         error = np.array([e.stderr for e in self.raw.values()])
@@ -83,7 +101,8 @@ class Extrapolation:
         error = np.where(np.isfinite(error) & (error > 0), error, np.min(known, initial=1.0))
         design = np.stack([np.ones_like(x), x], axis=1) / error[:, None]
         covariance = np.linalg.inv(design.T @ design)
-        return covariance @ design.T @ (y / error), covariance
+        map_ = covariance @ design.T
+        return map_ @ (y / error), covariance, map_[0]
 
     @property
     def mean(self) -> float:
@@ -96,6 +115,13 @@ class Extrapolation:
         return float(np.sqrt(self._fit()[1][0, 0]))
 
     @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error, where every size has its own (Welch and Satterthwaite)."""
+        share = self._fit()[2] ** 2
+        each = np.array([max(e.freedom, 1.0) for e in self.raw.values()])
+        return float(np.sum(share) ** 2 / np.sum(share**2 / each))
+
+    @property
     def slope(self) -> float:
         """The coefficient of 1/N."""
         return float(self._fit()[0][1])
@@ -104,6 +130,11 @@ class Extrapolation:
     def samples(self) -> np.ndarray:
         """The samples at the largest size."""
         return self.raw[max(self.raw)].samples
+
+    @property
+    def flat(self) -> int:
+        """The number of instances, over all sizes, that have no value because it differs between minimisers."""
+        return sum(e.flat for e in self.raw.values())
 
     @property
     def name(self) -> str:
@@ -129,11 +160,42 @@ class Extrapolation:
 
 
 def _distance(estimate: Estimate | Extrapolation, theory: float, resolution: float) -> float:
-    error = max(estimate.stderr, resolution) if np.isfinite(estimate.stderr) else float("nan")
-    distance = estimate.mean - theory
+    """Return the distance in standard errors, as the normal quantile of its probability.
+
+    A standard error that is itself estimated from few instances is often too small: distances follow Student's
+    law, whose quantiles are taken, so that three standard errors are as rare for five instances as for many.
+    """
+    error, distance = estimate.stderr, estimate.mean - theory
+    if not np.isfinite(error) or np.isnan(distance):
+        return float("nan")
+    if error <= resolution:  # an average that (almost) never varied: known to one site, and no better
+        error, freedom = resolution, np.inf
+    else:
+        freedom = estimate.freedom
     if error > 0:
-        return distance / error
-    return float("nan") if np.isnan(error) else 0.0 if distance == 0 else float(np.copysign(np.inf, distance))
+        return normal_quantile(distance / error, freedom)
+    return 0.0 if distance == 0 else float(np.copysign(np.inf, distance))
+
+
+def normal_quantile(t: float, freedom: float) -> float:
+    """Return the normal variable that is exceeded as rarely as ``t`` is by Student's law.
+
+    Parameters
+    ----------
+    t : float
+        A distance in estimated standard errors.
+    freedom : float
+        The degrees of freedom of the estimate.
+    """
+    from scipy.special import ndtri, stdtr
+
+    if not np.isfinite(freedom) or not np.isfinite(t):
+        return float(t)
+    tail = float(stdtr(freedom, -abs(t)))
+    if tail > _UNDERFLOW:
+        return float(-np.sign(t) * ndtri(tail))
+    size = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t * t / freedom))  # Wallace 1959
+    return float(np.copysign(size, t))
 
 
 __all__ = ["Estimate", "Extrapolation"]

@@ -10,16 +10,20 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
-from symcavity.evaluate.binding import solve_theory
-from symcavity.finite.compare import point_of
+from symcavity.evaluate.binding import (
+    solve_theory,
+)
+from symcavity.finite.compare import point_at
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.insertion import Insertion, insert, single_site
 from symcavity.finite.run import Setup, as_system, check_sizes, prepare
-from symcavity.method.theory import Theory
-from symcavity.model.quantities import DATUM, FEATURE, OTHER
+from symcavity.method.theory import (
+    Theory,
+)
+from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,12 @@ class Finding:
 
 
 class Inserted:
-    """The insertions of a site on one side, over many instances.
+    """The insertions of a site of one kind, over many instances.
 
     Attributes
     ----------
-    side : str
-        The side of the new site.
+    kind : Kind
+        The kind of the new site.
     insertions : list of Insertion
         One for each instance where both solutions exist.
     missing : int
@@ -70,28 +74,25 @@ class Inserted:
         Why a solution that was given has no such values.
     """
 
-    def __init__(self, setup: Setup, side: str, n: int, found: list[Insertion | None], solution: Any) -> None:
-        self.side, self.N, self.setup = side, n, setup
+    def __init__(self, setup: Setup, kind: Kind, n: int, found: list[Insertion | None], solution: Any) -> None:
+        self.kind, self.N, self.setup = kind, n, setup
         self.insertions = [f for f in found if f is not None]
         self.missing = len(found) - len(self.insertions)
         if not self.insertions:
             raise Infeasible(
-                f"No instance with N = {n} stays feasible when a {side} is added.", hint="a smaller load"
+                f"No instance with N = {n} has a single solution both without and with one more {kind}.",
+                hint="a smaller load",
             )
-        law = compile_system(setup.system).laws[side]
+        compiled = compile_system(setup.system)
+        law = compiled.laws[kind]
         self.law, self.names = law, law.names
-        written = setup.system.laws
-        # a vector is heard as one sum where the other side sends its components, and is sent as one where it
-        # is the other side that hears it component by component
-        self.heard = [Parts(f, law.fields, summed=bool(f.inner)) for f in setup.declared.laws[side].fields]
+        # a vector is heard as one sum where its senders send its components, and is sent as one where it is
+        # heard component by component
+        self.heard = [Parts(f, law.fields, summed=bool(f.inner)) for f in setup.declared.laws[kind].fields]
         self.sent = [
-            Parts(f, written[OTHER[side]].fields, summed=bool(f.components))
-            for f in setup.declared.laws[OTHER[side]].fields
+            Parts(f, law.heard_in, summed=bool(f.components)) for f in setup.declared.sent_by(kind)
         ]
-        size = setup.values.sizes(n)
-        self.constants = [*(setup.values.parameters[s] for s in compile_system(setup.system).parameters)]
-        self.constants += [size[0], size[1], size[1] / size[0]]
-        self.other_size = size[1] if side == FEATURE else size[0]
+        self.constants = compiled.numbers(setup.values, setup.values.sizes(n))
         self.predicted = self._site(self.stack("self_coupling"))
         self.theory_note = ""
         self.theory_self_coupling, self.theory_variance = self._theory(solution)
@@ -133,7 +134,7 @@ class Inserted:
         """Return (mean self-coupling, field variance) of a solution, insertion by insertion."""
         if solution is None:
             return None, None
-        coupling, variance = self_coupling_observables(self.setup.declared, self.side)
+        coupling, variance = self_coupling_observables(self.setup.declared, self.kind)
         cache: dict[Expr, float] = {}
 
         def value(expr: Expr, insertion: Insertion) -> float:
@@ -158,9 +159,9 @@ class Inserted:
     def linear_error(self) -> np.ndarray:
         """Return, for each insertion, the relative error of the linear response of all other sites."""
         shift, linear = self.stack("shift"), self.stack("linear_shift")
-        size = np.linalg.norm(shift, axis=(1, 2))
+        size = np.linalg.norm(shift, axis=1)
         kept = size > 1e-12
-        return np.linalg.norm(shift - linear, axis=(1, 2))[kept] / size[kept]
+        return np.linalg.norm(shift - linear, axis=1)[kept] / size[kept]
 
     def findings(self) -> list[Finding]:
         """Return what was measured, line by line."""
@@ -168,7 +169,7 @@ class Inserted:
         for m, f in enumerate(self.heard):
             out += self._field_findings(m, f, "" if len(self.heard) == 1 else f" {m + 1}")
             for k, g in enumerate(self.sent):
-                label = "" if len(self.heard) == 1 else f" {m + 1}{k + 1}"
+                label = "" if len(self.heard) == len(self.sent) == 1 else f" {m + 1}{k + 1}"
                 out += self._self_coupling_findings(m, k, f, g, label)
         for j, name in enumerate(self.names):
             actual = self.actual[:, j]
@@ -272,8 +273,8 @@ class Inserted:
         )
 
     def _shown(self) -> int:
-        """Return the variable that the other side hears."""
-        for f in self.setup.system.laws[OTHER[self.side]].fields:
+        """Return the first variable that others hear."""
+        for f in self.law.heard_in:
             for q in f.states():
                 return self.law.unknowns.index(q)
         return 0
@@ -299,25 +300,37 @@ class CavityExperiment:
 
     Attributes
     ----------
-    feature, datum : Inserted
-        The insertions of a feature, and of a datum.
+    inserted : dict
+        The insertions of a site of each kind, by its index: ``experiment[mu]`` is that of a datum.
     """
 
-    feature: Inserted
-    datum: Inserted
+    inserted: dict[SiteIndex, Inserted]
+
+    def __getitem__(self, index: SiteIndex) -> Inserted:
+        return self.inserted[index]
 
     def __iter__(self) -> Iterator[Inserted]:
-        return iter((self.feature, self.datum))
+        return iter(self.inserted.values())
+
+    @property
+    def feature(self) -> Inserted:
+        """The insertions of a feature."""
+        return self[FEATURE.index]
+
+    @property
+    def datum(self) -> Inserted:
+        """The insertions of a datum."""
+        return self[DATUM.index]
 
     def findings(self) -> dict[str, list[Finding]]:
-        """Return the findings by side."""
-        return {inserted.side: inserted.findings() for inserted in self}
+        """Return the findings by the name of the kind."""
+        return {inserted.kind.name: inserted.findings() for inserted in self}
 
     def __str__(self) -> str:
         lines = []
         for inserted in self:
             count = len(inserted.insertions)
-            lines.append(f"one {inserted.side} added to {count} instances with N = {inserted.N}")
+            lines.append(f"one {inserted.kind} added to {count} instances with N = {inserted.N}")
             if inserted.missing:
                 lines.append(f"  {inserted.missing} further instances have no solution, before or after")
             if inserted.theory_note:
@@ -356,25 +369,25 @@ class CavityExperiment:
             )
             head = "".join(f"<th>{h}</th>" for h in ("", "measured", "std. error", "expected", "z", ""))
             out.append(
-                f"<h4>One {inserted.side} added, N = {inserted.N}</h4><table><tr>{head}</tr>{rows}</table>"
+                f"<h4>One {inserted.kind} added, N = {inserted.N}</h4><table><tr>{head}</tr>{rows}</table>"
             )
         return "".join(out)
 
     def plot(self) -> Any:
-        """Plot, for both sides, the new variable against its prediction, and the fields with and without it.
+        """Plot, for each kind, the new variable against its prediction, and the fields with and without it.
 
         Returns
         -------
         Figure
-            A matplotlib figure of two rows.
+            A matplotlib figure with a row for each kind of site.
         """
-        from symcavity.finite.plots import plot_fields, two_by_two
+        from symcavity.finite.plots import plot_fields, rows_of_two
 
-        figure, axes = two_by_two()
+        figure, axes = rows_of_two(len(self.inserted))
         for row, inserted in zip(axes, self, strict=True):
             inserted.plot(ax=row[0])
             without, within = (inserted.ratio(within=w).ravel() for w in (False, True))
-            plot_fields(without, within, inserted.side, ax=row[1])
+            plot_fields(without, within, inserted.kind, ax=row[1])
         return figure
 
 
@@ -389,7 +402,7 @@ def cavity_experiment(
     executor: Any = None,
     method: str = "",
 ) -> CavityExperiment:
-    """Add one feature, and separately one datum, to many instances, and compare sample by sample.
+    """Add one site, of each kind separately, to many instances, and compare sample by sample.
 
     Parameters
     ----------
@@ -410,7 +423,7 @@ def cavity_experiment(
     Returns
     -------
     CavityExperiment
-        Tables and plots for both sides.
+        Tables and plots for every kind of site.
     """
     system = as_system(declared)
     setup = prepare(system, values, couplings, method)
@@ -419,23 +432,16 @@ def cavity_experiment(
     wanted = seed_list(seeds)
     solution = theory
     if isinstance(theory, Theory):
-        sizes = setup.values.sizes(n)
-        solution = solve_theory(theory, point_of(_At(setup, sizes)))
-    tasks = [(side, n, seed) for side in (FEATURE, DATUM) for seed in wanted]
+        solution = solve_theory(theory, point_at(setup, setup.values.sizes(n)))
+    tasks = [(kind, n, seed) for kind in system.kinds for seed in wanted]
     with resolved(executor) as pool:
         found = dict(each(pool, insert, setup, tasks))
-    by_side = [
-        Inserted(setup, side, n, [found[side, n, seed] for seed in wanted], solution)
-        for side in (FEATURE, DATUM)
-    ]
-    return CavityExperiment(*by_side)
-
-
-class _At:
-    """The point of a simulation that is not kept."""
-
-    def __init__(self, setup: Setup, sizes: tuple[int, int]) -> None:
-        self.setup, (self.N, self.P), self.sizes = setup, sizes, (sizes[0],)
+    return CavityExperiment(
+        {
+            kind.index: Inserted(setup, kind, n, [found[kind, n, seed] for seed in wanted], solution)
+            for kind in system.kinds
+        }
+    )
 
 
 __all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment"]

@@ -13,19 +13,17 @@ from sympy import Basic, Expr, Symbol, Tuple, sympify
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
+from symcavity.evaluate.sizes import resolved
 from symcavity.model.fields import parameters_of
+from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
 from symcavity.model.quantities import (
-    FEATURE,
-    INDEX,
-    SIZE,
-    N,
-    P,
     Quenched,
     SiteQuantity,
-    alpha,
     finite_law,
 )
-from symcavity.model.system import System
+from symcavity.model.system import (
+    System,
+)
 
 _ALPHA_HINT = (
     "give alpha; where it is the condition on an average that is known, ask the theory for it: "
@@ -35,7 +33,7 @@ _ALPHA_HINT = (
 
 @dataclass(frozen=True)
 class Values:
-    """Checked values: numbers by parameter, laws or arrays by quenched family, and the load.
+    """Checked values: numbers by parameter, laws or arrays by quenched family, and how many sites there are.
 
     Attributes
     ----------
@@ -43,30 +41,49 @@ class Values:
         Plain parameters of the law, as floats.
     quenched : dict
         A law (Tuple of (value, weight), random variable) or an array, by quenched family.
-    load : float or None
-        The load ``alpha = P/N``.
-    data : int or None
-        The number of data, where it is given instead of the load.
-    features : int or None
-        The number of features, where it stands among the values.
+    kinds : tuple of Kind
+        The kinds of sites that have a size.
+    ratios : dict
+        The number of sites over N, by kind, where that is given.
+    counts : dict
+        The number of sites, by kind, where that is given; that of the features where it stands among the values.
     """
 
     parameters: dict[Symbol, float]
     quenched: dict[Quenched, Any] = field(default_factory=dict)
-    load: float | None = None
-    data: int | None = None
-    features: int | None = None
+    kinds: tuple[Kind, ...] = ()
+    ratios: dict[Kind, float] = field(default_factory=dict)
+    counts: dict[Kind, int] = field(default_factory=dict)
 
-    def sizes(self, features: int) -> tuple[int, int]:
-        """Return (N, P) for a number of features, with P rounded to the nearest integer."""
-        data = self.data if self.data is not None else round((self.load or 0.0) * features)
-        if data < 1:
+    @property
+    def features(self) -> int | None:
+        """The number of features, where it stands among the values."""
+        return self.counts.get(FEATURE)
+
+    def sizes(self, features: int) -> dict[Kind, int]:
+        """Return the number of sites of each kind, those given by a ratio rounded to the nearest integer.
+
+        N is among them whether there are features or not: the other sizes are given in its units.
+        """
+        return {FEATURE: features} | {k: self._size(k, features) for k in self.kinds if k != FEATURE}
+
+    def _size(self, kind: Kind, features: int) -> int:
+        ratio = self.ratios.get(kind)
+        rounded = None if ratio is None else round(ratio * features)
+        if kind in self.counts:
+            if rounded not in (None, self.counts[kind]):
+                raise ValuesError(
+                    f"{kind.size} = {self.counts[kind]}, but {kind.ratio} = {ratio:g} at N = {features}.",
+                    f"{kind.size} or {kind.ratio}, or values that agree",
+                )
+            return self.counts[kind]
+        if not rounded:
             raise ValuesError(
-                f"N = {features} with alpha = {self.load} gives no datum at all.",
-                "sizes with at least one datum",
-                f"N = {math.ceil(1 / self.load)} or more" if self.load else "a positive alpha",
+                f"N = {features} with {kind.ratio} = {ratio} gives no {kind} at all.",
+                f"sizes with at least one {kind}",
+                f"N = {math.ceil(1 / ratio)} or more" if ratio else f"a positive {kind.ratio}",
             )
-        return features, data
+        return rounded
 
 
 def law_symbols(system: System) -> set[Symbol]:
@@ -116,20 +133,31 @@ def number(value: Any, name: Any) -> float:
     return result
 
 
-def _count(value: Any, name: str) -> int:
-    size = number(value, name)
+def _count(value: Any, kind: Kind) -> int:
+    size = number(value, kind.size)
     if size != round(size) or size < 1:
-        raise ValuesError(
-            f"{name} = {value}.", f"a positive whole number of {'features' if name == 'N' else 'data'}"
-        )
+        raise ValuesError(f"{kind.size} = {value}.", f"a positive whole number of {kind.plural}")
     return round(size)
+
+
+def sized_kinds(system: System) -> tuple[Kind, ...]:
+    """The kinds of sites that have a size: those of the system, and the features, in whose number N others count."""
+    return tuple(dict.fromkeys((FEATURE, *system.kinds)))
+
+
+def _size_words(system: System) -> dict[str, Expr]:
+    """What a user may call the sizes: ``alpha``, ``P/N``, ``P`` for data, and so on for other kinds."""
+    every = sized_kinds(system)
+    words = [s for kind in every for s in (kind.size, kind.ratio, kind.size / FEATURE.size)]
+    return {str(s): s for s in words if not s.is_Number}
 
 
 def _key(key: Any, system: System) -> Any:
     if isinstance(key, SiteQuantity):
         return key.family
     if isinstance(key, str):
-        known = {s.name: s for s in (*law_symbols(system), alpha, N, P)}
+        known: dict[str, Any] = {s.name: s for s in law_symbols(system)}
+        known |= _size_words(system)
         known |= {q.name: q for q in system.quenched}
         if key not in known:
             raise ValuesError(f"No parameter is named {key!r}.", ", ".join(sorted(known)))
@@ -145,7 +173,8 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
     system : System
         The system that is simulated.
     values : mapping
-        Numbers by symbol (parameters, ``alpha``, ``P``, ``N``); laws or arrays by quenched family.
+        Numbers by symbol (parameters, sizes such as ``P``, ratios such as ``alpha`` or ``K/N``); laws or arrays
+        by quenched family.
 
     Raises
     ------
@@ -159,9 +188,11 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
     given = {_key(k, system): v for k, v in values.items()}
     plain: dict[Symbol, float] = {}
     quenched: dict[Quenched, Any] = {}
-    sizes: dict[Symbol, Any] = {}
+    sizes: dict[Expr, Any] = {}
+    kinds = sized_kinds(system)
+    ratios = [kind.ratio for kind in kinds]
     for key, value in given.items():
-        if key in (alpha, N, P):
+        if isinstance(key, SiteCount) or key in ratios or sizes_compared(key):
             sizes[key] = value
         elif isinstance(key, Quenched):
             if key not in wanted:
@@ -177,9 +208,9 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
                 _ALPHA_HINT,
             )
         else:
-            raise ValuesError(f"The system has no parameter {key}.", _listed({*needed, *wanted, alpha}))
-    if alpha not in sizes and P not in sizes:
-        raise ValuesError("The load alpha = P/N has no value.", "alpha, or P", _ALPHA_HINT)
+            found = {*needed, *wanted, *(k.ratio for k in kinds if k != FEATURE)}
+            raise ValuesError(f"The system has no parameter {key}.", _listed(found))
+    fractions, counts = _read_sizes(kinds, sizes)
     missing = sorted(needed - set(plain), key=str)
     lawless = sorted((q for q in wanted if q not in quenched and q.law is None), key=lambda q: q.name)
     if missing or lawless:
@@ -189,16 +220,38 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
         )
     for q in wanted:
         quenched.setdefault(q, q.law)
-    load = number(sizes[alpha], "alpha") if alpha in sizes else None
-    if load is not None and load <= 0:
-        raise ValuesError(f"alpha = {sizes[alpha]}.", "a positive load P/N")
-    return Values(
-        plain,
-        {q: _substituted(law, plain) for q, law in quenched.items()},
-        load,
-        _count(sizes[P], "P") if P in sizes else None,
-        _count(sizes[N], "N") if N in sizes else None,
-    )
+    return Values(plain, {q: _substituted(law, plain) for q, law in quenched.items()}, kinds, fractions, counts)
+
+
+def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Expr, Any]) -> tuple[dict[Kind, float], dict[Kind, int]]:
+    """Return the numbers of sites over N, and the numbers of sites, by kind."""
+    ratios: dict[Kind, float] = {}
+    counts: dict[Kind, int] = {}
+    compared: dict[tuple[Kind, Kind], float] = {}
+    for key, value in given.items():
+        pair = sizes_compared(key)
+        named = pair or [k for k in kinds if key in (k.size, k.ratio)] or [key.kind]
+        if stranger := next((k for k in named if k not in kinds), None):
+            raise ValuesError(f"The system has no {stranger} sites, and {key} is given.", _listed(kinds))
+        if isinstance(key, SiteCount):
+            counts[key.kind] = _count(value, key.kind)
+            continue
+        share = number(value, key)
+        if share <= 0:
+            raise ValuesError(f"{key} = {value}.", f"a positive ratio {named[0].size}/{(pair or (0, FEATURE))[1].size}")
+        if pair:
+            compared[pair] = share
+        else:
+            ratios[named[0]] = share
+    ratios = resolved(ratios, compared)
+    for kind in kinds:
+        if kind != FEATURE and kind not in ratios and kind not in counts:
+            raise ValuesError(
+                f"The {'load ' if kind == DATUM else 'ratio '}{kind.ratio} = {kind.size}/N has no value.",
+                f"{kind.ratio if kind == DATUM else kind.size / FEATURE.size}, or {kind.size}",
+                _ALPHA_HINT if kind == DATUM else f"{{{kind.size / FEATURE.size}: 2}}",
+            )
+    return ratios, counts
 
 
 def _listed(names: Iterable[Any]) -> str:
@@ -232,7 +285,7 @@ def _quenched(family: Quenched, value: Any) -> Any:
     if array.ndim > 1 or not np.all(np.isfinite(array)):
         raise ValuesError(
             f"The values of {family} are {value!r}.",
-            f"a finite law, a distribution, or an array with one number for each {INDEX[family.slots[0]]}",
+            f"a finite law, a distribution, or an array with one number for each {(family.slots[0]).index}",
         )
     return array
 
@@ -259,7 +312,7 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
         if law.ndim == 0:
             return np.full(size, float(law))
         if law.shape != (size,):
-            letter = SIZE[FEATURE if family.slots == (FEATURE,) else "datum"]
+            letter = family.slots[0].size
             raise ValuesError(
                 f"{law.shape[0]} values are given for {family}, and {letter} = {size}.",
                 f"one value for each site ({letter} of them)",
@@ -282,4 +335,4 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
         return np.asarray(sample(law, size=(size,), library="scipy", seed=rng), dtype=float)
 
 
-__all__ = ["Values", "draw_quenched", "law_symbols", "number", "read_values"]
+__all__ = ["Values", "draw_quenched", "law_symbols", "number", "read_values", "sized_kinds"]

@@ -1,7 +1,7 @@
-"""One more site: an instance, the same instance with one feature or one datum added, and what changed.
+"""One more site: an instance, the same instance with one site of some kind added, and what changed.
 
 The insertion is the step that the cavity method is made of.  Here it is done, not argued: the fields of
-the new site in the system without it, the reaction of the other side by its exact linear response, and
+the new site in the system without it, the reaction of all others by their exact linear response, and
 the new site's own law at that field, against the instance that was solved again with the site in it.
 """
 
@@ -15,13 +15,17 @@ import numpy as np
 
 from symcavity.errors import NotConverged
 from symcavity.finite.compiled import CompiledLaw
+from symcavity.finite.coupled import end_at_hearer, end_at_sender
 from symcavity.finite.draw import coupling_law, stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance, State
+from symcavity.finite.linearised import LinearSystem
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.newton import linearise, slopes
 from symcavity.finite.run import Setup
-from symcavity.model.quantities import DATUM, FEATURE, OTHER, Quenched
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Quenched
 
 _PROBE, _NEWTON = 7, 60
 
@@ -51,7 +55,8 @@ class Insertion:
     variance_within : ndarray
         The same with the states of the system with the site (m).
     shift, linear_shift : ndarray
-        What the other sites send, after minus before (m, sites), and its prediction by linear response.
+        What those whom the site hears send, after minus before (field after field, site after site), and its
+        prediction by linear response.
     """
 
     cavity_field: np.ndarray
@@ -67,10 +72,25 @@ class Insertion:
     variance_within: np.ndarray
 
 
-def extended(
-    setup: Setup, instance: Instance, side: str
-) -> tuple[Instance, list[np.ndarray], list[np.ndarray]]:
-    """Return the instance with one site added, the fresh couplings, and their variances.
+@dataclass(frozen=True)
+class Strand:
+    """Fresh couplings of a new site at one end of a coupling, to all sites at the other end.
+
+    Attributes
+    ----------
+    couplings, variance : ndarray
+        One for each site at the other end.
+    """
+
+    couplings: np.ndarray
+    variance: np.ndarray
+
+
+Strands = dict[tuple[int, int], Strand]
+
+
+def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, Strands]:
+    """Return the instance with one site added, and the fresh couplings.
 
     Parameters
     ----------
@@ -78,162 +98,164 @@ def extended(
         The laws that the new site's parameters and couplings are drawn from.
     instance : Instance
         The instance without the site; it is not changed.
-    side : str
-        The side of the new site, which becomes the last of its side.
+    kind : Kind
+        The kind of the new site, which becomes the last of its kind.
 
     Returns
     -------
     tuple
-        The larger instance, with the same constants (so that all couplings keep their variance); for each
-        coupling the fresh row (or column), and its variance site by site.
+        The larger instance, with the same constants (so that all couplings keep their variance); and for each
+        coupling and each of its ends where the site may stand (0 or 1), the fresh couplings.  Of a kind that is
+        coupled to itself, the site is not coupled to itself.
     """
     grown = copy.copy(instance)
+    system = instance.system
     law = coupling_law(setup.couplings) if isinstance(setup.couplings, str) else setup.couplings
-    grown.size = {**instance.size, side: instance.size[side] + 1}
+    grown.size = {**instance.size, kind: instance.size[kind] + 1}
     grown.memory = {}
     grown.quenched = dict(instance.quenched)
-    which = 0 if side == FEATURE else 1
+    which = list(system.laws).index(kind)
     for k, q in enumerate(sorted(instance.quenched, key=lambda q: q.name)):
-        if q.slots == (side,):
+        if q.slots == (kind,):
             rng, source = stream(instance.seed, _PROBE, which, 0, k), setup.values.quenched[q]
             given = isinstance(source, np.ndarray) and source.ndim == 1
             new = rng.choice(source, size=1) if given else draw_quenched(q, source, 1, rng)
             grown.quenched[q] = np.append(instance.quenched[q], new)
-    grown.couplings, fresh, variances = [], [], []
-    others = instance.size[OTHER[side]]
-    for k, x in enumerate(instance.couplings):
-        _, variance, quenched = instance.system.variances[k]
-        columns = [grown.quenched[q][-1:] if q.slots == (side,) else grown.quenched[q] for q in quenched]
-        spread = np.broadcast_to(np.asarray(variance(*columns, *instance.constants), dtype=float), (others,))
-        drawn = np.asarray(law(stream(instance.seed, _PROBE, which, 1, k), (others,)), dtype=float)
-        row = np.sqrt(spread) * drawn
-        fresh.append(row)
-        variances.append(spread)
-        grown.couplings.append(
-            np.concatenate([x, row[:, None]], axis=1)
-            if side == FEATURE
-            else np.concatenate([x, row[None, :]])
-        )
-    grown.source = {s: np.zeros((grown.size[s], instance.system.laws[s].ke)) for s in (FEATURE, DATUM)}
-    return grown, fresh, variances
+    grown.couplings, fresh = [], {}
+    for k, (x, matrix) in enumerate(zip(system.couplings, instance.couplings, strict=True)):
+        ends = x.family.slots
+        for place, end in enumerate(e for e in (0, 1) if ends[e] == kind):
+            count = instance.size[ends[1 - end]]
+            _, variance, quenched = system.variances[k]
+            mine = {q: (0 if q.slots == (ends[0],) else 1) == end for q in quenched}
+            columns = [grown.quenched[q][-1:] if own else instance.quenched[q] for q, own in mine.items()]
+            spread = np.broadcast_to(np.asarray(variance(*columns, *instance.constants), dtype=float), (count,))
+            drawn = np.asarray(law(stream(instance.seed, _PROBE, which, 1 + place, k), (count,)), dtype=float)
+            fresh[k, end] = Strand(np.sqrt(spread) * drawn, spread)
+            line = np.append(fresh[k, end].couplings, np.zeros(matrix.shape[end - 1] - count))
+            matrix = np.concatenate([matrix, line[None, :] if end == 0 else line[:, None]], axis=end)
+        grown.couplings.append(matrix)
+    grown.source = {s: np.zeros((grown.size[s], each.ke)) for s, each in system.laws.items()}
+    return grown, fresh
 
 
-def insert(setup: Setup, task: tuple[str, int, int]) -> Insertion | None:
-    """Solve an instance, add one site, solve again, and measure; None if either has no solution.
+def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
+    """Solve an instance, add one site, solve again, and measure; None if either has no solution, or many.
 
     Parameters
     ----------
     setup : Setup
         The declaration and its values.
     task : tuple
-        The side of the new site, the number of features, and the seed.
+        The kind of the new site, the number of features, and the seed.
     """
-    side, features, seed = task
+    kind, features, seed = task
     instance = setup.instance(features, seed)
     before = solve_instance(setup.system, instance, setup.method)
-    if before.state is None:
+    if before.state is None or before.flat is not None:
         return None
     if not before.sharp:
         raise NotConverged(f"The instance with seed {seed} is degenerate.", hint="a generic instance")
-    grown, fresh, variances = extended(setup, instance, side)
+    grown, fresh = extended(setup, instance, kind)
     after = solve_instance(setup.system, grown, setup.method)
-    if after.state is None:
+    if after.state is None or after.flat is not None:
         return None
-    return _measure(instance, grown, fresh, variances, side, before.state, after.state)
+    return _Probe(instance, grown, fresh, kind, before.state, after.state).measured()
 
 
-def _measure(
-    instance: Instance,
-    grown: Instance,
-    fresh: list[np.ndarray],
-    variances: list[np.ndarray],
-    side: str,
-    before: State,
-    after: State,
-) -> Insertion:
-    system, other = instance.system, OTHER[side]
-    law, heard = system.laws[side], system.which[side]
-    sent = instance.emissions(other, before)  # what the other side sends to this one: (sites, m)
-    sent_after = grown.emissions(other, after)
-    own = grown.emissions(side, after)[-1]  # what the new site sends: (k)
-    rows = np.stack([fresh[c] for c in heard], axis=1)
-    spread = np.stack([variances[c] for c in heard], axis=1)
-    reply = _replies(instance, before, other, [fresh[c] for c in system.which[other]])
-    shift = np.stack([reply[k] for k in range(len(own))], axis=2)  # (sites, m, k)
-    linear = shift @ own + _through_globals(instance, grown, before, after, side)
-    mean = _mean_self_coupling(instance, before, side, variances)
-    eta, heard_after = np.sum(rows * sent, axis=0), np.sum(rows * sent_after, axis=0)
-    alone, together = np.sum(spread * sent**2, axis=0), np.sum(spread * sent_after**2, axis=0)
-    return Insertion(
-        eta,
-        heard_after,
-        np.einsum("nm,nmk->mk", rows, shift),
-        mean,
-        alone,
-        after.site[side][-1].copy(),
-        {q: float(grown.quenched[q][-1]) for q in law.quenched},
-        before.shared.copy(),
-        (sent_after - sent).T,
-        linear.T,
-        together,
-    )
+class _Probe:
+    """An instance without and with a site, and how its other sites answer to the fresh couplings."""
 
+    def __init__(
+        self, instance: Instance, grown: Instance, fresh: Strands, kind: Kind, before: State, after: State
+    ) -> None:
+        self.instance, self.grown, self.kind = instance, grown, kind
+        self.before, self.after = before, after
+        self.system, self.law = instance.system, instance.system.laws[kind]
+        self.heard = [fresh[self._heard_by(f)] for f in self.law.fields]
+        self.sent = [fresh[self._sent_by(g)] for g in self.law.heard_in]
+        self.linear: LinearSystem = linearise(instance, before)
 
-def _replies(instance: Instance, state: State, side: str, kicks: list[np.ndarray]) -> list[np.ndarray]:
-    """Return what a side sends in response to kicks of its fields: for each field, (sites, emissions).
+    def _heard_by(self, f: RandomField) -> tuple[int, int]:
+        return self.system.place(f), end_at_hearer(f)
 
-    ``kicks[k]`` is added to the k-th field of every site of the side.
-    """
-    at = slopes(instance, state, side)
-    law, n = instance.system.laws[side], instance.size[side]
-    rhs = {s: np.zeros((instance.size[s], instance.system.laws[s].k, len(kicks))) for s in (FEATURE, DATUM)}
-    for k, kick in enumerate(kicks):
-        rhs[side][:, : law.ke, k] = -at.hears[:, :, k] * kick[:, None]
-    found = linearise(instance, state).solve(
-        rhs[FEATURE], rhs[DATUM], np.zeros((instance.system.count, len(kicks)))
-    )
-    moved = found[0 if side == FEATURE else 1].reshape(n, law.k, len(kicks))
-    return [(at.emits @ moved[:, :, k : k + 1])[:, :, 0] for k in range(len(kicks))]
+    def _sent_by(self, g: RandomField) -> tuple[int, int]:
+        return self.system.place(g), end_at_sender(g)
 
+    def measured(self) -> Insertion:
+        """Return what the insertion shows."""
+        sent = [self._sent(self.instance, f, self.before) for f in self.law.fields]
+        sent_after = [self._sent(self.grown, f, self.after) for f in self.law.fields]
+        own = self.grown.emissions(self.kind, self.after)[-1]  # what the new site sends: (k)
+        reply = self._replies()
+        linear = [r @ own + g for r, g in zip(reply, self._through_globals(), strict=True)]
+        return Insertion(
+            np.array([x.couplings @ s for x, s in zip(self.heard, sent, strict=True)]),
+            np.array([x.couplings @ s for x, s in zip(self.heard, sent_after, strict=True)]),
+            np.stack([x.couplings @ r for x, r in zip(self.heard, reply, strict=True)]),
+            self._mean_self_coupling(),
+            np.array([x.variance @ s**2 for x, s in zip(self.heard, sent, strict=True)]),
+            self.after.site[self.kind][-1].copy(),
+            {q: float(self.grown.quenched[q][-1]) for q in self.law.quenched},
+            self.before.shared.copy(),
+            np.concatenate([b - a for a, b in zip(sent, sent_after, strict=True)]),
+            np.concatenate(linear),
+            np.array([x.variance @ s**2 for x, s in zip(self.heard, sent_after, strict=True)]),
+        )
 
-def _through_globals(
-    instance: Instance, grown: Instance, before: State, after: State, side: str
-) -> np.ndarray | float:
-    """Return the shift that the new site causes through the global conditions that it takes part in."""
-    rows, body, _, _ = instance.system.conditions[side]
-    if not rows:
-        return 0.0
-    args = grown.arguments(side, after, grown.fields(side, after))
-    rhs = np.zeros((instance.system.count, 1))
-    rhs[rows, 0] = -body(args, grown.size[side])[-1]
-    blank = [np.zeros((instance.size[s], instance.system.laws[s].k, 1)) for s in (FEATURE, DATUM)]
-    other = OTHER[side]
-    moved = linearise(instance, before).solve(blank[0], blank[1], rhs)[0 if other == FEATURE else 1]
-    return (slopes(instance, before, other).emits @ moved)[:, :, 0]
+    def _sent(self, instance: Instance, f: RandomField, state: State) -> np.ndarray:
+        """What the sites whom the new one hears send."""
+        sent = instance.emissions(f.sender, state)[:, self.system.column(f)]
+        return sent[: self.instance.size[f.sender]]
 
+    def _emits(self, f: RandomField) -> np.ndarray:
+        """The derivative of what a field sums in the variables of its senders: (sites, variables)."""
+        return slopes(self.instance, self.before, f.sender).emits[:, self.system.column(f)]
 
-def _mean_self_coupling(
-    instance: Instance, state: State, side: str, variances: list[np.ndarray]
-) -> np.ndarray:
-    """Return the variance of the fresh couplings times the local responses of the other side, summed."""
-    system, other = instance.system, OTHER[side]
-    law, n = system.laws[other], instance.size[other]
-    out = np.zeros((system.laws[side].m, law.m))
-    at, linear = slopes(instance, state, other), linearise(instance, state)
-    diagonal = np.arange(n)
-    for k in range(law.m):
-        heard = [m for m, c in enumerate(system.which[side]) if c == system.which[other][k]]
-        if not heard:
-            continue
-        rhs = {s: np.zeros((instance.size[s], system.laws[s].k, n)) for s in (FEATURE, DATUM)}
-        rhs[other][diagonal, : law.ke, diagonal] = -at.hears[:, :, k]
-        moved = linear.solve(rhs[FEATURE], rhs[DATUM], np.zeros((system.count, n)))[
-            0 if other == FEATURE else 1
-        ]
-        local = np.einsum("nmk,nk->nm", at.emits, moved[diagonal, :, diagonal])
-        for m in heard:
-            out[m, k] = np.sum(variances[system.which[side][m]] * local[:, m])
-    return out
+    def _right(self, columns: int) -> dict[Kind, np.ndarray]:
+        size = self.instance.size
+        return {s: np.zeros((size[s], law.k, columns)) for s, law in self.system.laws.items()}
+
+    def _replies(self) -> list[np.ndarray]:
+        """Return how what is sent answers to the shift of each field by the new site: for each field (sites, k)."""
+        right = self._right(len(self.sent))
+        for k, (g, strand) in enumerate(zip(self.law.heard_in, self.sent, strict=True)):
+            law = self.system.laws[g.hearer]
+            hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
+            right[g.hearer][:, : law.ke, k] = -hears * strand.couplings[:, None]
+        moved = self.linear.solve(right, np.zeros((self.system.count, len(self.sent))))
+        return [np.einsum("nk,nkc->nc", self._emits(f), moved.site[f.sender]) for f in self.law.fields]
+
+    def _through_globals(self) -> list[np.ndarray]:
+        """Return the shifts that the new site causes through the global conditions that it takes part in."""
+        rows, body, _, _ = self.system.conditions[self.kind]
+        if not rows:
+            return [np.zeros(self.instance.size[f.sender]) for f in self.law.fields]
+        args = self.grown.arguments(self.kind, self.after, self.grown.fields(self.kind, self.after))
+        rhs = np.zeros((self.system.count, 1))
+        rhs[rows, 0] = -body(args, self.grown.size[self.kind])[-1]
+        moved = self.linear.solve(self._right(1), rhs)
+        return [np.einsum("nk,nk->n", self._emits(f), moved.site[f.sender][:, :, 0]) for f in self.law.fields]
+
+    def _mean_self_coupling(self) -> np.ndarray:
+        """Return the variance of the fresh couplings times the local responses of those at their ends, summed.
+
+        A field has one through each field that the site shifts by the same couplings through which it hears.
+        """
+        out = np.zeros((self.law.m, len(self.sent)))
+        for k, g in enumerate(self.law.heard_in):
+            echoes = [m for m, f in enumerate(self.law.fields) if self._heard_by(f) == self._sent_by(g)]
+            if not echoes:
+                continue
+            law, n = self.system.laws[g.hearer], self.instance.size[g.hearer]
+            diagonal, right = np.arange(n), self._right(n)
+            hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
+            right[g.hearer][diagonal, : law.ke, diagonal] = -hears
+            moved = self.linear.solve(right, np.zeros((self.system.count, n))).site[g.hearer]
+            for m in echoes:
+                local = np.einsum("nk,nk->n", self._emits(self.law.fields[m]), moved[diagonal, :, diagonal])
+                out[m, k] = self.heard[m].variance @ local
+        return out
 
 
 def single_site(
@@ -315,11 +337,11 @@ def single_site(
         found |= fits
     if not np.all(found):
         raise NotConverged(
-            f"The law of a single {law.side} site has no solution at {int(np.sum(~found))} of {n} fields.",
+            f"The law of a single {law.kind} site has no solution at {int(np.sum(~found))} of {n} fields.",
             best=answer,
             hint="larger sizes: the measured self-coupling must have the sign that makes the site stable",
         )
     return answer
 
 
-__all__ = ["Insertion", "extended", "insert", "single_site"]
+__all__ = ["Insertion", "Strand", "extended", "insert", "single_site"]

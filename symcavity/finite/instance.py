@@ -11,7 +11,9 @@ from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
 from symcavity.finite.draw import Law, stream
 from symcavity.finite.given_values import Values, draw_quenched
-from symcavity.model.quantities import DATUM, FEATURE, OTHER, Quenched
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Quenched
 
 _QUENCHED, _COUPLINGS = 0, 1
 
@@ -23,16 +25,16 @@ class State:
     Attributes
     ----------
     site : dict
-        By side, an array of shape (sites, variables).
+        By kind, an array of shape (sites, variables).
     shared : ndarray
         The global variables.
     active : dict
-        By side, a Boolean array of shape (sites, pairs): where the first member of the pair is zero.
+        By kind, a Boolean array of shape (sites, pairs): where the first member of the pair is zero.
     """
 
-    site: dict[str, np.ndarray]
+    site: dict[Kind, np.ndarray]
     shared: np.ndarray
-    active: dict[str, np.ndarray] = field(default_factory=dict)
+    active: dict[Kind, np.ndarray] = field(default_factory=dict)
 
     def copy(self) -> State:
         """Return a copy that shares nothing."""
@@ -46,9 +48,9 @@ class Residuals:
     Attributes
     ----------
     stationarity : float
-        Of the equations of the feature sites and of the global conditions.
+        Of the equations of the sites and of the global conditions.
     feasibility : float
-        Of the equations of the datum sites and of the signs of every complementary pair.
+        Of the signs of every complementary pair.
     slackness : float
         Of the products of the pairs.
     """
@@ -82,24 +84,34 @@ class Instance:
 
     def __init__(self, system: CompiledSystem, values: Values, features: int, seed: int, law: Law) -> None:
         self.system, self.values, self.seed = system, values, seed
-        n, p = values.sizes(features)
-        self.size = {FEATURE: n, DATUM: p}
-        self.constants: list[float] = [*(values.parameters[s] for s in system.parameters), n, p, p / n]
+        self.size = values.sizes(features)
+        self.constants = system.numbers(values, self.size)
         self.quenched: dict[Quenched, np.ndarray] = {}
         for k, q in enumerate(sorted(values.quenched, key=lambda q: q.name)):
             rng = stream(seed, _QUENCHED, k)
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
         self.couplings = [
-            self._draw(k, law(stream(seed, _COUPLINGS, k), (p, n))) for k in range(len(system.couplings))
+            self._draw(k, law(stream(seed, _COUPLINGS, k), self._shape(k))) for k in range(len(system.couplings))
         ]
         self.memory: dict[str, Any] = {}
-        self.source = {s: np.zeros((self.size[s], system.laws[s].ke)) for s in (FEATURE, DATUM)}
+        self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
+
+    def spread(self, k: int) -> np.ndarray:
+        """Return the variance of every entry of the k-th coupling, with the first of its two ends as rows."""
+        return np.broadcast_to(self._scale(k), self._shape(k))
+
+    def _shape(self, k: int) -> tuple[int, ...]:
+        return tuple(self.size[end] for end in self.system.couplings[k].family.slots)
 
     def _draw(self, k: int, sample: Any) -> np.ndarray:
+        scale, x = self._scale(k), np.asarray(sample, dtype=float)
+        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+
+    def _scale(self, k: int) -> np.ndarray:
         expr, variance, quenched = self.system.variances[k]
+        first = self.system.couplings[k].family.slots[0]
         columns = [
-            self.quenched[q][None, :] if q.slots == (FEATURE,) else self.quenched[q][:, None]
-            for q in quenched
+            self.quenched[q][:, None] if q.slots == (first,) else self.quenched[q][None, :] for q in quenched
         ]
         with np.errstate(all="ignore"):
             scale = np.asarray(variance(*columns, *self.constants), dtype=float)
@@ -108,15 +120,14 @@ class Instance:
                 f"The variance {expr} of {self.system.couplings[k]} takes the value {np.min(scale):g}.",
                 "finite non-negative variances",
             )
-        x = np.asarray(sample, dtype=float)
-        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+        return scale
 
     # -- evaluation ------------------------------------------------------------------------------
 
-    def coupling(self, side: str, m: int) -> np.ndarray:
-        """Return the couplings of the m-th field of a side, with that side's sites as rows."""
-        x = self.couplings[self.system.which[side][m]]
-        return x if side == DATUM else x.T
+    def matrix(self, f: RandomField) -> np.ndarray:
+        """Return the couplings of a field: its hearers are the rows, its senders the columns."""
+        x = self.couplings[self.system.place(f)]
+        return x.T if f.turned else x
 
     def start(self) -> State:
         """Return the state where every variable is zero."""
@@ -125,27 +136,27 @@ class Instance:
             {s: np.zeros((self.size[s], laws[s].k)) for s in laws}, np.zeros(len(self.system.globals))
         )
 
-    def emissions(self, side: str, state: State) -> np.ndarray:
-        """Return what a side sends to the other: shape (sites, fields of the other side)."""
-        law = self.system.laws[side]
-        blank = np.zeros((self.size[side], law.m))
-        return law.emission(self.arguments(side, state, blank), self.size[side])
+    def emissions(self, kind: Kind, state: State) -> np.ndarray:
+        """Return what the sites of a kind send: shape (sites, fields in which it is heard)."""
+        law = self.system.laws[kind]
+        blank = np.zeros((self.size[kind], law.m))
+        return law.emission(self.arguments(kind, state, blank), self.size[kind])
 
-    def fields(self, side: str, state: State) -> np.ndarray:
-        """Return the random fields that a side hears: shape (sites, fields)."""
-        sent = self.emissions(OTHER[side], state)
-        law = self.system.laws[side]
-        out = np.empty((self.size[side], law.m))
-        for m in range(law.m):
-            out[:, m] = self.coupling(side, m) @ sent[:, m]
+    def fields(self, kind: Kind, state: State) -> np.ndarray:
+        """Return the random fields that the sites of a kind hear: shape (sites, fields)."""
+        law = self.system.laws[kind]
+        sent = {sender: self.emissions(sender, state) for sender in dict.fromkeys(f.sender for f in law.fields)}
+        out = np.empty((self.size[kind], law.m))
+        for m, f in enumerate(law.fields):
+            out[:, m] = self.matrix(f) @ sent[f.sender][:, self.system.column(f)]
         return out
 
-    def arguments(self, side: str, state: State, fields: np.ndarray) -> Args:
-        """Return the arguments of every table of a side's law."""
-        law: CompiledLaw = self.system.laws[side]
-        sets = () if law.sets is None else law.sets.columns(state.site[side]).T
+    def arguments(self, kind: Kind, state: State, fields: np.ndarray) -> Args:
+        """Return the arguments of every table of the law of a kind."""
+        law: CompiledLaw = self.system.laws[kind]
+        sets = () if law.sets is None else law.sets.columns(state.site[kind]).T
         return [
-            *state.site[side].T,
+            *state.site[kind].T,
             *fields.T,
             *state.shared,
             *(self.quenched[q] for q in law.quenched),
@@ -155,19 +166,18 @@ class Instance:
 
     def residuals(self, state: State) -> Residuals:
         """Evaluate the equations of the system at a state; how it was found does not matter."""
-        equations = {FEATURE: 0.0, DATUM: 0.0}
-        sign, slack = 0.0, 0.0
+        worst, sign, slack = 0.0, 0.0, 0.0
         total = np.zeros(self.system.count)
-        for side, law in self.system.laws.items():
-            n = self.size[side]
-            args = self.arguments(side, state, self.fields(side, state))
-            equations[side] = _largest(law.residual(args, n) - self.source[side])
+        for kind, law in self.system.laws.items():
+            n = self.size[kind]
+            args = self.arguments(kind, state, self.fields(kind, state))
+            worst = float(np.max([worst, _largest(law.residual(args, n) - self.source[kind])]))
             p, q = law.p(args, n), law.q(args, n)
             sign = max(sign, _largest(np.minimum(p, 0)), _largest(np.minimum(q, 0)))
             slack = max(slack, _largest(p * q))
-            rows, body, _, _ = self.system.conditions[side]
+            rows, body, _, _ = self.system.conditions[kind]
             total[rows] = body(args, n).sum(axis=0)
-        return Residuals(max(equations[FEATURE], _largest(total)), max(equations[DATUM], sign), slack)
+        return Residuals(float(np.max([worst, _largest(total)])), sign, slack)
 
 
 def _largest(values: np.ndarray) -> float:

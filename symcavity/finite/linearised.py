@@ -1,36 +1,41 @@
-"""The linearised equations of a bipartite instance, solved by eliminating what is local to a site.
+"""The linearised equations of an instance, solved by eliminating what is local to a site.
 
 At every site the law is a few linear equations between its variables ``dz`` and the fields ``du`` that
 it hears.  Their solutions form a plane of as many dimensions as there are fields:
 ``(dz, du) = (z0, u0) + (Tz, Tu) t``.  Where ``Tu`` is invertible the field itself is the coordinate
-("explicit"); where a constraint pins the field, a multiplier takes its place.  The two sides meet only
-through the couplings, so that what is left is one dense system over the sites that speak.
+("explicit"); where a constraint pins the field, a multiplier takes its place.  Kinds of sites meet only
+through the couplings, so that what is left is one dense system over the sites that speak; kinds whose
+fields are their coordinates, and that do not hear each other, drop out of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
 
 import numpy as np
 
-_SINGULAR, _TINY = 1e11, 1e-13
+from symcavity.model.kinds import Kind
+
+_SINGULAR, _TINY, _SUSPICIOUS, _NULL = 1e11, 1e-13, 1e-12, 1e-13
 
 
 @dataclass
-class SideSystem:
-    """The linearised law of one side: ``J dz + B du + G dg = r``.
+class LocalSystem:
+    """The linearised law of one kind of site: ``J dz + B du + G dg = r``.
 
     Attributes
     ----------
     slopes, hears, shared : ndarray
         J, B and G, of shapes (n, k, k), (n, k, m) and (n, k, g).
     emits : ndarray
-        The derivative of what the other side hears, (n, m', k).
+        The derivative of what the sites send, (n, m', k).
     condition : ndarray
         The derivative of the global conditions, (n, g, k).
-    couplings : list of ndarray
-        For each field heard, the couplings with this side's sites as rows.
+    heard : list of tuple
+        For each field heard: the couplings, with its hearers as rows; the kind of its senders; and which of
+        their emissions it sums.
     groups : tuple or None
         (representatives, inverse) where J and B take few different values.
     """
@@ -40,13 +45,13 @@ class SideSystem:
     shared: np.ndarray
     emits: np.ndarray
     condition: np.ndarray
-    couplings: list[np.ndarray]
+    heard: list[tuple[np.ndarray, Kind, int]]
     groups: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass
 class Load:
-    """What a right-hand side does to one side before the sides meet: ``z0``, ``u0`` and what ``z0`` sends."""
+    """What a right-hand side does to one kind before the kinds meet: ``z0``, ``u0`` and what ``z0`` sends."""
 
     z0: np.ndarray
     u0: np.ndarray
@@ -54,20 +59,21 @@ class Load:
 
 
 class Plane:
-    """The solutions of a side's local equations, as a plane with coordinates ``t``.
+    """The solutions of the local equations of a kind, as a plane with coordinates ``t``.
 
     Parameters
     ----------
-    side : SideSystem
+    local : LocalSystem
         The linearised law.
     """
 
-    def __init__(self, side: SideSystem) -> None:
-        n, k, m = side.hears.shape
-        self.side, self.n, self.k, self.m = side, n, k, m
-        chosen = slice(None) if side.groups is None else side.groups[0]
-        back = slice(None) if side.groups is None else side.groups[1]
-        j, b = side.slopes[chosen], side.hears[chosen]
+    def __init__(self, local: LocalSystem) -> None:
+        n, k, m = local.hears.shape
+        self.local, self.n, self.k, self.m = local, n, k, m
+        self.senders = {sender for _, sender, _ in local.heard}
+        chosen = slice(None) if local.groups is None else local.groups[0]
+        back = slice(None) if local.groups is None else local.groups[1]
+        j, b = local.slopes[chosen], local.hears[chosen]
         scale = np.sqrt(np.sum(j**2, axis=2) + np.sum(b**2, axis=2))
         scale[scale == 0] = 1.0
         j, b = j / scale[:, :, None], b / scale[:, :, None]
@@ -82,8 +88,8 @@ class Plane:
         self._particular, self._lift = particular[back], None if lift is None else lift[back]
         self.tz = tz[back]
         self.tu = np.broadcast_to(np.eye(m), (n, m, m)) if tu is None else tu[back]
-        self.sends = side.emits @ self.tz
-        self.feels = side.condition @ self.tz
+        self.sends = local.emits @ self.tz
+        self.feels = local.condition @ self.tz
         weight = np.abs(self.sends).sum(axis=(1, 2)) + np.abs(self.feels).sum(axis=(1, 2))
         self.speaking = np.flatnonzero(weight > 0)
         self.silent = np.flatnonzero(weight == 0)
@@ -91,7 +97,7 @@ class Plane:
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates that the other side can notice."""
+        """The number of coordinates that other sites can notice."""
         return len(self.speaking) * self.m
 
     def load(self, rhs: np.ndarray) -> Load:
@@ -99,11 +105,11 @@ class Plane:
         scaled = rhs / self._scale
         z0 = self._particular @ scaled
         u0 = np.zeros((self.n, self.m, rhs.shape[2])) if self._lift is None else self._lift @ scaled
-        return Load(z0, u0, self.side.emits @ z0)
+        return Load(z0, u0, self.local.emits @ z0)
 
-    def receive(self, sent: np.ndarray) -> np.ndarray:
-        """Return the fields of this side, from what the other side sends: (n', m, c) to (n, m, c)."""
-        return np.stack([x @ sent[:, m] for m, x in enumerate(self.side.couplings)], axis=1)
+    def receive(self, sent: Mapping[Kind, np.ndarray]) -> np.ndarray:
+        """Return the fields (n, m, c) from what every kind sends, (n', m', c)."""
+        return np.stack([x @ sent[sender][:, column] for x, sender, column in self.local.heard], axis=1)
 
     def answer(self, fields: np.ndarray) -> np.ndarray:
         """Return the coordinates of the silent sites, from their fields minus ``u0``."""
@@ -140,175 +146,233 @@ def _plane(
     return pz - response @ pu, None, response, None, True
 
 
+@dataclass
+class Moved:
+    """The solution of the linearised equations: the variables by kind, (n, k, c), and the globals, (g, c)."""
+
+    site: dict[Kind, np.ndarray]
+    shared: np.ndarray
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """All of it."""
+        return [*self.site.values(), self.shared]
+
+    def mixed(self, weights: np.ndarray) -> Moved:
+        """Return the combination of its columns with given weights, (c, c')."""
+        return Moved({kind: z @ weights for kind, z in self.site.items()}, self.shared @ weights)
+
+
 class LinearSystem:
-    """The linearised equations of both sides and the global conditions, factorised once.
+    """The linearised equations of all kinds of sites and the global conditions, factorised once.
+
+    The coordinates of the kinds that are ``kept`` solve a dense system; those of the others are their fields,
+    and follow.
 
     Parameters
     ----------
-    first, second : SideSystem
-        The two sides.
+    kinds : dict
+        The linearised law of each kind.
     conditions : ndarray
         The derivative of the global conditions in the global variables, (g, g).
+    flat : bool
+        Whether singular equations are solved, by the shortest of their solutions where there is one, and
+        their null space measured.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the equations are singular.
+        If the equations are singular, and this was not allowed.
     """
 
-    def __init__(self, first: SideSystem, second: SideSystem, conditions: np.ndarray) -> None:
-        planes = Plane(first), Plane(second)
-        self.pinned = planes[0].pinned, planes[1].pinned
-        eligible = [(planes[1 - s].dimension, s) for s in (0, 1) if planes[s].explicit]
-        self._swap = bool(eligible) and min(eligible)[1] == 1
-        self._solver: Any
-        pair = planes[::-1] if self._swap else planes
-        self._solver = _Eliminated(*pair, conditions) if eligible else _Together(*pair, conditions)
-
-    def solve(
-        self, first: np.ndarray, second: np.ndarray, rhs: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the variables of the two sides (n, k, c) and the globals (g, c) for right-hand sides."""
-        if self._swap:
-            zb, za, shared = self._solver.solve(second, first, rhs)
-            return za, zb, shared
-        return self._solver.solve(first, second, rhs)
-
-
-class _Eliminated:
-    """Side a, whose fields are its coordinates, is eliminated; the speaking sites of b remain."""
-
-    def __init__(self, a: Plane, b: Plane, conditions: np.ndarray) -> None:
-        self.a, self.b, self.g = a, b, conditions.shape[0]
-        sp, mb, g = b.speaking, b.m, self.g
-        spoken = b.sends[sp]
-        matrix = np.zeros((len(sp), mb, len(sp), mb))
-        for k in range(mb):
-            rows = b.side.couplings[k][sp]
-            for h in range(a.m):
-                if np.any(a.sends[:, k, h]):
-                    kernel = (rows * a.sends[:, k, h]) @ a.side.couplings[h].T[sp].T
-                    for m in range(mb):
-                        matrix[:, k, :, m] -= kernel * spoken[:, h, m]
-        diagonal = np.arange(len(sp))
-        matrix[diagonal, :, diagonal, :] += b.tu[sp]
-        size = self.size = len(sp) * mb
-        full = matrix.reshape(size, size)
-        if g:
-            self.border = a.load(-a.side.shared), b.load(-b.side.shared)
-            arrived, bare = self._meet(*self.border)
-            row = np.swapaxes(b.feels[sp], 0, 1).reshape(g, size)
-            pulled = np.stack([a.side.couplings[h][:, sp].T @ a.feels[:, :, h] for h in range(a.m)], axis=1)
-            row = row + np.einsum("nhg,nhm->gnm", pulled, spoken).reshape(g, size)
-            full = np.block([[full, -arrived[sp].reshape(size, g)], [row, conditions + bare]])
-        self._factor = _factorise(full)
-
-    def _meet(self, la: Load, lb: Load) -> tuple[np.ndarray, np.ndarray]:
-        """Return the fields of b, and the global conditions, while ``t = 0``."""
-        a, b = self.a, self.b
-        heard = a.receive(lb.sends)
-        arrived = b.receive(la.sends + a.sends @ heard) - lb.u0
-        bare = np.einsum("ngk,nkc->gc", b.side.condition, lb.z0)
-        bare += np.einsum("ngk,nkc->gc", a.side.condition, la.z0) + np.einsum("ngh,nhc->gc", a.feels, heard)
-        return arrived, bare
-
-    def solve(
-        self, ra: np.ndarray, rb: np.ndarray, rhs: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        a, b, sp, size = self.a, self.b, self.b.speaking, self.size
-        c = rhs.shape[1]
-        la, lb = a.load(ra), b.load(rb)
-        arrived, bare = self._meet(la, lb)
-        solved = self._factor(np.concatenate([arrived[sp].reshape(size, c), rhs - bare]))
-        shared = solved[size:]
+    def __init__(self, kinds: Mapping[Kind, LocalSystem], conditions: np.ndarray, *, flat: bool = False) -> None:
+        self.planes = {kind: Plane(local) for kind, local in kinds.items()}
+        self.pinned = {kind: plane.pinned for kind, plane in self.planes.items()}
+        dropped = min(_eliminations(self.planes), key=self._left)
+        self.dropped = {kind: self.planes[kind] for kind in dropped}
+        self.kept = {kind: plane for kind, plane in self.planes.items() if kind not in dropped}
+        self.g, self.size = conditions.shape[0], 0
+        self.slots: dict[Kind, slice] = {}
+        for kind, plane in self.kept.items():
+            self.slots[kind] = slice(self.size, self.size + plane.dimension)
+            self.size += plane.dimension
+        full = np.zeros((self.size + self.g, self.size + self.g))
+        for kind in self.kept:
+            self._fill(full, kind)
         if self.g:
-            for load, border in zip((la, lb), self.border, strict=True):
+            self._border(full, conditions)
+        self._factor = Factor(full, flat)
+
+    @property
+    def nullity(self) -> int:
+        """The dimension of the null space."""
+        return int(self._factor.null.shape[1])
+
+    def null_space(self) -> Moved:
+        """Return a basis of the null space, in the last axis."""
+        null = self._factor.null
+        loads = {kind: p.load(np.zeros((p.n, p.k, null.shape[1]))) for kind, p in self.planes.items()}
+        return self._unfold(loads, null)
+
+    def _left(self, dropped: Sequence[Kind]) -> int:
+        return sum(plane.dimension for kind, plane in self.planes.items() if kind not in dropped)
+
+    def _place(self, kind: Kind, m: int) -> slice:
+        """Where the m-th coordinates of the speaking sites of a kind stand."""
+        slot = self.slots[kind]
+        return slice(slot.start + m, slot.stop, self.planes[kind].m)
+
+    def _fill(self, full: np.ndarray, kind: Kind) -> None:
+        """Write the equations of the speaking sites of a kind that is kept."""
+        b = self.kept[kind]
+        sp = b.speaking
+        for k, (x, sender, column) in enumerate(b.local.heard):
+            rows, there = x[sp], self._place(kind, k)
+            for m in range(b.m):
+                at = np.arange(self.slots[kind].start, self.slots[kind].stop, b.m)
+                full[at + k, at + m] += b.tu[sp, k, m]
+            if sender in self.kept:
+                self._couple(full, there, sender, column, rows, None)
+                continue
+            a = self.dropped[sender]
+            for h, (y, origin, sent) in enumerate(a.local.heard):
+                weight = a.sends[:, column, h]
+                if np.any(weight):
+                    self._couple(full, there, origin, sent, rows * weight, y)
+
+    def _couple(
+        self, full: np.ndarray, there: slice, sender: Kind, column: int, x: np.ndarray, then: np.ndarray | None
+    ) -> None:
+        """Write how fields depend on the coordinates of a kind that is kept: through x, or a product of two."""
+        plane = self.kept[sender]
+        if not plane.dimension:
+            return
+        spoken = plane.sends[plane.speaking, column]
+        block = x[:, plane.speaking] if then is None else x @ then.T[plane.speaking].T
+        for m in range(plane.m):
+            if np.any(spoken[:, m]):
+                full[there, self._place(sender, m)] -= block * spoken[:, m]
+
+    def _border(self, full: np.ndarray, conditions: np.ndarray) -> None:
+        """Write the globals into the equations, and the global conditions."""
+        self.border = {kind: plane.load(-plane.local.shared) for kind, plane in self.planes.items()}
+        arrived, bare = self._meet(self.border)
+        for kind, b in self.kept.items():
+            slot, sp = self.slots[kind], b.speaking
+            full[slot, self.size :] = -arrived[kind][sp].reshape(b.dimension, self.g)
+            full[self.size :, slot] += np.swapaxes(b.feels[sp], 0, 1).reshape(self.g, b.dimension)
+        for a in self.dropped.values():
+            for h, (x, origin, sent) in enumerate(a.local.heard):
+                b = self.kept[origin]
+                sp = b.speaking
+                pulled = x[:, sp].T @ a.feels[:, :, h]
+                row = np.einsum("ng,nm->gnm", pulled, b.sends[sp, sent])
+                full[self.size :, self.slots[origin]] += row.reshape(self.g, b.dimension)
+        full[self.size :, self.size :] = conditions + bare
+
+    def _meet(self, loads: Mapping[Kind, Load]) -> tuple[dict[Kind, np.ndarray], np.ndarray]:
+        """Return the fields of the kinds that are kept, and the global conditions, while their coordinates vanish."""
+        sends = {kind: load.sends for kind, load in loads.items()}
+        heard = {kind: a.receive(sends) for kind, a in self.dropped.items()}
+        sends |= {kind: loads[kind].sends + a.sends @ heard[kind] for kind, a in self.dropped.items()}
+        arrived = {kind: b.receive(sends) - loads[kind].u0 for kind, b in self.kept.items()}
+        bare = sum(np.einsum("ngk,nkc->gc", p.local.condition, loads[s].z0) for s, p in self.planes.items())
+        bare += sum(np.einsum("ngh,nhc->gc", a.feels, heard[s]) for s, a in self.dropped.items())
+        return arrived, np.asarray(bare)
+
+    def solve(self, right: Mapping[Kind, np.ndarray], rhs: np.ndarray) -> Moved:
+        """Return the solution for right-hand sides: of each kind (n, k, c), of the conditions (g, c)."""
+        loads = {kind: plane.load(right[kind]) for kind, plane in self.planes.items()}
+        arrived, bare = self._meet(loads)
+        spoken = [arrived[kind][b.speaking].reshape(b.dimension, rhs.shape[1]) for kind, b in self.kept.items()]
+        return self._unfold(loads, self._factor(np.concatenate([*spoken, rhs - bare])))
+
+    def _unfold(self, loads: Mapping[Kind, Load], solved: np.ndarray) -> Moved:
+        """Return all variables from the coordinates that were kept."""
+        c, shared = solved.shape[1], solved[self.size :]
+        if self.g:
+            for kind, load in loads.items():
+                border = self.border[kind]
                 load.z0, load.u0 = load.z0 + border.z0 @ shared, load.u0 + border.u0 @ shared
                 load.sends = load.sends + border.sends @ shared
-        t = np.zeros((b.n, b.m, c))
-        t[sp] = solved[:size].reshape(len(sp), b.m, c)
-        lb.sends[sp] += b.sends[sp] @ t[sp]
-        za = la.z0 + a.tz @ a.receive(lb.sends)
-        if len(b.silent):
-            t[b.silent] = b.answer((b.receive(a.side.emits @ za) - lb.u0)[b.silent])
-        return za, lb.z0 + b.tz @ t, shared
+        t = {kind: np.zeros((b.n, b.m, c)) for kind, b in self.kept.items()}
+        sends = {kind: load.sends for kind, load in loads.items()}
+        for kind, b in self.kept.items():
+            sp = b.speaking
+            t[kind][sp] = solved[self.slots[kind]].reshape(len(sp), b.m, c)
+            sends[kind][sp] += b.sends[sp] @ t[kind][sp]
+        t |= {kind: a.receive(sends) for kind, a in self.dropped.items()}
+        sends |= {kind: loads[kind].sends + a.sends @ t[kind] for kind, a in self.dropped.items()}
+        for kind, b in self.kept.items():
+            if len(b.silent):
+                t[kind][b.silent] = b.answer((b.receive(sends) - loads[kind].u0)[b.silent])
+        return Moved({kind: loads[kind].z0 + p.tz @ t[kind] for kind, p in self.planes.items()}, shared)
 
 
-class _Together:
-    """Neither side's fields can be its coordinates: the coordinates of both sides remain."""
-
-    def __init__(self, a: Plane, b: Plane, conditions: np.ndarray) -> None:
-        self.planes, self.g = (a, b), conditions.shape[0]
-        sizes = [x.dimension for x in (a, b)]
-        total, g = sum(sizes), self.g
-        self.slots = [slice(0, sizes[0]), slice(sizes[0], total)]
-        full = np.zeros((total + g, total + g))
-        if g:
-            self.border = [x.load(-x.side.shared) for x in (a, b)]
-            fields = self._meet(self.border)
-        for k, (x, y) in enumerate(((a, b), (b, a))):
-            own, other, sp = self.slots[k], self.slots[1 - k], x.speaking
-            block = np.zeros((len(sp), x.m, len(sp), x.m))
-            diagonal = np.arange(len(sp))
-            block[diagonal, :, diagonal, :] = x.tu[sp]
-            full[own, own] = block.reshape(sizes[k], sizes[k])
-            if sizes[k] and sizes[1 - k]:
-                cross = [
-                    x.side.couplings[m][np.ix_(sp, y.speaking)][:, :, None] * y.sends[None, y.speaking, m, :]
-                    for m in range(x.m)
-                ]
-                full[own, other] = -np.stack(cross, axis=1).reshape(sizes[k], sizes[1 - k])
-            if g:
-                full[own, total:] = -fields[k][sp].reshape(sizes[k], g)
-                full[total:, own] = np.swapaxes(x.feels[sp], 0, 1).reshape(g, sizes[k])
-                full[total:, total:] += np.einsum("ngk,nkc->gc", x.side.condition, self.border[k].z0)
-        full[total:, total:] += conditions
-        self._factor = _factorise(full)
-
-    def _meet(self, loads: list[Load]) -> list[np.ndarray]:
-        a, b = self.planes
-        return [a.receive(loads[1].sends) - loads[0].u0, b.receive(loads[0].sends) - loads[1].u0]
-
-    def solve(
-        self, ra: np.ndarray, rb: np.ndarray, rhs: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        c = rhs.shape[1]
-        loads = [x.load(r) for x, r in zip(self.planes, (ra, rb), strict=True)]
-        fields = self._meet(loads)
-        right = [f[x.speaking].reshape(x.dimension, c) for x, f in zip(self.planes, fields, strict=True)]
-        bare = sum(
-            np.einsum("ngk,nkc->gc", x.side.condition, load.z0)
-            for x, load in zip(self.planes, loads, strict=True)
-        )
-        solved = self._factor(np.concatenate([*right, rhs - bare]))
-        shared = solved[self.slots[1].stop :]
-        if self.g:
-            for load, border in zip(loads, self.border, strict=True):
-                load.z0, load.u0 = load.z0 + border.z0 @ shared, load.u0 + border.u0 @ shared
-                load.sends = load.sends + border.sends @ shared
-        t = [np.zeros((x.n, x.m, c)) for x in self.planes]
-        for k, x in enumerate(self.planes):
-            t[k][x.speaking] = solved[self.slots[k]].reshape(len(x.speaking), x.m, c)
-            loads[k].sends = loads[k].sends + x.sends @ t[k]
-        for k, (x, f) in enumerate(zip(self.planes, self._meet(loads), strict=True)):
-            if len(x.silent):
-                t[k][x.silent] = x.answer(f[x.silent])
-        za, zb = (load.z0 + x.tz @ tt for x, load, tt in zip(self.planes, loads, t, strict=True))
-        return za, zb, shared
+def _eliminations(planes: Mapping[Kind, Plane]) -> Iterator[tuple[Kind, ...]]:
+    """Return the sets of kinds that can drop out: their fields are their coordinates, and none hears another."""
+    explicit = [kind for kind, plane in planes.items() if plane.explicit]
+    for size in range(len(explicit), -1, -1):
+        for some in combinations(explicit, size):
+            if not any(planes[kind].senders & set(some) for kind in some):
+                yield some
 
 
-def _factorise(matrix: np.ndarray) -> Any:
-    """Return a function that solves with a dense matrix, refusing a singular one."""
-    from scipy.linalg.lapack import dgetrf, dgetrs
+class Factor:
+    """A dense matrix, factorised: a function of right-hand sides.
 
-    if not matrix.size:
-        return lambda right: right
-    if not np.all(np.isfinite(matrix)):
-        raise np.linalg.LinAlgError("The linearised equations are not finite.")
-    factor, pivots, singular = dgetrf(matrix, overwrite_a=True)
-    if singular:
-        raise np.linalg.LinAlgError("The linearised equations are singular.")
-    return lambda right: dgetrs(factor, pivots, right)[0]
+    Parameters
+    ----------
+    matrix : ndarray
+        The matrix.
+    flat : bool
+        Whether a singular matrix is accepted: then the shortest solution is returned, which is one if there
+        is any.
+
+    Attributes
+    ----------
+    null : ndarray
+        A basis of the null space, in columns; empty where it was not looked for.
+    """
+
+    def __init__(self, matrix: np.ndarray, flat: bool = False) -> None:
+        from scipy.linalg.lapack import dgecon, dgetrf
+
+        self.null, self._inverse = np.zeros((len(matrix), 0)), None
+        if not matrix.size:
+            return
+        if not np.all(np.isfinite(matrix)):
+            raise np.linalg.LinAlgError("The linearised equations are not finite.")
+        self._lu, self._pivots, singular = dgetrf(matrix, overwrite_a=not flat)
+        if flat and (singular or dgecon(self._lu, np.linalg.norm(matrix, 1))[0] < _SUSPICIOUS):
+            self._measure(matrix)
+            singular = singular and not self.null.size
+        if singular:
+            raise np.linalg.LinAlgError("The linearised equations are singular.")
+
+    def _measure(self, matrix: np.ndarray) -> None:
+        """Find the null space, in units in which rows and columns are of order one."""
+        rows, columns = np.ones(len(matrix)), np.ones(len(matrix))
+        for _ in range(2):
+            scaled = np.abs(matrix) * rows[:, None] * columns
+            rows = rows / np.where((top := scaled.max(axis=1)) > 0, np.sqrt(top), 1.0)
+            columns = columns / np.where((top := scaled.max(axis=0)) > 0, np.sqrt(top), 1.0)
+        u, s, vt = np.linalg.svd(matrix * rows[:, None] * columns)
+        rank = int(np.count_nonzero(s > _NULL * s[0]))
+        if rank == len(s):
+            return
+        self.null = columns[:, None] * vt[rank:].T
+        self._inverse = (columns[:, None] * vt[:rank].T / s[:rank]) @ (u[:, :rank].T * rows)
+
+    def __call__(self, right: np.ndarray) -> np.ndarray:
+        """Solve for right-hand sides, one a column."""
+        from scipy.linalg.lapack import dgetrs
+
+        if not right.size or not len(self.null):
+            return right
+        if self._inverse is not None:
+            return self._inverse @ right
+        return dgetrs(self._lu, self._pivots, right)[0]
 
 
-__all__ = ["LinearSystem", "SideSystem"]
+__all__ = ["LinearSystem", "LocalSystem", "Moved"]

@@ -10,13 +10,22 @@ from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
-from symcavity.finite.newton import TARGETS, Gaps, finite_start, follow_path, solve_active
+from symcavity.finite.newton import (
+    TARGETS,
+    Gaps,
+    finite_start,
+    follow_path,
+    full_step,
+    solve_active,
+    surroundings,
+)
 from symcavity.finite.quadratic import quadratic_program
+from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
-_SHARPER = 0.1
+_SHARPER, _DRIFTING = 0.1, 1e-4
 
 
 @dataclass
@@ -33,12 +42,19 @@ class Solved:
         How it was found.
     sharp : bool
         Whether every pair is on a definite branch, so that responses exist.
+    flat : tuple or None
+        Another solution of the same equations, and the dimension of the plane of all of them; None where
+        the solution is the only one.
+    failure : str
+        Why there is no state, where infeasibility was not established either.
     """
 
     state: State | None
     residuals: Residuals | None
     method: str
     sharp: bool = True
+    flat: tuple[State, int] | None = None
+    failure: str = ""
 
 
 def solve_instance(system: System, instance: Instance, method: str = "") -> Solved:
@@ -75,10 +91,10 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         return _smooth(instance)
     program = quadratic_program(system)
     quiet = not any(np.any(s) for s in instance.source.values())
-    if method == "active set" or (not method and program is not None and program.feature_only and quiet):
-        if program is None or not program.feature_only or not quiet:
+    if method == "active set" or (not method and program is not None and program.in_one_state and quiet):
+        if program is None or not program.in_one_state or not quiet:
             raise UnsupportedLaw(
-                "The active-set method needs a quadratic objective in one feature state.",
+                "The active-set method needs a quadratic objective in one state of one kind of site.",
                 "another method",
                 "leave the choice to the package",
             )
@@ -108,13 +124,14 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
     if program is not None and quiet:
         if program.infeasible(instance):
             return Solved(None, None, "interior point")
-        try:
-            guess = program.solve_conic(instance)
-            solved = None if guess is None else _finish(instance, guess, "conic")
-        except (ArithmeticError, MissingDependency):
-            solved = None
-        if solved is not None:
-            return solved
+        for guessed, how in ((program.solve_vertex, "simplex"), (program.solve_conic, "conic")):
+            try:
+                guess = guessed(instance)
+                solved = None if guess is None else _finish(instance, guess, how)
+            except (ArithmeticError, MissingDependency):
+                solved = None
+            if solved is not None:
+                return solved
     return _failed(instance, state)
 
 
@@ -158,13 +175,21 @@ def _finish(instance: Instance, state: State, method: str) -> Solved | None:
         polished, _, at = solve_active(instance, state.copy())
         residuals = instance.residuals(polished)
         if _holds(residuals, polished):
-            return Solved(polished, residuals, method, _strict(at))
+            return _settled(instance, polished, residuals, method, _strict(at))
     except np.linalg.LinAlgError:
         pass
     residuals = instance.residuals(state)
     if _holds(residuals, state):
         return Solved(state, residuals, method, sharp=False)
     return None
+
+
+def _settled(instance: Instance, state: State, residuals: Residuals, method: str, sharp: bool) -> Solved | None:
+    """Look whether a solution stays where it is, and whether it is the only one on its branches."""
+    found = surroundings(instance, state)
+    if sharp and found.step > _DRIFTING:
+        return None
+    return Solved(state, residuals, method, sharp, None if found.another is None else (found.another, found.dimension))
 
 
 def _holds(residuals: Residuals, state: State) -> bool:
@@ -175,10 +200,10 @@ def _holds(residuals: Residuals, state: State) -> bool:
     return residuals.worst < ACCEPTED * max(1.0, size)
 
 
-def _strict(at: dict[str, Gaps]) -> bool:
+def _strict(at: dict[Kind, Gaps]) -> bool:
     """Whether only one member of every pair vanishes."""
-    for side in at.values():
-        larger = np.maximum(side.p, side.q)
+    for here in at.values():
+        larger = np.maximum(here.p, here.q)
         if larger.size and np.min(larger) <= _VANISHING * max(1.0, float(np.max(larger))):
             return False
     return True
@@ -190,7 +215,9 @@ def _smooth(instance: Instance) -> Solved:
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
     }
     try:
-        state, _, _ = solve_active(instance, start)
+        state, _, _ = solve_active(instance, start.copy())
+        if not _holds(instance.residuals(state), state):
+            state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"The equations of the instance with seed {instance.seed} are singular: {error}",
@@ -199,18 +226,21 @@ def _smooth(instance: Instance) -> Solved:
     residuals = instance.residuals(state)
     if not _holds(residuals, state):
         _failed(instance, state)
-    return Solved(state, residuals, "linear solve" if instance.system.affine else "newton")
+    solved = _settled(instance, state, residuals, "linear solve" if instance.system.affine else "newton", True)
+    return solved or _failed(instance, state, "; they hold the better the farther one goes: it lies at infinity")
 
 
-def _failed(instance: Instance, state: State | None) -> Solved:
+def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:
     worst = float("nan") if state is None else instance.residuals(state).worst
     raise NotConverged(
-        f"No solution was found for the instance with seed {instance.seed}, N = {instance.size['feature']}, "
-        f"P = {instance.size['datum']}; the best point violates the equations by {worst:.1e}.",
+        f"No solution was found for the instance with seed {instance.seed}, "
+        f"{', '.join(f'{kind.size} = {n}' for kind, n in instance.size.items())}; "
+        f"the best point violates the equations by {worst:.1e}{why}.",
         best=state,
         residual=worst,
-        hint="a monotone system (the optimality conditions of a convex problem), smooth except for Max, Abs "
-        "and pairs: the norm of a field that vanishes at the solution is not; another seed or size",
+        hint="a monotone system (the optimality conditions of a convex problem) whose minimum is not at infinity, "
+        "smooth except for Max, Abs and pairs: the norm of a field that vanishes at the solution is not; another "
+        "seed or size",
     )
 
 

@@ -8,24 +8,24 @@ choice where a sign came out wrong.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.linearised import LinearSystem, Plane, SideSystem
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.finite.linearised import LinearSystem, LocalSystem, Moved, Plane
+from symcavity.model.kinds import Kind
 
-SIDES = (FEATURE, DATUM)
-_PATH_STEPS, _REPAIRS, _NEWTON, _START = 120, 40, 60, 9
+_PATH_STEPS, _REPAIRS, _NEWTON, _START, _ANOTHER = 120, 40, 60, 9, 11
 TARGETS = (1e-9, 1e-14)
-_SHORTEST, _FAR, _ROUNDING = 1e-6, 1e13, 1e-14
+_SHORTEST, _FAR, _ROUNDING, _CRAMPED = 1e-6, 1e13, 1e-14, 1e-7
 
 
 @dataclass
 class Gaps:
-    """What a side's equations, pairs and its part of the global conditions amount to at a state."""
+    """What the equations and pairs of a kind, and its part of the global conditions, amount to at a state."""
 
     equations: np.ndarray
     p: np.ndarray
@@ -35,7 +35,7 @@ class Gaps:
 
 @dataclass
 class Slopes:
-    """The derivatives of a side's law at a state."""
+    """The derivatives of the law of a kind at a state."""
 
     slopes: np.ndarray
     hears: np.ndarray
@@ -49,24 +49,24 @@ class Slopes:
     body_shared: np.ndarray
 
 
-def gaps(instance: Instance, state: State, side: str) -> Gaps:
-    """Evaluate the law of one side at a state."""
-    system, law, n = instance.system, instance.system.laws[side], instance.size[side]
-    args = instance.arguments(side, state, instance.fields(side, state))
-    rows, body, _, _ = system.conditions[side]
+def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
+    """Evaluate the law of one kind at a state."""
+    system, law, n = instance.system, instance.system.laws[kind], instance.size[kind]
+    args = instance.arguments(kind, state, instance.fields(kind, state))
+    rows, body, _, _ = system.conditions[kind]
     total = np.zeros(system.count)
     if rows:
         total[rows] = body(args, n).sum(axis=0)
-    return Gaps(law.residual(args, n) - instance.source[side], law.p(args, n), law.q(args, n), total)
+    return Gaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
 
 
-def slopes(instance: Instance, state: State, side: str) -> Slopes:
-    """Evaluate the derivatives of the law of one side; an affine law has them once and for all."""
-    system, law, n = instance.system, instance.system.laws[side], instance.size[side]
-    if system.affine and side in instance.memory:
-        return instance.memory[side]
-    args = instance.arguments(side, state, instance.fields(side, state))
-    rows, _, body_slopes, body_shared = system.conditions[side]
+def slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
+    """Evaluate the derivatives of the law of one kind; an affine law has them once and for all."""
+    system, law, n = instance.system, instance.system.laws[kind], instance.size[kind]
+    if system.affine and kind in instance.memory:
+        return instance.memory[kind]
+    args = instance.arguments(kind, state, instance.fields(kind, state))
+    rows, _, body_slopes, body_shared = system.conditions[kind]
     condition = np.zeros((n, system.count, law.k))
     shared = np.zeros((system.count, len(system.globals)))
     if rows:
@@ -84,31 +84,31 @@ def slopes(instance: Instance, state: State, side: str) -> Slopes:
         condition,
         shared,
     )
-    instance.memory[side] = found
+    instance.memory[kind] = found
     return found
 
 
-def _side(
-    instance: Instance, side: str, at: Slopes, weights: tuple[np.ndarray, np.ndarray], *, grouped: bool
-) -> SideSystem:
+def _local(
+    instance: Instance, kind: Kind, at: Slopes, weights: tuple[np.ndarray, np.ndarray], *, grouped: bool
+) -> LocalSystem:
     """Return the linearised law, with each pair's row as ``weight_p dp + weight_q dq``."""
-    law, (wp, wq) = instance.system.laws[side], weights
+    system, law, (wp, wq) = instance.system, instance.system.laws[kind], weights
     rows = wp[:, :, None] * at.p_slopes + wq[:, :, None] * at.q_slopes
     shared = wp[:, :, None] * at.p_shared + wq[:, :, None] * at.q_shared
-    n = instance.size[side]
+    n = instance.size[kind]
     groups = None
     tables = (law.slopes, law.hears, law.p_slopes, law.q_slopes)
     if grouped and all(t.constant for t in tables) and law.kp < 30:
         codes = (wp > 0) @ (1 << np.arange(law.kp)) if law.kp else np.zeros(n, dtype=int)
         _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         groups = first, inverse
-    return SideSystem(
+    return LocalSystem(
         np.concatenate([at.slopes, rows], axis=1),
         np.concatenate([at.hears, np.zeros((n, law.kp, law.m))], axis=1),
         np.concatenate([at.shared, shared], axis=1),
         at.emits,
         at.condition,
-        [instance.coupling(side, m) for m in range(law.m)],
+        [(instance.matrix(f), f.sender, system.column(f)) for f in law.fields],
         groups,
     )
 
@@ -118,21 +118,106 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations at a solved state, each pair on its own branch."""
-    at = {s: slopes(instance, state, s) for s in SIDES}
-    sides = [_side(instance, s, at[s], _active_weights(state.active[s]), grouped=True) for s in SIDES]
-    return LinearSystem(sides[0], sides[1], at[FEATURE].body_shared + at[DATUM].body_shared)
+    """Return the linearised equations at a solved state, each pair on its own branch, singular or not."""
+    return _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
 
 
-def pinned(instance: Instance, state: State, side: str) -> np.ndarray:
-    """Tell which variables of a side its own equations hold fixed, whatever its fields: (sites, variables)."""
-    weights = _active_weights(state.active[side])
-    return Plane(_side(instance, side, slopes(instance, state, side), weights, grouped=True)).pinned
+def relaxed(instance: Instance, state: State) -> LinearSystem:
+    """Return the linearised equations with both members of every pair free to give way alike."""
+    even = {s: np.ones_like(on, dtype=float) for s, on in state.active.items()}
+    return _linear(instance, state, {s: (one, one) for s, one in even.items()}, grouped=False)
+
+
+def _linear(
+    instance: Instance, state: State, weights: dict[Kind, tuple[np.ndarray, np.ndarray]], *, grouped: bool
+) -> LinearSystem:
+    at = {s: slopes(instance, state, s) for s in instance.system.laws}
+    kinds = {s: _local(instance, s, here, weights[s], grouped=grouped) for s, here in at.items()}
+    return LinearSystem(kinds, _summed(here.body_shared for here in at.values()), flat=True)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the linearised equations say about the place where a solution was found.
+
+    Attributes
+    ----------
+    step : float
+        The next Newton step, relative to the size of the solution: not small where a minimum lies at
+        infinity, and every equation holds better the farther one goes.
+    another : State or None
+        Another solution, where all of them make up a part of a plane: as far away as this one is large, or half
+        as far as the signs of the pairs allow, in a direction that no symmetry prefers.
+    dimension : int
+        The dimension of that plane; zero where the solution is the only one.
+    """
+
+    step: float
+    another: State | None
+    dimension: int
+
+
+def surroundings(instance: Instance, state: State) -> Surroundings:
+    """Look around a solution, on its own branches."""
+    system = linearise(instance, state)
+    step = 0.0
+    if not instance.system.affine:
+        step = _size(_step(system, *_violation(instance, state)[1:]).parts) / _scale(state)
+    if not system.nullity:
+        return Surroundings(step, None, 0)
+    rng = stream(instance.seed, _ANOTHER)
+    along = system.null_space().mixed(rng.standard_normal((system.nullity, 1)))
+    length = _scale(state) / _size(along.parts)
+    rooms = {sign * length: _room(instance, state, _shift(state, along, sign * length)) for sign in (1, -1)}
+    best = max(rooms, key=lambda k: rooms[k])
+    if rooms[best] < _CRAMPED:
+        return Surroundings(step, None, 0)
+    return Surroundings(step, _shift(state, along, rooms[best] * best), system.nullity)
+
+
+def _room(instance: Instance, state: State, there: State) -> float:
+    """Return how much of the way to another state the signs of the pairs allow: all of it, or half of what is free."""
+    room = 1.0
+    for kind, on in state.active.items():
+        free = [np.where(on, at.q, at.p) for at in (gaps(instance, s, kind) for s in (state, there))]
+        falling = free[1] < 0
+        if np.any(falling):
+            start = np.maximum(free[0][falling], 0.0)
+            room = min(room, 0.5 * float(np.min(start / (start - free[1][falling]))))
+    return room
+
+
+def _violation(
+    instance: Instance, state: State
+) -> tuple[dict[Kind, Gaps], dict[Kind, np.ndarray], np.ndarray]:
+    """Return the law at a state, the equations of its branches, and the global conditions."""
+    at = {s: gaps(instance, state, s) for s in instance.system.laws}
+    value = {
+        s: np.concatenate([here.equations, np.where(state.active[s], here.p, here.q)], axis=1)
+        for s, here in at.items()
+    }
+    return at, value, _summed(here.body for here in at.values())
+
+
+def _step(system: LinearSystem, value: dict[Kind, np.ndarray], total: np.ndarray) -> Moved:
+    """The Newton step that makes up for a violation."""
+    return system.solve({s: -v[:, :, None] for s, v in value.items()}, -total[:, None])
+
+
+def _summed(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """The sum of what the kinds of sites contribute."""
+    return np.sum(list(parts), axis=0)
+
+
+def pinned(instance: Instance, state: State, kind: Kind) -> np.ndarray:
+    """Tell which variables of a kind its own equations hold fixed, whatever its fields: (sites, variables)."""
+    weights = _active_weights(state.active[kind])
+    return Plane(_local(instance, kind, slopes(instance, state, kind), weights, grouped=True)).pinned
 
 
 def solve_active(
     instance: Instance, state: State, *, repairs: int = _REPAIRS
-) -> tuple[State, float, dict[str, Gaps]]:
+) -> tuple[State, float, dict[Kind, Gaps]]:
     """Solve with each pair on a branch, moving sites to the other branch until all signs are right.
 
     Parameters
@@ -153,38 +238,34 @@ def solve_active(
         state, error, at = _newton(instance, state)
         changed, scale = False, 1.0
         worst = error
-        for side in SIDES:
-            free = np.where(state.active[side], at[side].q, at[side].p)
+        for kind, here in at.items():
+            free = np.where(state.active[kind], here.q, here.p)
             if not free.size:
                 continue
             scale = max(scale, float(np.max(np.abs(free))))
             wrong = free < -1e-10 * scale
             worst = max(worst, float(-min(free.min(), 0.0)))
             if np.any(wrong):
-                state.active = {**state.active, side: state.active[side] ^ wrong}
+                state.active = {**state.active, kind: state.active[kind] ^ wrong}
                 changed = True
         if not changed:
             break
     return state, worst, at
 
 
-def _newton(instance: Instance, state: State) -> tuple[State, float, dict[str, Gaps]]:
+def _newton(instance: Instance, state: State) -> tuple[State, float, dict[Kind, Gaps]]:
     """Solve the equations of fixed branches by damped Newton steps, to rounding."""
-    best: tuple[State, float, dict[str, Gaps]] | None = None
+    best: tuple[State, float, dict[Kind, Gaps]] | None = None
     lowest, damping = np.inf, 1.0
-    moved: tuple[np.ndarray, ...] = ()
+    moved: Moved | None = None
     for _ in range(_NEWTON):
-        at = {s: gaps(instance, state, s) for s in SIDES}
-        value = {
-            s: np.concatenate([at[s].equations, np.where(state.active[s], at[s].p, at[s].q)], axis=1)
-            for s in SIDES
-        }
-        total = at[FEATURE].body + at[DATUM].body
+        at, value, total = _violation(instance, state)
         error = _size([*value.values(), total])
         merit = float(np.sqrt(sum(np.sum(v**2) for v in (*value.values(), total))))
         if best is not None and not merit < (1 - 1e-4 * damping) * lowest:
             if instance.system.affine or best[1] < 1e-11 * _scale(best[0]) or damping < _SHORTEST:
                 return best
+            assert moved is not None  # noqa: S101 - there is a best point: a step has been taken
             damping *= 0.5
             state = _shift(best[0], moved, damping)
             continue
@@ -192,23 +273,31 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[str, G
         if error <= _ROUNDING * _scale(state):
             break
         system = linearise(instance, state)
-        moved = system.solve(-value[FEATURE][:, :, None], -value[DATUM][:, :, None], -total[:, None])
+        moved = _step(system, value, total)
         state = _shift(state, moved, damping)
-        _snap(state, dict(zip(SIDES, system.pinned, strict=True)))
+        _snap(state, system.pinned)
     assert best is not None  # noqa: S101 - the loop ran
     return best
 
 
-def _snap(state: State, pinned: dict[str, np.ndarray]) -> None:
+def full_step(instance: Instance, state: State) -> State:
+    """Return the state after one Newton step, whatever it does to the equations.
+
+    What hears given numbers only is exact after it, such as the field of a teacher in whose sign the law jumps.
+    """
+    return _shift(state, _step(linearise(instance, state), *_violation(instance, state)[1:]), 1.0)
+
+
+def _snap(state: State, pinned: dict[Kind, np.ndarray]) -> None:
     """Put to exact zero what the local equations alone hold at zero."""
     scale = 1e-12 * _scale(state)
-    for side, z in state.site.items():
-        z[pinned[side] & (np.abs(z) < scale)] = 0.0
+    for kind, z in state.site.items():
+        z[pinned[kind] & (np.abs(z) < scale)] = 0.0
 
 
-def _shift(state: State, moved: tuple[np.ndarray, ...], step: float) -> State:
-    site = {s: state.site[s] + step * moved[k][:, :, 0] for k, s in enumerate(SIDES)}
-    return State(site, state.shared + step * moved[2][:, 0], state.active)
+def _shift(state: State, moved: Moved, step: float) -> State:
+    site = {s: z + step * moved.site[s][:, :, 0] for s, z in state.site.items()}
+    return State(site, state.shared + step * moved.shared[:, 0], state.active)
 
 
 def _size(parts: list[np.ndarray]) -> float:
@@ -227,7 +316,8 @@ def finite_start(instance: Instance) -> State:
         if size:
             rng = stream(instance.seed, _START)
             state.site = {s: size * rng.standard_normal(z.shape) for s, z in state.site.items()}
-        at = [gaps(instance, state, s) for s in SIDES] + [slopes(instance, state, s) for s in SIDES]
+        kinds = instance.system.laws
+        at = [gaps(instance, state, s) for s in kinds] + [slopes(instance, state, s) for s in kinds]
         instance.memory.clear()
         if all(np.all(np.isfinite(v)) for part in at for v in vars(part).values()):
             break
@@ -239,21 +329,21 @@ class _Path:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.state = instance, finite_start(instance)
-        self.at = {s: gaps(instance, self.state, s) for s in SIDES}
-        self.slack = {s: (np.maximum(self.at[s].p, 1.0), np.maximum(self.at[s].q, 1.0)) for s in SIDES}
+        self.at = {s: gaps(instance, self.state, s) for s in instance.system.laws}
+        self.slack = {s: (np.maximum(a.p, 1.0), np.maximum(a.q, 1.0)) for s, a in self.at.items()}
         self.count = sum(p.size for p, _ in self.slack.values())
         self._measure()
 
     def _measure(self) -> None:
         at, slack = self.at, self.slack
         self.mean = sum(float(np.sum(p * q)) for p, q in slack.values()) / self.count
-        self.gaps = {s: (at[s].p - slack[s][0], at[s].q - slack[s][1]) for s in SIDES}
-        self.total = at[FEATURE].body + at[DATUM].body
+        self.gaps = {s: (a.p - slack[s][0], a.q - slack[s][1]) for s, a in at.items()}
+        self.total = _summed(a.body for a in at.values())
         self.error = _size(
-            [*(at[s].equations for s in SIDES), *(g for s in SIDES for g in self.gaps[s]), self.total]
+            [*(a.equations for a in at.values()), *(g for pair in self.gaps.values() for g in pair), self.total]
         )
         self.scale = _scale(self.state)
-        self.state.active = {s: slack[s][0] < slack[s][1] for s in SIDES}
+        self.state.active = {s: p < q for s, (p, q) in slack.items()}
 
     @property
     def lost(self) -> bool:
@@ -265,18 +355,18 @@ class _Path:
         return self.error < target * self.scale and self.mean < target * min(self.scale, 10.0)
 
     def _direction(
-        self, system: LinearSystem, along: dict[str, Slopes], target: dict[str, np.ndarray]
-    ) -> tuple[tuple[np.ndarray, ...], dict[str, tuple[np.ndarray, ...]]]:
+        self, system: LinearSystem, along: dict[Kind, Slopes], target: dict[Kind, np.ndarray]
+    ) -> tuple[Moved, dict[Kind, tuple[np.ndarray, ...]]]:
         """Return the step towards products with given values: of the variables, and of the pairs."""
-        right = []
-        for s in SIDES:
-            (p, q), (gap_p, gap_q) = self.slack[s], self.gaps[s]
+        right = {}
+        for s, (p, q) in self.slack.items():
+            gap_p, gap_q = self.gaps[s]
             row = target[s] - p * q - q * gap_p - p * gap_q
-            right.append(np.concatenate([-self.at[s].equations, row], axis=1)[:, :, None])
-        moved = system.solve(right[0], right[1], -self.total[:, None])
-        ds: dict[str, tuple[np.ndarray, ...]] = {}
-        for k, s in enumerate(SIDES):
-            dz, dg, at = moved[k][:, :, 0], moved[2][:, 0], along[s]
+            right[s] = np.concatenate([-self.at[s].equations, row], axis=1)[:, :, None]
+        moved = system.solve(right, -self.total[:, None])
+        ds: dict[Kind, tuple[np.ndarray, ...]] = {}
+        for s, at in along.items():
+            dz, dg = moved.site[s][:, :, 0], moved.shared[:, 0]
             ds[s] = (
                 np.einsum("npk,nk->np", at.p_slopes, dz) + at.p_shared @ dg + self.gaps[s][0],
                 np.einsum("npk,nk->np", at.q_slopes, dz) + at.q_shared @ dg + self.gaps[s][1],
@@ -286,32 +376,35 @@ class _Path:
     def advance(self) -> None:
         """Predict the end of the path, then step towards its centre (Mehrotra)."""
         slack = self.slack
-        weights = {s: (slack[s][1], slack[s][0]) for s in SIDES}
-        along = {s: slopes(self.instance, self.state, s) for s in SIDES}
-        sides = [_side(self.instance, s, along[s], weights[s], grouped=False) for s in SIDES]
-        system = LinearSystem(sides[0], sides[1], along[FEATURE].body_shared + along[DATUM].body_shared)
-        _, ds = self._direction(system, along, {s: np.zeros_like(slack[s][0]) for s in SIDES})
+        along = {s: slopes(self.instance, self.state, s) for s in slack}
+        kinds = {s: _local(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
+        shared = _summed(a.body_shared for a in along.values())
+        try:
+            system = LinearSystem(kinds, shared)
+        except np.linalg.LinAlgError:  # what nothing determines need not move
+            system = LinearSystem(kinds, shared, flat=True)
+        _, ds = self._direction(system, along, {s: np.zeros_like(p) for s, (p, _) in slack.items()})
         reach = _reach(slack, ds, 1.0)
         ahead = sum(
-            float(np.sum((slack[s][0] + reach * ds[s][0]) * (slack[s][1] + reach * ds[s][1]))) for s in SIDES
+            float(np.sum((p + reach * ds[s][0]) * (q + reach * ds[s][1]))) for s, (p, q) in slack.items()
         )
         centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
         limit = 10 * self.mean
         moved, ds = self._direction(
-            system, along, {s: centre - np.clip(ds[s][0] * ds[s][1], -limit, limit) for s in SIDES}
+            system, along, {s: centre - np.clip(dp * dq, -limit, limit) for s, (dp, dq) in ds.items()}
         )
         self._step(moved, ds, min(1.0, _reach(slack, ds, 0.995)))
 
     def _step(
-        self, moved: tuple[np.ndarray, ...], ds: dict[str, tuple[np.ndarray, ...]], step: float
+        self, moved: Moved, ds: dict[Kind, tuple[np.ndarray, ...]], step: float
     ) -> None:
         """Step as far as the equations, where they are not linear, allow."""
         start, slack, error = self.state, self.slack, self.error
         allowed = max(2.0 * error, 10 * self.mean, 1e-8)
         for _ in range(30):
             self.state = _shift(start, moved, step)
-            self.at = {s: gaps(self.instance, self.state, s) for s in SIDES}
-            self.slack = {s: (slack[s][0] + step * ds[s][0], slack[s][1] + step * ds[s][1]) for s in SIDES}
+            self.at = {s: gaps(self.instance, self.state, s) for s in slack}
+            self.slack = {s: (p + step * ds[s][0], q + step * ds[s][1]) for s, (p, q) in slack.items()}
             self._measure()
             if self.instance.system.affine or self.error <= allowed:
                 return
@@ -354,16 +447,26 @@ def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, 
 
 
 def _reach(
-    slack: dict[str, tuple[np.ndarray, np.ndarray]], ds: dict[str, tuple[np.ndarray, ...]], fraction: float
+    slack: dict[Kind, tuple[np.ndarray, np.ndarray]], ds: dict[Kind, tuple[np.ndarray, ...]], fraction: float
 ) -> float:
     """Return the longest step, up to one, that keeps every member of a pair positive."""
     reach = 1.0
-    for side, values in slack.items():
-        for x, d in zip(values, ds[side], strict=True):
+    for kind, values in slack.items():
+        for x, d in zip(values, ds[kind], strict=True):
             falling = d < 0
             if np.any(falling):
                 reach = min(reach, fraction * float(np.min(-x[falling] / d[falling])))
     return reach
 
 
-__all__ = ["TARGETS", "finite_start", "follow_path", "linearise", "pinned", "solve_active"]
+__all__ = [
+    "TARGETS",
+    "finite_start",
+    "follow_path",
+    "full_step",
+    "linearise",
+    "pinned",
+    "relaxed",
+    "solve_active",
+    "surroundings",
+]

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, lambdify, solve, sympify
+from sympy import Dummy, Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, solve, sympify
 from sympy.core.relational import Relational
 
-from symcavity.errors import ValuesError
+from symcavity.algebra.compiled import compiled
+from symcavity.errors import FlatMinimum, ValuesError
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved
 from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
 from symcavity.model.convex_law import regime_of
-from symcavity.model.fields import FieldBook, extract_fields, free_side, site_sum
-from symcavity.model.quantities import (
-    DATUM,
-    OTHER,
-    Average,
-    N,
-    P,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.shapes.base import SATURATED
 
-TOUCHING = 1e-9
+TOUCHING, SAME = 1e-9, 1e-6
 
 
 def _softened(expr: Expr) -> Expr:
@@ -74,7 +68,40 @@ class Reader:
         return self._responses
 
     def __call__(self, observable: Any) -> float:
-        """Return the value of an expression in averages, sums, responses, globals and parameters."""
+        """Return the value of an expression in averages, sums, responses, globals and parameters.
+
+        Raises
+        ------
+        FlatMinimum
+            If the minimum is not unique, and the value differs from one minimiser to another.
+        """
+        value = self._value(observable)
+        if self._other is not None:
+            self._compare(observable, value, self._other._value(observable))  # noqa: SLF001 - the same class
+        return value
+
+    @cached_property
+    def _other(self) -> Reader | None:
+        """The reader of another solution, where there is one."""
+        if self.solved.flat is None:
+            return None
+        another = replace(self.solved, state=self.solved.flat[0], flat=None)
+        return Reader(self.written, self.instance, another)
+
+    def _compare(self, observable: Any, here: Any, there: Any) -> None:
+        assert self.solved.flat is not None  # noqa: S101 - there is another solution
+        if np.max(np.abs(here - there)) <= SAME * (1 + np.max(np.abs(here))):
+            return
+        dimension = self.solved.flat[1]
+        raise FlatMinimum(
+            f"The instance with seed {self.instance.seed} has no value of {observable}: its minimum is not unique, "
+            f"the minimisers make up a set of {dimension} dimension{'s' if dimension > 1 else ''}, and the value "
+            "differs from one to another.",
+            dimension,
+            "a penalty; another load; observables that are the same for all minimisers, such as the minimum",
+        )
+
+    def _value(self, observable: Any) -> float:
         expr = self.written.observable(sympify(observable))
         numbers = self._numbers()
         expr = self._resolved(expr, numbers)
@@ -91,11 +118,14 @@ class Reader:
             expr = expr.xreplace({s: self._conditioned(s, numbers) for s in missing})
         return float(expr)
 
-    def site_values(self, body: Expr, side: str | None = None) -> np.ndarray:
-        """Return an expression of one site at every site of its side."""
+    def site_values(self, body: Expr, kind: Kind | None = None) -> np.ndarray:
+        """Return an expression of one site at every site of its kind."""
         numbers = self._numbers()
-        body = self._without_averages(self.written.observable(sympify(body)), numbers)
-        return self._values(body, self._side(body, side), numbers)
+        written = self._without_averages(self.written.observable(sympify(body)), numbers)
+        found = self._values(written, self._kind(written, kind), numbers)
+        if self._other is not None:
+            self._compare(body, found, self._other.site_values(body, kind))
+        return found
 
     def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
         means = {
@@ -113,7 +143,7 @@ class Reader:
 
     def _numbers(self) -> dict[Symbol, float]:
         system, inst = self.instance.system, self.instance
-        numbers = dict(zip([*system.parameters, N, P, alpha], map(sympify, inst.constants), strict=True))
+        numbers = dict(zip(system.constants, map(sympify, inst.constants), strict=True))
         state = self.solved.state
         assert state is not None  # noqa: S101 - infeasible instances have no reader
         return numbers | dict(zip(system.globals, map(sympify, state.shared.tolist()), strict=True))
@@ -136,83 +166,90 @@ class Reader:
             "variables and parameters of the declaration",
         )
 
-    def _side(self, body: Expr, side: str | None = None) -> str:
-        if side is None:
+    def _kind(self, body: Expr, kind: Kind | None = None) -> Kind:
+        if kind is None:
             masked = body.xreplace({r: r.state for r in body.atoms(SiteResponse)})
-            side = free_side(masked, f"the observable average({body})")
-        if side is None:
+            kind = free_kind(masked, f"the observable average({body})")
+        if kind is None:
             raise ValuesError(
-                f"{body} contains no quantity of a site.", "quantities of one side: w[i], lambda[mu]"
+                f"{body} contains no quantity of a site.", "quantities of one kind of site: w[i], lambda[mu]"
             )
-        return side
+        return kind
 
     def _site_mean(self, total: Expr, numbers: dict[Symbol, float]) -> Any:
         if isinstance(total, Sum):
             total = total.func(self._without_averages(total.function, numbers), *total.limits)
-            side, body = site_sum(total, f"the observable {total}")
+            kind, body = site_sum(total, f"the observable {total}")
             if not (site_quantities(body) or body.has(SiteResponse)):
-                return body * self.instance.size[side]
-            return sympify(float(np.sum(self._values(body, side, numbers))))
+                return body * self.instance.size[kind]
+            return sympify(float(np.sum(self._values(body, kind, numbers, mean=True))))
         body = self._without_averages(total.body, numbers)
         if not (site_quantities(body) or body.has(SiteResponse)):
             return body
-        return sympify(float(np.mean(self._values(body, self._side(body), numbers))))
+        return sympify(float(np.mean(self._values(body, self._kind(body), numbers, mean=True))))
 
-    def _values(self, body: Expr, side: str, numbers: dict[Symbol, float]) -> np.ndarray:
-        inst, law = self.instance, self.instance.system.laws[side]
+    def _values(self, body: Expr, kind: Kind, numbers: dict[Symbol, float], *, mean: bool = False) -> np.ndarray:
+        inst, law = self.instance, self.instance.system.laws[kind]
         state = self.solved.state
         assert state is not None  # noqa: S101
-        n, columns = inst.size[side], {}
+        n, columns = inst.size[kind], {}
         for k, response in enumerate(sorted(body.atoms(SiteResponse), key=str)):
-            mark = Symbol(f"response{k}")
-            columns[mark] = self._response(response, side)
+            mark = Dummy(f"response{k}")
+            columns[mark] = self._response(response, kind)
             body = body.xreplace({response: mark})
+            moving = [q for q in site_quantities(body.diff(mark)) if not isinstance(q.family, Quenched)]
+            if self.responses.by_parts is not None and (not mean or moving or body.diff(mark).has(mark, Sum)):
+                raise ValuesError(
+                    f"The instance with seed {inst.seed} jumps from branch to branch: it has average responses, and "
+                    "none of a single site.",
+                    "averages of responses, times parameters",
+                )
         if body.has(Sum):
             book = FieldBook()
-            body = extract_fields(body, side, book, f"the observable {body}")
-            for f in book.all(side):
-                columns[f.symbol] = self._field(f, side, numbers)
-        known: dict[Any, np.ndarray] = {q: state.site[side][:, j] for j, q in enumerate(law.unknowns)}
-        known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (side,)}
-        if law.sets is not None and body.has(regime_of(side)):
-            known[regime_of(side)] = self._regimes(side)
+            body = extract_fields(body, kind, book, f"the observable {body}")
+            for f in book.all(kind):
+                columns[f.symbol] = self._field(f, numbers)
+        known: dict[Any, np.ndarray] = {q: state.site[kind][:, j] for j, q in enumerate(law.unknowns)}
+        known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (kind,)}
+        if law.sets is not None and body.has(regime_of(kind)):
+            known[regime_of(kind)] = self._regimes(kind)
         for k, quantity in enumerate(site_quantities(body)):
             if quantity not in known:
                 names = ", ".join(sorted(map(str, known)))
-                raise ValuesError(f"The system has no quantity {quantity} on the {side} side.", names)
-            mark = Symbol(f"q{k}", real=True)
+                raise ValuesError(f"The system has no quantity {quantity} at the {kind} sites.", names)
+            mark = Dummy(f"q{k}", real=True)
             columns[mark] = known[quantity]
             body = body.xreplace({quantity: mark})
         body = body.xreplace(numbers)
         stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(columns), key=str)}
-        call = lambdify(list(columns), _softened(body.xreplace(stray)), modules=["numpy", "scipy"])
+        call = compiled(list(columns), _softened(body.xreplace(stray)), ["numpy", "scipy"])
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
 
-    def _regimes(self, side: str) -> np.ndarray:
+    def _regimes(self, kind: Kind) -> np.ndarray:
         """How the set of a law touches; where slack holds the multiplier, its own equations do."""
-        law, state = self.instance.system.laws[side], self.solved.state
+        law, state = self.instance.system.laws[kind], self.solved.state
         assert law.sets is not None  # noqa: S101
         assert state is not None  # noqa: S101
-        z = state.site[side]
-        held = pinned(self.instance, state, side)[:, law.sets.lam] & (z[:, law.sets.lam] > 0)
+        z = state.site[kind]
+        held = pinned(self.instance, state, kind)[:, law.sets.lam] & (z[:, law.sets.lam] > 0)
         return np.where(held, float(SATURATED), law.sets.regimes(z))
 
-    def _field(self, f: Any, side: str, numbers: dict[Symbol, float]) -> np.ndarray:
-        inst = self.instance
-        if f.coupling not in inst.system.couplings:
+    def _field(self, f: RandomField, numbers: dict[Symbol, float]) -> np.ndarray:
+        try:
+            x = self.instance.matrix(f)
+        except ValueError:
             raise ValuesError(
-                f"The system has no coupling {f.coupling}.", ", ".join(map(str, inst.system.couplings))
-            )
-        x = inst.couplings[inst.system.couplings.index(f.coupling)]
-        return (x if side == DATUM else x.T) @ self._values(f.emission, OTHER[side], numbers)
+                f"The system has no coupling {f.coupling}.", ", ".join(map(str, self.instance.system.couplings))
+            ) from None
+        return x @ self._values(f.emission, f.sender, numbers)
 
-    def _response(self, response: SiteResponse, side: str) -> np.ndarray:
-        law = self.instance.system.laws[side]
+    def _response(self, response: SiteResponse, kind: Kind) -> np.ndarray:
+        law = self.instance.system.laws[kind]
         state = response.state
         if state not in law.unknowns:
             raise ValuesError(f"The system has no state {state}.", ", ".join(law.labels))
-        return self.responses.local(side, law.unknowns.index(state), source_of(law.law, response.field))
+        return self.responses.local(kind, law.unknowns.index(state), source_of(law.law, response.field))
 
 
 def source_of(law: Any, quantity: SiteQuantity | None) -> int:
@@ -221,7 +258,7 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     Parameters
     ----------
     law : Law
-        The law of the side.
+        The law of the kind.
     quantity : SiteQuantity or None
         The quantity whose equation carries the source, where there are several fields.
     """
@@ -229,17 +266,18 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     if quantity is None:
         if len({law.carrier(law.fields[m]) for m in moving}) != 1:
             raise ValuesError(
-                f"The {law.side} sites hear {len(moving)} random fields; the response names no source.",
+                f"The {law.kind} sites hear {len(moving)} random fields; the response names no source.",
                 "response(state, quantity): the quantity whose equation carries the source",
             )
         return moving[0]
-    for m in moving:
-        carrier = law.carrier(law.fields[m])
-        if carrier.lhs == quantity or carrier.difference.has(quantity):
-            return m
+    carriers = {m: law.carrier(law.fields[m]) for m in moving}
+    for named in (lambda e: e.lhs == quantity, lambda e: e.difference.has(quantity)):
+        for m, carrier in carriers.items():
+            if named(carrier):
+                return m
     raise ValuesError(
         f"No equation with a random field contains {quantity}.", ", ".join(map(str, law.unknowns))
     )
 
 
-__all__ = ["TOUCHING", "Reader", "source_of"]
+__all__ = ["SAME", "TOUCHING", "Reader", "source_of"]

@@ -241,23 +241,23 @@ def plot_scatter(x: np.ndarray, y: np.ndarray, *, xlabel: str, ylabel: str, ax: 
     return _finish(ax)
 
 
-def two_by_two() -> tuple[Any, Any]:
-    """Return a figure with two rows of two axes."""
-    first = _axes(None, (7.2, 6.6))
+def rows_of_two(rows: int) -> tuple[Any, Any]:
+    """Return a figure with rows of two axes."""
+    first = _axes(None, (7.2, 3.3 * rows))
     figure = first.figure
     first.remove()
-    return figure, figure.subplots(2, 2)
+    return figure, figure.subplots(rows, 2, squeeze=False)
 
 
-def plot_fields(without: np.ndarray, within: np.ndarray, side: str, *, ax: Any = None) -> Any:
+def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any = None) -> Any:
     """Plot the normalised field of a new site, in the system without it and with it, against the Gaussian.
 
     Parameters
     ----------
     without, within : ndarray
         The field over the standard deviation that independence gives it.
-    side : str
-        The side of the new site, for the label.
+    kind : Kind
+        The kind of the new site, for the label.
     ax : Axes, optional
         Where to draw.
     """
@@ -268,10 +268,10 @@ def plot_fields(without: np.ndarray, within: np.ndarray, side: str, *, ax: Any =
     ax.hist(without, edges, density=True, histtype="stepfilled", color=RED, alpha=0.35, label="without it")
     x = np.linspace(-reach, reach, 300)
     ax.plot(x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), color=BLUE, lw=1.8, label="Gaussian")
-    ax.set_xlabel(f"field of the new {side} / std. deviation")
+    ax.set_xlabel(f"field of the new {kind} / std. deviation")
     ax.set_ylabel("density")
     ax.legend(frameon=False, fontsize=8)
     return _finish(ax)
 
 
-__all__ = ["plot_comparison", "plot_distribution", "plot_fields", "plot_scatter", "plot_sweep", "two_by_two"]
+__all__ = ["plot_comparison", "plot_distribution", "plot_fields", "plot_scatter", "plot_sweep", "rows_of_two"]

@@ -7,25 +7,26 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sympy import Dummy, Expr, Symbol
+from sympy import Dummy, Expr, S, Symbol
 
 from symcavity.errors import MissingDependency
 from symcavity.finite.compiled import CompiledSystem, Table, compile_system
 from symcavity.finite.instance import Instance, State
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, SiteQuantity, site_quantities
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Support
 from symcavity.model.system import System
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Points of a convex set, each for one datum: ``V.s >= c`` for the points s, in place of ``g(V) >= c``.
+    """Points of a convex set, each for one site: ``V.s >= c`` for the points s, in place of ``g(V) >= c``.
 
     Attributes
     ----------
     owners : ndarray of int, shape (cuts,)
-        The datum of each.
+        The site of each.
     points : ndarray, shape (cuts, components)
         The points.
     """
@@ -61,22 +62,22 @@ class Assembled:
     equal: np.ndarray
 
 
-class SideForm:
-    """One side's objective and constraints in its own states, its fields and the globals."""
+class SiteForm:
+    """The objective and the constraints of one kind of site, in its own states, its fields and the globals."""
 
-    def __init__(self, side: str, system: System, compiled: CompiledSystem) -> None:
-        record, law = system.record, compiled.laws[side]
-        multipliers = [(m, e, eq) for m, e, eq in record.multipliers if side in m.site]
-        objective = record.site[side] + sum(m * e for m, e, _ in multipliers)
+    def __init__(self, kind: Kind, system: System, compiled: CompiledSystem) -> None:
+        record, law = system.record, compiled.laws[kind]
+        multipliers = [(m, e, eq) for m, e, eq in record.multipliers if kind in m.site]
+        objective = record.site.get(kind, S.Zero) + sum(m * e for m, e, _ in multipliers)
         objective = objective.expand()
         taken = {m for m, _, _ in record.multipliers}
-        heard = record.problem.book.all(FEATURE if side == DATUM else DATUM)
+        heard = record.problem.book.sent_by(kind)
         exprs: list[Expr] = [objective, *(e for _, e, _ in multipliers), *(f.emission for f in heard)]
         found = [
-            q for e in exprs for q in site_quantities(e, Feature, Datum) if side in q.site and q not in taken
+            q for e in exprs for q in site_quantities(e, Variable) if kind in q.site and q not in taken
         ]
         self.states: list[SiteQuantity] = list(dict.fromkeys(found))
-        fields = record.problem.book.all(side)
+        fields = record.problem.book.all(kind)
         self.moving = [f for f in fields if f.states()]
         self.given = [f for f in fields if not f.states()]
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(self.states)}
@@ -101,6 +102,9 @@ class SideForm:
         self.cut = [self.vector is not None and row[self.vector] != 0 for row in jacobian]
         if self.vector is not None and slope[self.vector] != 0:
             self.quadratic = False
+        self.heard, self.kind, self.law = heard, kind, law
+        if not self.quadratic:
+            return  # no program: its derivatives may hold what has no numerical form, such as that of a jump
         self.hessian = Table(hessian, (len(variables),) * 2, arguments, local)
         self.slope = Table(slope, (len(variables),), arguments, local)
         self.rows = Table(jacobian, (len(rows), len(variables)), arguments, local)
@@ -111,8 +115,6 @@ class SideForm:
         self.emission = Table([f.emission.xreplace(every) for f in heard], (len(heard),), arguments, local)
         emits = [[f.emission.xreplace(every).diff(marks[q]) for q in self.states] for f in heard]
         self.emits = Table(emits, (len(heard), len(self.states)), arguments, local)
-        self.heard = heard
-        self.side, self.law = side, law
 
 
 class QuadraticProgram:
@@ -127,35 +129,42 @@ class QuadraticProgram:
     def __init__(self, system: System) -> None:
         compiled = compile_system(system)
         self.compiled = compiled
-        self.forms = {side: SideForm(side, system, compiled) for side in (FEATURE, DATUM)}
+        self.forms = {kind: SiteForm(kind, system, compiled) for kind in system.kinds}
         self.quadratic = all(f.quadratic for f in self.forms.values())
-        feature, datum = self.forms[FEATURE], self.forms[DATUM]
-        self.feature_only = (
-            self.quadratic
-            and not datum.states
-            and not system.globals
-            and len(feature.states) == 1
-            and not feature.moving
-            and datum.vector is None
-            and not datum.hessian.exprs
-            and not datum.slope.exprs
-        )
+        self.in_one_state = self.quadratic and not system.globals and self._is_in_one_state()
         self.problem = system.record.problem
         self.globals = system.globals
 
-    def arguments(self, instance: Instance, side: str) -> list[Any]:
-        """Return the arguments of a side's tables: all variables at zero, given fields at their values."""
-        form = self.forms[side]
+    def _is_in_one_state(self) -> bool:
+        """Whether there is one state, of sites that hear only what is given; others bring constraints and no more."""
+        having = [form for form in self.forms.values() if form.states]
+        if len(having) != 1 or len(having[0].states) != 1 or having[0].moving:
+            return False
+        others = [form for form in self.forms.values() if not form.states]
+        return not any(o.vector is not None or o.hessian.exprs or o.slope.exprs for o in others)
+
+    @property
+    def own(self) -> SiteForm:
+        """The sites that have the state, where there is one only."""
+        return next(form for form in self.forms.values() if form.states)
+
+    @property
+    def cut(self) -> SiteForm:
+        """The sites that have a convex set in a constraint."""
+        return next(form for form in self.forms.values() if any(form.cut))
+
+    def arguments(self, instance: Instance, kind: Kind) -> list[Any]:
+        """Return the arguments of the tables of a kind: all variables at zero, given fields at their values."""
+        form = self.forms[kind]
         given = []
         for f in form.given:
-            x = instance.couplings[self.compiled.couplings.index(f.coupling)]
-            emitter = self.forms[FEATURE if side == DATUM else DATUM]
+            emitter = self.forms[f.sender]
             blank = [0.0] * (
                 len(emitter.states) + len(emitter.moving) + len(self.globals) + len(emitter.given)
             )
             tail = [*(instance.quenched[q] for q in emitter.law.quenched), *instance.constants]
-            sent = emitter.emission([*blank, *tail], instance.size[emitter.side])[:, emitter.heard.index(f)]
-            given.append((x if side == DATUM else x.T) @ sent)
+            sent = emitter.emission([*blank, *tail], instance.size[f.sender])[:, emitter.heard.index(f)]
+            given.append(instance.matrix(f) @ sent)
         blank = [0.0] * (len(form.states) + len(form.moving) + len(self.globals))
         return [*blank, *given, *(instance.quenched[q] for q in form.law.quenched), *instance.constants]
 
@@ -164,7 +173,7 @@ class QuadraticProgram:
     def assemble(self, instance: Instance) -> Assembled:
         """Return the program of an instance, without the constraint that holds a convex set.
 
-        The variables are the states, family by family (features first), then the globals.  A further
+        The variables are the states, kind by kind and family by family, then the globals.  A further
         penalty on the globals is not part of it.
         """
         from scipy import sparse
@@ -172,9 +181,9 @@ class QuadraticProgram:
         offsets, count = self.places(instance)
         hessian, slope = sparse.csc_matrix((count, count)), np.zeros(count)
         rows, shifts, equal = [], [], []
-        for side, form in self.forms.items():
-            n, args = instance.size[side], self.arguments(instance, side)
-            maps = self._maps(instance, side, offsets, count)
+        for kind, form in self.forms.items():
+            n, args = instance.size[kind], self.arguments(instance, kind)
+            maps = self._maps(instance, kind, offsets, count)
             h, g = form.hessian(args, n), form.slope(args, n)
             for j, (left, *_) in enumerate(maps):
                 gradient = g[:, j].copy()
@@ -202,14 +211,14 @@ class QuadraticProgram:
 
     def cut_rows(self, instance: Instance, cuts: Cuts) -> Map:
         """Return the constraint that holds a convex set, written for one point of the set in each row."""
-        form = self.forms[DATUM]
-        maps = self._maps(instance, DATUM, *self.places(instance))
+        form = self.cut
+        maps = self._maps(instance, form.kind, *self.places(instance))
         return self._rows(instance, form, form.cut.index(True), maps, cuts.owners, cuts.points)
 
     def _rows(
         self,
         instance: Instance,
-        form: SideForm,
+        form: SiteForm,
         c: int,
         maps: list[list[Map]],
         sites: np.ndarray,
@@ -218,7 +227,7 @@ class QuadraticProgram:
         """Return a constraint at the given sites, for a point of the set at each where it holds one."""
         from scipy import sparse
 
-        n, args = instance.size[form.side], self.arguments(instance, form.side)
+        n, args = instance.size[form.kind], self.arguments(instance, form.kind)
         slopes, shift = form.rows(args, n)[sites, c], form.offset(args, n)[sites, c]
         total = sparse.csr_matrix((len(sites), maps[0][0].matrix.shape[1]))
         for j, parts in enumerate(maps):
@@ -234,39 +243,36 @@ class QuadraticProgram:
     def places(self, instance: Instance) -> tuple[dict[SiteQuantity, int], int]:
         """Return where the variables of each family begin, and how many variables there are."""
         count, offsets = 0, {}
-        for side, form in self.forms.items():
+        for kind, form in self.forms.items():
             for q in form.states:
                 offsets[q] = count
-                count += instance.size[side]
+                count += instance.size[kind]
         return offsets, count + len(self.globals)
 
     def _maps(
-        self, instance: Instance, side: str, offsets: dict[SiteQuantity, int], count: int
+        self, instance: Instance, kind: Kind, offsets: dict[SiteQuantity, int], count: int
     ) -> list[list[Map]]:
-        """Return every variable of a side's sites by its components, in the variables of the program."""
+        """Return every variable of the sites of a kind by its components, in the variables of the program."""
         from scipy import sparse
 
-        n, form = instance.size[side], self.forms[side]
-        other = FEATURE if side == DATUM else DATUM
-        emitter, at = self.forms[other], self.arguments(instance, other)
-        emission = emitter.emission(at, instance.size[other])
-        emits = emitter.emits(at, instance.size[other])
+        n, form = instance.size[kind], self.forms[kind]
+        sent = {}
+        for sender in dict.fromkeys(f.sender for f in form.moving):
+            emitter, at, size = self.forms[sender], self.arguments(instance, sender), instance.size[sender]
+            sent[sender] = emitter, emitter.emission(at, size), emitter.emits(at, size)
         maps = [[Map(sparse.eye_array(n, count, k=offsets[q]).tocsr(), np.zeros(n))] for q in form.states]
 
-        def heard(f: RandomField, coupling: int) -> Map:
-            x, h = instance.couplings[coupling], emitter.heard.index(f)
-            x = x if side == DATUM else x.T
+        def heard(f: RandomField, part: RandomField) -> Map:
+            emitter, emission, emits = sent[f.sender]
+            x, h = instance.matrix(part), emitter.heard.index(f)
             total = sparse.csr_matrix((n, count))
             for j, q in enumerate(emitter.states):
-                part = sparse.csr_matrix(x * emits[:, h, j])
-                total = total + part @ sparse.eye_array(instance.size[other], count, k=offsets[q]).tocsr()
+                block = sparse.csr_matrix(x * emits[:, h, j])
+                total = total + block @ sparse.eye_array(instance.size[f.sender], count, k=offsets[q]).tocsr()
             return Map(total, x @ emission[:, h])
 
-        for f in form.moving:
-            # a site that hears a vector hears nothing else: its fields are the components, in order
-            one = [] if f.components else [self.compiled.couplings.index(f.coupling)]
-            heard_by = self.compiled.which[side] if f.components else one
-            maps.append([heard(f, k) for k in heard_by])
+        # a site that hears a vector hears nothing else: its fields are the components, in order
+        maps += [[heard(f, part) for part in (form.law.fields if f.components else [f])] for f in form.moving]
         for k in range(len(self.globals)):
             place = np.full(n, count - len(self.globals) + k)
             ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
@@ -281,9 +287,7 @@ class QuadraticProgram:
         body = self.problem.global_objective
         if body == 0:
             return hessian, slope
-        from symcavity.model.quantities import N, P, alpha
-
-        numbers = dict(zip([*self.compiled.parameters, N, P, alpha], instance.constants, strict=True))
+        numbers = dict(zip(self.compiled.constants, instance.constants, strict=True))
         zero = dict.fromkeys(self.globals, 0)
         lil = sparse.lil_matrix(hessian)
         for j, a in enumerate(self.globals):
@@ -294,20 +298,21 @@ class QuadraticProgram:
 
     def infeasible(self, instance: Instance) -> bool:
         """Whether the linear constraints have no solution at all."""
-        from scipy.optimize import linprog
-
         made = self.assemble(instance)
-        matrix, offset, equal = made.matrix, made.offset, made.equal
-        result = linprog(
-            np.zeros_like(made.slope),
-            A_ub=-matrix[~equal] if np.any(~equal) else None,
-            b_ub=offset[~equal] if np.any(~equal) else None,
-            A_eq=matrix[equal] if np.any(equal) else None,
-            b_eq=-offset[equal] if np.any(equal) else None,
-            bounds=(None, None),
-            method="highs",
-        )
-        return bool(result.status == 2)
+        return bool(_linear_program(made, np.zeros_like(made.slope), "highs").status == 2)
+
+    def solve_vertex(self, instance: Instance) -> State | None:
+        """Find the active set of a linear program by the simplex method; None for any other program."""
+        made = self.assemble(instance)
+        if made.hessian.nnz:
+            return None
+        found = _linear_program(made, made.slope, "highs-ds")
+        if found.status != 0:
+            return None
+        slack, dual = np.zeros(len(made.equal)), np.zeros(len(made.equal))
+        if np.any(~made.equal):
+            slack[~made.equal], dual[~made.equal] = found.ineqlin.residual, -found.ineqlin.marginals
+        return self.branches(instance, Answer(np.asarray(found.x), slack, dual))
 
     def solve_conic(self, instance: Instance) -> State | None:
         """Find the active set with a sparse interior-point solver, independent of the one of this package."""
@@ -321,16 +326,31 @@ class QuadraticProgram:
             s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in self.compiled.laws.items()
         }
         position = 0
-        for side, form in self.forms.items():
-            n = instance.size[side]
+        for kind, form in self.forms.items():
+            n = instance.size[kind]
             for k, cut in zip(form.pair, form.cut, strict=True):
                 if cut:
                     continue
                 rows = slice(position, position + n)
                 if k is not None:
-                    state.active[side][:, k] = answer.dual[rows] < answer.slack[rows]
+                    state.active[kind][:, k] = answer.dual[rows] < answer.slack[rows]
                 position += n
         return state
+
+
+def _linear_program(made: Assembled, slope: np.ndarray, method: str) -> Any:
+    from scipy.optimize import linprog
+
+    matrix, offset, equal = made.matrix, made.offset, made.equal
+    return linprog(
+        slope,
+        A_ub=-matrix[~equal] if np.any(~equal) else None,
+        b_ub=offset[~equal] if np.any(~equal) else None,
+        A_eq=matrix[equal] if np.any(equal) else None,
+        b_eq=-offset[equal] if np.any(equal) else None,
+        bounds=(None, None),
+        method=method,
+    )
 
 
 @dataclass(frozen=True)
@@ -395,4 +415,4 @@ def quadratic_program(system: System) -> QuadraticProgram | None:
     return program if program.quadratic else None
 
 
-__all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SideForm", "quadratic_program", "solve_assembled"]
+__all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SiteForm", "quadratic_program", "solve_assembled"]

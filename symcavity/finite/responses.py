@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from symcavity.errors import NotConverged
+from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance
+from symcavity.finite.linearised import Moved
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.newton import linearise
-from symcavity.model.quantities import DATUM, FEATURE
+from symcavity.finite.parts import ByParts, jumps
+from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 
@@ -33,50 +37,66 @@ class Responses:
                 "(both members of a pair vanish).",
                 hint="a generic instance; other values",
             )
+        if solved.flat is not None:
+            raise FlatMinimum(
+                f"The instance with seed {instance.seed} has no response: its minimum is not unique, but flat in "
+                f"{solved.flat[1]} directions.",
+                solved.flat[1],
+                "a penalty; another load",
+            )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
-        self._matrices: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+        self._matrices: dict[tuple[Kind, int], Moved] = {}
 
-    def matrix(self, side: str, field: int = 0) -> dict[str, np.ndarray]:
-        """Return the response of every variable to the source of every site of one side.
+    def matrix(self, kind: Kind, field: int = 0) -> Moved:
+        """Return the response of every variable to the source of every site of one kind.
 
         Parameters
         ----------
-        side : str
-            The side whose sites carry the sources.
+        kind : Kind
+            The kind whose sites carry the sources.
         field : int
             Which of its random fields: its carrying equation receives the source.
 
         Returns
         -------
-        dict
-            By side, an array (sites, variables, sources); ``'shared'`` for the globals.
+        Moved
+            By kind, an array (sites, variables, sources); and the globals.
         """
-        key = (side, field)
+        key = (kind, field)
         if key not in self._matrices:
             inst, laws = self.instance, self.instance.system.laws
-            n = inst.size[side]
-            rhs = {s: np.zeros((inst.size[s], laws[s].k, n)) for s in (FEATURE, DATUM)}
-            rhs[side][np.arange(n), laws[side].carrier[field], np.arange(n)] = 1.0
-            found = self._system.solve(rhs[FEATURE], rhs[DATUM], np.zeros((inst.system.count, n)))
-            self._matrices[key] = {FEATURE: found[0], DATUM: found[1], "shared": found[2]}
+            n = inst.size[kind]
+            rhs = {s: np.zeros((inst.size[s], law.k, n)) for s, law in laws.items()}
+            rhs[kind][np.arange(n), laws[kind].carrier[field], np.arange(n)] = 1.0
+            self._matrices[key] = self._system.solve(rhs, np.zeros((inst.system.count, n)))
         return self._matrices[key]
 
-    def local(self, side: str, variable: int, field: int = 0) -> np.ndarray:
-        """Return the response of each site's variable to the source of the same site."""
-        diagonal = np.arange(self.instance.size[side])
-        return self.matrix(side, field)[side][diagonal, variable, diagonal]
+    @cached_property
+    def by_parts(self) -> ByParts | None:
+        """The average responses of a solution that jumps; None where the response matrices say it all."""
+        return ByParts(self.instance, self.state) if jumps(self.instance, self.state) else None
+
+    def local(self, kind: Kind, variable: int, field: int = 0) -> np.ndarray:
+        """Return the response of each site's variable to the source of the same site.
+
+        Where the solution jumps, only the averages of these numbers over many sites are responses.
+        """
+        if self.by_parts is not None:
+            return self.by_parts.local(kind, variable)
+        diagonal = np.arange(self.instance.size[kind])
+        return self.matrix(kind, field).site[kind][diagonal, variable, diagonal]
 
 
 def response_by_source(
     system: System,
     instance: Instance,
-    side: str,
+    kind: Kind,
     site: int,
     *,
     field: int = 0,
     size: float = 1e-6,
-) -> dict[str, np.ndarray]:
+) -> dict[Kind, np.ndarray]:
     """Measure the response to the source of one site by solving the instance again, from scratch.
 
     Parameters
@@ -85,7 +105,7 @@ def response_by_source(
         The system.
     instance : Instance
         The instance; its sources are restored afterwards.
-    side, site, field
+    kind, site, field
         Where the source acts.
     size : float
         The size of the source; the difference is central.
@@ -93,20 +113,20 @@ def response_by_source(
     Returns
     -------
     dict
-        By side, an array (sites, variables).
+        By kind, an array (sites, variables).
     """
-    row = instance.system.laws[side].carrier[field]
+    row = instance.system.laws[kind].carrier[field]
     ends = []
     for sign in (1.0, -1.0):
-        instance.source[side][site, row] += sign * size
+        instance.source[kind][site, row] += sign * size
         try:
             solved = solve_instance(system, instance)
         finally:
-            instance.source[side][site, row] -= sign * size
+            instance.source[kind][site, row] -= sign * size
         if solved.state is None:
             raise NotConverged(f"The instance with seed {instance.seed} is infeasible.")
         ends.append(solved.state)
-    return {s: (ends[0].site[s] - ends[1].site[s]) / (2 * size) for s in (FEATURE, DATUM)}
+    return {s: (up - ends[1].site[s]) / (2 * size) for s, up in ends[0].site.items()}
 
 
 __all__ = ["Responses", "response_by_source"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import numpy as np
 from sympy import Expr, sympify
 
-from symcavity.errors import Infeasible, ValuesError
+from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.components import WrittenOut, write_out
 from symcavity.finite.draw import Law, coupling_law, seed_list
@@ -19,11 +19,31 @@ from symcavity.finite.given_values import Values, read_values
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
-from symcavity.finite.observables import Reader
-from symcavity.method.kkt import optimality
-from symcavity.model.problem import Problem
-from symcavity.model.quantities import DATUM, Family
-from symcavity.model.system import System
+from symcavity.finite.observables import (
+    SAME,
+    Reader,
+)
+from symcavity.finite.sample import (
+    Sample,
+    arrays_of,
+)
+from symcavity.method.kkt import (
+    optimality,
+)
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    SiteIndex,
+)
+from symcavity.model.problem import (
+    Problem,
+)
+from symcavity.model.quantities import (
+    Family,
+)
+from symcavity.model.system import (
+    System,
+)
 
 SMALLEST = 2
 
@@ -86,67 +106,17 @@ def prepare(
     return Setup(written, read_values(written.system, rest), couplings, method)
 
 
-@dataclass
-class Sample:
-    """One instance of a simulation.
-
-    Attributes
-    ----------
-    seed : int
-        The instance is a function of it.
-    features, data : int
-        N and P.
-    arrays : dict
-        Every variable of the system by name, primal and dual, one entry a site (one row of components for a
-        vector); globals as numbers.
-        Empty if the instance is infeasible.
-    residuals : Residuals or None
-        How well the equations of the system hold.
-    feasible : bool
-        Whether the instance has a solution.
-    method : str
-        How it was solved.
-    """
-
-    seed: int
-    features: int
-    data: int
-    arrays: dict[str, Any]
-    residuals: Residuals | None
-    feasible: bool
-    method: str
-    solved: Solved
-
-    def __getitem__(self, key: Any) -> Any:
-        name = key.name if hasattr(key, "name") else key.family.name if hasattr(key, "family") else str(key)
-        return self.arrays[name]
-
-
-def _arrays(system: System, solved: Solved) -> dict[str, Any]:
-    if solved.state is None:
-        return {}
-    out: dict[str, Any] = {}
-    compiled = compile_system(system)
-    for side, law in compiled.laws.items():
-        for j, quantity in enumerate(law.unknowns):
-            column = solved.state.site[side][:, j]
-            if quantity.family.components:
-                out.setdefault(quantity.family.name, []).append(column)
-            else:
-                out[quantity.family.name] = column
-    out = {k: np.stack(v, axis=1) if isinstance(v, list) else v for k, v in out.items()}
-    return out | {g.name: float(v) for g, v in zip(compiled.globals, solved.state.shared, strict=True)}
-
-
 def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
     """Draw and solve one instance: the piece of work of every executor."""
     features, seed = task
     instance = setup.instance(features, seed)
-    solved = solve_instance(setup.system, instance, setup.method)
+    try:
+        solved = solve_instance(setup.system, instance, setup.method)
+    except NotConverged as error:
+        solved = Solved(None, None, setup.method or "none", failure=error.found)
     return Sample(
         seed,
-        features,
-        instance.size[DATUM],
+        instance.size,
         {},
         solved.residuals,
         solved.state is not None,
@@ -167,20 +137,32 @@ class Simulation:
         The system, as it was declared.
     samples : tuple of Sample
         One for each seed, infeasible ones included.
-    N, P : int
-        The sizes.
-    load : float
-        The load ``P/N`` that was really simulated.
+    counts : dict
+        The number of sites of each kind.
     """
 
     def __init__(self, setup: Setup, samples: list[Sample]) -> None:
         self.setup, self.system = setup, setup.declared
         self.samples = tuple(samples)
-        self.N, self.P = samples[0].features, samples[0].data
+        self.counts = samples[0].counts
         self._readers: dict[int, Reader] = {}
         self._estimates: dict[Expr, Estimate] = {}
 
     # -- what came out -------------------------------------------------------------------------------
+
+    @property
+    def N(self) -> int:
+        """The number of features, in which the other sizes are counted."""
+        return self.counts[FEATURE]
+
+    @property
+    def P(self) -> int:
+        """The number of data."""
+        return self.counts[DATUM]
+
+    def count(self, index: SiteIndex) -> int:
+        """Return the number of sites of the kind with an index."""
+        return self.counts[index.kind]
 
     @property
     def load(self) -> float:
@@ -204,20 +186,36 @@ class Simulation:
 
     @property
     def infeasible(self) -> int:
-        """The number of instances without a solution."""
-        return len(self.samples) - len(self.feasible)
+        """The number of instances that have no solution."""
+        return len(self.samples) - len(self.feasible) - len(self.failed)
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """By seed, why neither a solution was found nor that there is none."""
+        return {s.seed: s.solved.failure for s in self.samples if s.failed}
+
+    @property
+    def flat(self) -> dict[int, int]:
+        """By seed, the dimension of the set of minimisers where the minimum is not unique."""
+        return {s.seed: s.flat for s in self.samples if s.flat}
 
     @property
     def feasible_fraction(self) -> Estimate:
-        """The fraction of instances with a solution, itself an observable."""
-        return Estimate(np.array([float(s.feasible) for s in self.samples]), self.seeds, "feasible", 0)
+        """The fraction of instances with a solution, itself an observable; those that are not known are left out."""
+        known = [s for s in self.samples if not s.failed]
+        return Estimate(
+            np.array([float(s.feasible) for s in known]),
+            tuple(s.seed for s in known),
+            "feasible",
+            failed=len(self.failed),
+        )
 
     @property
     def residuals(self) -> Residuals:
         """The worst residuals of all instances."""
         found = [s.residuals for s in self.samples if s.residuals is not None]
         if not found:
-            raise Infeasible(self._nothing())
+            self.nothing()
         return Residuals(
             max(r.stationarity for r in found),
             max(r.feasibility for r in found),
@@ -225,8 +223,24 @@ class Simulation:
         )
 
     def arrays(self, variable: Any) -> np.ndarray:
-        """Return a variable at all sites of all feasible instances: shape (instances, sites)."""
+        """Return a variable at all sites of all feasible instances: shape (instances, sites).
+
+        Raises
+        ------
+        FlatMinimum
+            If it differs from one minimiser to another.
+        """
         self._some()
+        for s in self.feasible:
+            if s.solved.flat is not None:
+                here, there = s[variable], replace(s, arrays=arrays_of(self.setup.system, s.solved.flat[0]))[variable]
+                if np.max(np.abs(here - there)) > SAME * (1 + np.max(np.abs(here))):
+                    raise FlatMinimum(
+                        f"The instance with seed {s.seed} has no unique {variable}: the minimisers make up a set "
+                        f"of {s.flat} dimensions.",
+                        s.flat,
+                        "a penalty; another load; sample.arrays holds one of the minimisers",
+                    )
         return np.stack([s[variable] for s in self.feasible])
 
     def reader(self, index: int) -> Reader:
@@ -247,16 +261,24 @@ class Simulation:
         self._some()
         key = sympify(observable)
         if key not in self._estimates:
-            samples = []
-            for k in range(len(self.feasible)):
-                samples.append(self.reader(k)(key))
-                if (
-                    len(self.feasible) * self.N * self.P > 4e7
-                ):  # do not hold the couplings of many large instances
+            samples: dict[int, float] = {}
+            for k, sample in enumerate(self.feasible):
+                try:
+                    samples[sample.seed] = self.reader(k)(key)
+                except FlatMinimum as error:
+                    flat = error
+                if len(self.feasible) * self._couplings > 4e7:  # do not hold those of many large instances
                     self._readers.clear()
-            seeds = tuple(s.seed for s in self.feasible)
+            if not samples:
+                raise flat
             self._estimates[key] = Estimate(
-                np.array(samples), seeds, label(key), self.infeasible, min(self.N, self.P)
+                np.array(list(samples.values())),
+                tuple(samples),
+                label(key),
+                self.infeasible,
+                min(self.counts.values()),
+                len(self.feasible) - len(samples),
+                len(self.failed),
             )
         return self._estimates[key]
 
@@ -266,21 +288,50 @@ class Simulation:
     def __len__(self) -> int:
         return len(self.samples)
 
+    @property
+    def _couplings(self) -> int:
+        """How many couplings an instance has."""
+        families = {f.coupling.family for f in self.system.fields}
+        return sum(self.counts[a] * self.counts[b] for a, b in (family.slots for family in families))
+
+    @property
+    def _sizes_in_words(self) -> str:
+        """The sizes: N = 200, P = 400."""
+        return ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
+
     def _some(self) -> None:
         if not self.feasible:
-            raise Infeasible(
-                self._nothing(), hint="a smaller load; sim.feasible_fraction says how often it happens"
-            )
+            self.nothing()
 
-    def _nothing(self) -> str:
-        return f"All {len(self.samples)} instances with N = {self.N}, P = {self.P} are infeasible."
+    def nothing(self) -> NoReturn:
+        """Raise the error that says why there is nothing to read."""
+        count, where = len(self.samples), f"with {self._sizes_in_words}"
+        if not self.failed:
+            raise Infeasible(
+                f"All {count} instances {where} are infeasible.",
+                hint="a smaller load; sim.feasible_fraction says how often it happens",
+            )
+        raise NotConverged(
+            f"None of {count} instances {where} has a solution: {self.infeasible} are infeasible, and none was found "
+            f"for {len(self.failed)}. {next(iter(self.failed.values()))}",
+            hint="another load, a penalty",
+        )
 
     def __str__(self) -> str:
         how = ", ".join(sorted({s.method for s in self.samples}))
+        shares = ", ".join(f"{k.ratio} = {n / self.N:g}" for k, n in self.counts.items() if k != FEATURE)
         lines = [
-            f"{len(self.samples)} instances with N = {self.N}, P = {self.P} (alpha = {self.load:g}), by {how}"
+            f"{len(self.samples)} instances with {self._sizes_in_words}{f' ({shares})' if shares else ''}, by {how}",
+            f"infeasible: {self.infeasible}",
         ]
-        lines.append(f"infeasible: {self.infeasible}")
+        if self.failed:
+            first = next(iter(self.failed.values()))
+            lines.append(f"no solution found: {len(self.failed)} ({_listed(self.failed)}). {first}")
+        if self.flat:
+            lines.append(
+                f"minimum not unique: {len(self.flat)} ({_listed(self.flat)}), "
+                f"sets of {_span(self.flat.values())} dimensions"
+            )
         if self.feasible:
             r = self.residuals
             lines.append(
@@ -290,6 +341,16 @@ class Simulation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _listed(seeds: Iterable[int], shown: int = 8) -> str:
+    named = [str(s) for s in seeds]
+    return f"seed{'s' if len(named) > 1 else ''} {', '.join(named[:shown])}{', ...' if len(named) > shown else ''}"
+
+
+def _span(values: Collection[int]) -> str:
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 class Simulations:
@@ -315,6 +376,16 @@ class Simulations:
     def infeasible(self) -> int:
         """The number of instances without a solution, over all sizes."""
         return sum(s.infeasible for s in self.by_size.values())
+
+    @property
+    def flat(self) -> dict[tuple[int, int], int]:
+        """By size and seed, the dimension of the set of minimisers where the minimum is not unique."""
+        return {(n, seed): size for n, sim in self.by_size.items() for seed, size in sim.flat.items()}
+
+    @property
+    def failed(self) -> dict[tuple[int, int], str]:
+        """By size and seed, why neither a solution was found nor that there is none."""
+        return {(n, seed): why for n, sim in self.by_size.items() for seed, why in sim.failed.items()}
 
     @property
     def residuals(self) -> Residuals:
@@ -371,8 +442,8 @@ def simulate(
     declared : Problem or System
         What is simulated; nothing else describes the problem.
     values : mapping
-        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``); laws or arrays by quenched
-        family; shapes by support function.
+        Numbers by symbol: the parameters of the law and ``alpha`` (or ``P``), ``K/N`` (or ``K``) for further kinds
+        of sites; laws or arrays by quenched family; shapes by support function.
     N : int or iterable of int
         The number of features; several give an extrapolation in 1/N.
     seeds : int or iterable of int
@@ -400,9 +471,11 @@ def simulate(
     found: dict[tuple[int, int], Sample] = {}
     with resolved(executor) as pool:
         for task, sample in each(pool, run_one, setup, tasks):
-            sample.arrays = _arrays(setup.system, sample.solved)
+            sample.arrays = arrays_of(setup.system, sample.solved.state)
             found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}
+    if all(sample.failed for sample in found.values()):
+        by_size[sizes[0]].nothing()
     return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
 
 

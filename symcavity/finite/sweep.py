@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any
 
 from sympy import Expr, sympify
 
-from symcavity.errors import SymcavityError, ValuesError
-from symcavity.evaluate.binding import solve_theory
+from symcavity.errors import (
+    FlatMinimum,
+    SymcavityError,
+    ValuesError,
+)
+from symcavity.evaluate.binding import (
+    solve_theory,
+)
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
+from symcavity.finite.fingerprint import exact_text, fingerprint
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
+from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.model.quantities import alpha
-from symcavity.model.system import System
+from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
+from symcavity.model.system import (
+    System,
+)
 
-Row = dict[str, Any]
 Progress = Callable[[int, int, float, float], None]
+Task = tuple[dict[Any, Any], int, int]
 
 _KEYS = ("point", "N", "seed")
-_TEXT = {"point", "method", "error"}
+_OUTCOME = ("feasible", "stationarity", "feasibility", "slackness", "method", "error")
 
 
 @dataclass
@@ -100,7 +108,8 @@ def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]])
     Parameters
     ----------
     grid : mapping or iterable of mappings
-        ``{alpha: [0.5, 1], C: [1, 2]}`` stands for the four combinations.
+        ``{alpha: [0.5, 1], C: [1, 2]}`` stands for the four combinations.  A point that is given twice
+        counts once.
     """
     if isinstance(grid, Mapping):
         axes = [list(v) if isinstance(v, Iterable) and not isinstance(v, str) else [v] for v in grid.values()]
@@ -109,121 +118,22 @@ def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]])
         points = [dict(p) for p in grid]
     if not points:
         raise ValuesError("The grid is empty.", "at least one value for each parameter")
-    return points
+    return list({_name(point): point for point in points}.values())
+
+
+def _parameter_columns(points: list[dict[Any, Any]], others: Iterable[str]) -> list[str]:
+    """Return the columns of the parameters, refusing one that is the name of another column."""
+    for k in dict.fromkeys(k for point in points for k in point):
+        if str(k) in others and not isinstance(k, SiteCount):
+            raise ValuesError(
+                f"The parameter {k} has the name of another column of a sweep.",
+                f"parameters that are not called {', '.join(sorted(others))}",
+            )
+    return list(dict.fromkeys(str(k) for point in points for k in point))
 
 
 def _name(point: Mapping[Any, Any]) -> str:
-    return "; ".join(f"{k}={v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
-
-
-# -- rows on disk ------------------------------------------------------------------------------------
-
-
-@dataclass
-class RowFile:
-    """A file of rows that grows as they finish: CSV, or JSON lines if its name ends in ``.jsonl``.
-
-    Attributes
-    ----------
-    path : Path or None
-        The file; None keeps the rows in memory only.
-    columns : tuple of str
-        The columns of a row.
-    """
-
-    path: Path | None
-    columns: tuple[str, ...]
-    rows: list[Row] = field(default_factory=list)
-    _handle: IO[str] | None = None
-
-    def __enter__(self) -> Self:
-        if self.path is None:
-            return self
-        try:
-            self.rows = self._read() if self.path.exists() else []
-            self._handle = self.path.open("a", encoding="utf-8", newline="")
-            if not self._lines and self.path.stat().st_size == 0:
-                csv.writer(self._handle).writerow(self.columns)
-                self._handle.flush()
-        except OSError as error:
-            raise ValuesError(
-                f"The file {self.path} cannot be written: {error.strerror}.",
-                "a path in a directory that exists",
-            ) from error
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._handle is not None:
-            self._handle.close()
-
-    @property
-    def _lines(self) -> bool:
-        return self.path is not None and self.path.suffix == ".jsonl"
-
-    def _read(self) -> list[Row]:
-        """Read the finished rows, cutting off a last row that was interrupted in the middle."""
-        assert self.path is not None  # noqa: S101 - the caller has looked
-        text = self.path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:
-            self.path.write_text(whole, encoding="utf-8", newline="")
-        if self._lines:
-            return [json.loads(line) for line in whole.splitlines() if line]
-        lines = list(csv.reader(whole.splitlines()))
-        if lines and tuple(lines[0]) != self.columns:
-            raise ValuesError(
-                f"The file {self.path} has other columns than this sweep: {', '.join(lines[0])}.",
-                f"the columns {', '.join(self.columns)}",
-                "another file, or the same grid and observables as before",
-            )
-        return [
-            _typed(dict(zip(self.columns, line, strict=True)))
-            for line in lines[1:]
-            if len(line) == len(self.columns)
-        ]
-
-    def add(self, row: Row) -> None:
-        """Keep a finished row, on disk first."""
-        self.rows.append(row)
-        if self._handle is None:
-            return
-        try:
-            if self._lines:
-                self._handle.write(json.dumps(row) + "\n")
-            else:
-                csv.writer(self._handle).writerow([_cell(row.get(c)) for c in self.columns])
-            self._handle.flush()
-        except OSError as error:
-            failure = BrokenExecutor(
-                f"The file {self.path} could not be written after {len(self.rows)} rows: {error.strerror}.",
-                len(self.rows),
-                "the rows are in the attribute rows of this error",
-            )
-            failure.rows = self.rows
-            raise failure from error
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
-
-
-def _typed(row: dict[str, str]) -> Row:
-    out: Row = {}
-    for key, text in row.items():
-        if key in _TEXT:
-            out[key] = text
-        elif text in ("", "True", "False"):
-            out[key] = {"": None, "True": True, "False": False}[text]
-        else:
-            out[key] = int(text) if text.lstrip("-").isdigit() else _real(text)
-    return out
-
-
-def _real(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return "; ".join(f"{k}={exact_text(v)}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
 
 
 # -- the sweeps --------------------------------------------------------------------------------------
@@ -255,14 +165,18 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
     try:
         setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
         instance = setup.instance(n, seed)
-        row["P"] = instance.size["datum"]
+        row |= {str(kind.size): n for kind, n in instance.size.items() if kind != FEATURE}
         solved = solve_instance(setup.system, instance, job.method)
         row |= {"feasible": solved.state is not None, "method": solved.method}
         if solved.residuals is not None:
             r = solved.residuals
             row |= {"stationarity": r.stationarity, "feasibility": r.feasibility, "slackness": r.slackness}
             reader = Reader(setup.written, instance, solved)
-            row |= {label(o): reader(o) for o in job.observables}
+            for o in job.observables:
+                try:
+                    row[label(o)] = reader(o)
+                except FlatMinimum as error:  # what is the same for all minimisers is kept
+                    row["error"] = _described(error)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
     return row
@@ -305,9 +219,10 @@ def _report(done: int, total: int, elapsed: float, left: float) -> None:
 def _run(
     worker: Callable[..., Row],
     job: Any,
-    tasks: list[tuple[dict[Any, Any], int, int]],
+    tasks: list[Task],
     columns: Sequence[str],
     *,
+    run: str,
     file: str | Path | None,
     executor: Any,
     progress: bool | Progress,
@@ -315,13 +230,25 @@ def _run(
 ) -> Sweep:
     """Run the tasks that the file does not have yet."""
     tell: Progress | None = _report if progress is True else progress or None
+    instances = set(_KEYS) <= set(columns)  # the rows of a theory are told apart by their points alone
+
+    def place_of(row: Row) -> tuple[str, int, int]:
+        return _key(row.get("point"), row.get("N"), row.get("seed")) if instances else _key(row.get("point"), 0, -1)
+
     order = {_key(_name(t[0]), t[1], t[2]): k for k, t in enumerate(tasks)}
-    with RowFile(Path(file) if file is not None else None, tuple(columns)) as store:
-        have = {
-            _key(r.get("point"), r.get("N"), r.get("seed"))
-            for r in store.rows
-            if not (retry and r.get("error"))
-        }
+    plain = [{str(k): _plain(v) for k, v in t[0].items()} for t in tasks]
+    words = frozenset(k for p in plain for k, v in p.items() if isinstance(v, str))
+    with RowFile(Path(file) if file is not None else None, tuple(columns), run, words) as store:
+        for row in store.rows:
+            place = order.get(place_of(row))
+            if place is not None and any(row.get(k) != v for k, v in plain[place].items()):
+                raise ValuesError(
+                    f"A row of {file} contradicts itself: it is about {row['point']}, and its parameters are "
+                    f"{', '.join(f'{k} = {row.get(k)}' for k in plain[place])}.",
+                    "rows as a sweep writes them",
+                    "take the row out, and it is computed again",
+                )
+        have = {place_of(r) for r in store.rows if not (retry and r.get("error"))}
         todo = [t for t in tasks if _key(_name(t[0]), t[1], t[2]) not in have]
         began, total = time.monotonic(), len(todo)
         try:
@@ -334,9 +261,9 @@ def _run(
         except BrokenExecutor as error:
             error.rows = store.rows
             raise
-        latest = {_key(r.get("point"), r.get("N"), r.get("seed")): r for r in store.rows}
+        latest = {place_of(r): r for r in store.rows}
     mine = [r for k, r in latest.items() if k in order]
-    mine.sort(key=lambda r: order[_key(r.get("point"), r.get("N"), r.get("seed"))])
+    mine.sort(key=lambda r: order[place_of(r)])
     return Sweep(mine, tuple(columns))
 
 
@@ -413,12 +340,21 @@ def sweep_simulation(
     sizes = [int(n) for n in N] if isinstance(N, Iterable) else [int(N)]
     chosen = default_observables(system) if observables is None else [sympify(o) for o in observables]
     tasks = [(point, n, seed) for point in points for n in sizes for seed in wanted]
-    names = list(dict.fromkeys(str(k) for point in points for k in point))
-    columns = [*_KEYS, "P", *names, *map(label, chosen)]
-    columns += ["feasible", "stationarity", "feasibility", "slackness", "method", "error"]
+    names = _parameter_columns(points, [*_KEYS, "run", *_OUTCOME])
+    sizes_of_others = [str(kind.size) for kind in system.kinds if kind != FEATURE]
+    columns = list(dict.fromkeys([*_KEYS, *sizes_of_others, *names, *map(label, chosen), *_OUTCOME]))
     job = _SimulationJob(system, base, couplings, method, tuple(chosen))
+    run = fingerprint(system, base, couplings=couplings, kind="simulation", method=method or "chosen")
     return _run(
-        simulate_point, job, tasks, columns, file=file, executor=executor, progress=progress, retry=retry
+        simulate_point,
+        job,
+        tasks,
+        columns,
+        run=run,
+        file=file,
+        executor=executor,
+        progress=progress,
+        retry=retry,
     )
 
 
@@ -458,15 +394,28 @@ def sweep_theory(
     points, base = grid_points(grid), dict(values or {})
     if observables is None:
         given = {k for point in points for k in point} | set(base)
-        chosen = ([] if alpha in given else [alpha]) + default_observables(theory.system)
+        loaded = alpha not in given and DATUM in theory.system.kinds
+        chosen = ([alpha] if loaded else []) + default_observables(theory.system)
     else:
         chosen = [sympify(o) for o in observables]
-    names = list(dict.fromkeys(str(k) for point in points for k in point))
-    columns = ["point", *names, *map(label, chosen), "residual", "error"]
+    names = _parameter_columns(points, ["point", "residual", "error", "run"])
+    columns = list(dict.fromkeys(["point", *names, *map(label, chosen), "residual", "error"]))
     tasks = [(point, 0, -1) for point in points]
     job = _TheoryJob(theory, base, tuple(chosen), options)
+    bound = {**getattr(theory, "binding", {}), **base}
+    settings = {"digits": 15} | {"digits" if k == "dps" else k: v for k, v in options.items()}
+    method = "naive" if getattr(theory, "is_naive", False) else "cavity"
+    run = fingerprint(theory.system, bound, kind="theory", method=method, **settings)
     return _run(
-        solve_point, job, tasks, columns, file=file, executor=executor, progress=progress, retry=retry
+        solve_point,
+        job,
+        tasks,
+        columns,
+        run=run,
+        file=file,
+        executor=executor,
+        progress=progress,
+        retry=retry,
     )
 
 

@@ -1,34 +1,118 @@
-"""Average the cavity field and the self-coupling over the fresh couplings (verb four of the method)."""
+"""Average over the fresh couplings, which are independent of everything that they multiply (verb four)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExpr, cancel
 
-from symcavity.algebra.indexed import average_pairs, contract, flatten, fresh_index
-from symcavity.errors import UnsupportedLaw
+from symcavity.algebra.indexed import average_pairs, contract, flatten
+from symcavity.method.identify import Identified
+from symcavity.method.insert import second_component, second_site
+from symcavity.method.naming import at_zero
+from symcavity.method.sources import carrier_state, source_of
+from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
+from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, kind_of_range
 from symcavity.model.quantities import (
-    DATUM,
-    INDEX,
-    OTHER,
-    SIZE,
     Average,
     Coupling,
-    Datum,
-    Feature,
     Field,
-    N,
-    P,
     Quenched,
     SiteQuantity,
     SiteResponse,
-    alpha,
+    Variable,
     site_quantities,
 )
 from symcavity.model.system import System
-from symcavity.record.symbols import OrderParameter, ResponseElement, Source
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import ComponentSymbol, DisorderAverage, OrderParameter, ResponseElement
+from symcavity.sites.protocol import Feedback, Heard
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """The statistics of the fields and self-couplings of the new site.
+
+    Attributes
+    ----------
+    kind : Kind
+    covariance : dict
+        Of the cavity fields, in order parameters and the site's quenched parameters.
+    means : dict
+        Of all self-couplings; zero for those through independent couplings.
+    steps : tuple of Step
+    """
+
+    kind: Kind
+    covariance: dict[tuple[Symbol, Symbol], Expr]
+    means: dict[Symbol, Expr]
+    steps: tuple[Step, ...]
+
+
+def average(system: System, identified: Identified, book: ParameterBook, make: StepMaker) -> Averaged:
+    """Average the cavity fields and the self-couplings (paper, equations 34 to 36 and 47 to 49).
+
+    Fields are Gaussian with mean zero, self-couplings take their mean: both are sums of many weak terms, of
+    which only the second moments of the couplings enter.
+    """
+    kind, heard = identified.kind, identified.problem.heard
+    means = {
+        k.symbol: _at_index(book.close(self_coupling_mean(system, k)), kind) for h in heard for k in h.feedback
+    }
+    covariance: dict[tuple[Symbol, Symbol], Expr] = {}
+    for k, a in enumerate(heard):
+        for b in heard[k:]:
+            value = _at_index(book.close(field_covariance(a, b)), kind)
+            covariance[a.eta, b.eta] = covariance[b.eta, a.eta] = value
+    return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, make)))
+
+
+def _steps(
+    identified: Identified,
+    covariance: dict[tuple[Symbol, Symbol], Expr],
+    means: dict[Symbol, Expr],
+    make: StepMaker,
+) -> list[Step]:
+    kind, heard = identified.kind, identified.problem.heard
+    claims = [Equation(DisorderAverage(h.eta), S.Zero) for h in heard]
+    for k, a in enumerate(heard):
+        for b in heard[k:]:
+            value = at_zero(covariance[a.eta, b.eta], kind)
+            second = b.eta
+            if isinstance(second, ComponentSymbol):
+                moved = second_component(b.declared)
+                second = second.at(*moved.values())
+                if not value.has(KroneckerDelta):
+                    value *= KroneckerDelta(*next(iter(moved.items())))
+            claims.append(Equation(DisorderAverage(a.eta * second), value))
+    steps = [
+        make(
+            f"{kind.key}.field_statistics",
+            "field_statistics",
+            claims,
+            data={"kind": kind, "several": len(heard) > 1, "reason": []},
+            assumptions=(("independence", {}), ("clt", {})),
+            rests_on=("disorder", f"{kind.key}.cavity_field"),
+        )
+    ]
+    if means:
+        every = [k for h in heard for k in h.feedback]
+        every.sort(key=lambda k: means[k.symbol] == 0)
+        steps.append(
+            make(
+                f"{kind.key}.self_coupling_mean",
+                "self_coupling_mean",
+                [Equation(DisorderAverage(k.symbol), at_zero(means[k.symbol], kind)) for k in every],
+                data={"kind": kind},
+                assumptions=(("independence", {}), ("self_averaging", {})),
+                rests_on=("disorder", f"{kind.key}.self_coupling"),
+            )
+        )
+    return steps
 
 
 def is_coupling(expr: Expr) -> bool:
@@ -43,94 +127,48 @@ def coupling_covariance(x: SiteQuantity, y: SiteQuantity) -> Expr:
     deltas = S.One
     for a, b in zip(x.indices, y.indices, strict=True):
         deltas *= KroneckerDelta(a, b)
-    rule = dict(zip((INDEX[slot] for slot in x.family.slots), x.indices, strict=False))
+    ends = [slot.index for slot in x.family.slots]
+    rule = dict(reversed(list(zip(ends, x.indices, strict=False))))  # of a kind coupled to itself: the first end
     return x.family.variance.xreplace(rule) * deltas
 
 
-def inserted(quantity: Expr, side: str) -> Expr:
-    """The quantity at the inserted site 0 of a side."""
-    return quantity.xreplace({INDEX[side]: S.Zero})
+def field_covariance(a: Heard, b: Heard) -> Expr:
+    """The covariance of two cavity fields: their product, averaged over the couplings and contracted.
 
-
-def field_sum(f: RandomField, index: Symbol | None = None) -> Expr:
-    """The random field of the inserted site: the sum over the other side with fresh couplings.
-
-    With another index of the other side, a vector takes another component index too.
+    Fields of different senders have independent couplings; of a vector, different components are independent.
     """
-    other = OTHER[f.side]
-    dummy = index or INDEX[other]
-    rule = {INDEX[other]: dummy, **(second_component(f) if index else {})}
-    body = inserted(f.coupling, f.side) * _closed(f.emission)
-    inner = [(rule.get(f.inner[0], f.inner[0]), *f.inner[1:])] if f.inner else []
-    return Sum(body.xreplace(rule), (dummy, 1, SIZE[other]), *inner)
-
-
-def second_component(f: RandomField) -> dict[Symbol, Symbol]:
-    """Another name for the component index of a field, where it has one."""
-    limits = f.inner or f.components
-    return {limits[0]: fresh_index(limits[0], {limits[0], *INDEX.values()})} if limits else {}
-
-
-def second_site(side: str, *fields: RandomField) -> Symbol:
-    """Another index of the sites of a side, which no component of the fields has."""
-    inner = {index for f in fields for pair in second_component(f).items() for index in pair}
-    return fresh_index(INDEX[side], {*INDEX.values(), *inner})
-
-
-def _closed(expr: Expr) -> Expr:
-    """Protect a sum of several terms from being multiplied out."""
-    return UnevaluatedExpr(expr) if expr.is_Add else expr
-
-
-def _opened(expr: Expr) -> Expr:
-    return expr.xreplace({u: u.args[0] for u in expr.atoms(UnevaluatedExpr)})
-
-
-def covariance(f: RandomField, g: RandomField) -> tuple[Expr, Expr]:
-    """Return the covariance of two cavity fields: the averaged double sum, and its contraction."""
-    other = OTHER[f.side]
-    second = second_site(other, f, g)
-    product = flatten(field_sum(f) * field_sum(g, second))
-    averaged = average_pairs(product, is_coupling, coupling_covariance)
-    return _opened(averaged), _opened(contract(averaged)) if averaged != 0 else S.Zero
-
-
-def self_coupling_sum(system: System, f: RandomField, g: RandomField) -> Expr:
-    """The self-coupling of an inserted site: through the message of f, by the shift of the field g.
-
-    ``sum over mu, nu of x_f[mu, 0] d(message of f)^mu/dI_g^nu c_g[nu] x_g[nu, 0]``, where ``c_g`` is the
-    factor with which the field g stands in the equation that carries the source I_g.
-    """
-    other = OTHER[f.side]
-    first, second = INDEX[other], second_site(other, f, g)
-    law = system.laws[other]
-    moved = {first: second, **second_component(g)}
-    source = source_at(system, g, second)
-    weight = law.coefficient(g).xreplace(moved)
-    body = inserted(f.coupling, f.side) * inserted(g.coupling, f.side).xreplace(moved) * weight
-    inner = [tuple(f.inner), (moved[g.components[0]], *g.components[1:])] if f.inner else []
-    return Sum(body * ResponseElement(f.emission, source), (first, 1, SIZE[other]), (second, 1, SIZE[other]), *inner)
-
-
-def source_of(system: System, f: RandomField) -> Source:
-    """The source in the equation that carries a field."""
-    fields = system.laws[f.side].fields
-    position = fields.index(f)
-    return Source(f.side, str(position + 1) if position else "", f.components)
-
-
-def source_at(system: System, f: RandomField, index: Expr) -> SiteQuantity:
-    """The source of a field at a site; of a vector, at the second component index."""
-    inner = second_component(f).values() if f.components else ()
-    return source_of(system, f)[(index, *inner)]
-
-
-def self_coupling_mean(system: System, f: RandomField, g: RandomField) -> Expr:
-    """The mean of the self-coupling: only the diagonal of the response matrix survives."""
-    if not f.states():
+    f, g = a.declared, b.declared
+    if f.sender != g.sender:
         return S.Zero
-    averaged = average_pairs(flatten(self_coupling_sum(system, f, g)), is_coupling, coupling_covariance)
+    moved = {g.sender.index: second_site(g.sender, f, g), **second_component(g)}
+    product = flatten(protected(a.definition, f) * _moved(protected(b.definition, g), moved))
+    averaged = average_pairs(product, is_coupling, coupling_covariance)
+    return opened_sum(contract(averaged)) if averaged != 0 else S.Zero
+
+
+def self_coupling_mean(system: System, feedback: Feedback) -> Expr:
+    """The mean of a self-coupling: only the diagonal of the response matrix survives."""
+    averaged = average_pairs(flatten(feedback.definition), is_coupling, coupling_covariance)
     return diagonal_responses(system, contract(averaged)) if averaged != 0 else S.Zero
+
+
+def protected(definition: Expr, f: RandomField) -> Expr:
+    """Protect an emission of several terms from being multiplied out."""
+    if not f.emission.is_Add:
+        return definition
+    ((total, outside),) = [(s, definition / s) for s in definition.atoms(Sum)]
+    body = total.function / f.emission * UnevaluatedExpr(f.emission)
+    return outside * Sum(body, *total.limits)
+
+
+def _moved(expr: Expr, rule: Mapping[Symbol, Symbol]) -> Expr:
+    """A sum with other names for its indices, bound ones included."""
+    return expr.xreplace(dict(rule))
+
+
+def opened_sum(expr: Expr) -> Expr:
+    """An expression without protected emissions."""
+    return expr.xreplace({u: u.args[0] for u in expr.atoms(UnevaluatedExpr)})
 
 
 def diagonal_responses(system: System, expr: Expr) -> Expr:
@@ -138,54 +176,45 @@ def diagonal_responses(system: System, expr: Expr) -> Expr:
     rule = {}
     for element in expr.atoms(ResponseElement):
         message, source = element.args
-        (side,) = source.site
-        fields = system.laws[side].fields
-        carrier = next(f for f in fields if source_of(system, f) == source.family)
+        (kind,) = source.site
+        carrier = next(f for f in system.laws[kind].fields if source_of(system, f) == source.family)
         rule[element] = message_response(system, message, carrier)
     return expr.xreplace(rule)
 
 
 def message_response(system: System, message: Expr, carrier: RandomField) -> Expr:
     """The response of a linear message at one site to the source in the equation of a field."""
-    states = site_quantities(message, Feature, Datum, Field)
+    states = site_quantities(message, Variable, Field)
     named = carrier_state(system, carrier)
     return Add(*(message.diff(q) * (SiteResponse(q, named) if named else SiteResponse(q)) for q in states))
 
 
-def carrier_state(system: System, f: RandomField) -> SiteQuantity | None:
-    """The quantity that names the equation of a field, needed where a side has several fields.
+def _at_index(expr: Expr, kind: Kind) -> Expr:
+    """The inserted site's quenched parameters, written at the canonical index."""
+    return expr.xreplace({q: q.xreplace({S.Zero: kind.index}) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices})
 
-    It is the left-hand side where that is a single variable; the others take the first variable of their
-    equation, or else of the law, that names no other equation.
-    """
-    law = system.laws[f.side]
-    if len(law.fields) == 1:
-        return None
-    names: dict[str, SiteQuantity] = {}
-    for g in law.fields:
-        lhs = law.carrier(g).lhs
-        if isinstance(lhs, SiteQuantity) and lhs not in names.values():
-            names[g.symbol.name] = lhs
-    for g in law.fields:
-        if g.symbol.name in names:
-            continue
-        carrier = law.carrier(g)
-        own = [q for side in (carrier.lhs, carrier.rhs) for q in site_quantities(side, Feature, Datum, Field)]
-        free = [q for q in (*own, *law.unknowns) if q not in names.values()]
-        if not free:
-            raise UnsupportedLaw(
-                f"The equation {carrier} of a {f.side} has no variable to name its source by.",
-                "as many variables as random fields; equations of the form Eq(u[mu], Sum(...) + ...)",
-            )
-        names[g.symbol.name] = free[0]
-    return names[f.symbol.name]
+
+def _canonical(body: Expr, inner: list[Any]) -> Expr:
+    """A sum over components at the declared component index, whatever index the contraction left."""
+    ((index, *limits),) = inner
+    declared = {q.family.components[0] for q in site_quantities(body) if index in q.indices}
+    own = next(iter(declared)) if len(declared) == 1 else index
+    return Sum(body.xreplace({index: own}), (own, *limits))
 
 
 @dataclass
 class ParameterBook:
-    """The order parameters: one symbol for each average or sum over sites that the statistics need."""
+    """The order parameters: one symbol for each average or sum over sites that the statistics need.
+
+    Attributes
+    ----------
+    meanings : dict
+    signs : mapping
+        Signs that are known of order parameters, by name.
+    """
 
     meanings: dict[OrderParameter, Expr] = field(default_factory=dict)
+    signs: Mapping[str, int] = field(default_factory=dict)
 
     def close(self, expr: Expr) -> Expr:
         """Replace sums over sites by prefactors times order parameters; quenched averages stay as they are."""
@@ -194,28 +223,33 @@ class ParameterBook:
     def _term(self, term: Expr) -> Expr:
         if term == 0:
             return S.Zero
-        total = next((f for f in Mul.make_args(term) if isinstance(f, Sum)), None)
-        if total is None:
+        totals = [f for f in Mul.make_args(term) if isinstance(f, Sum)]
+        if not totals:
             return term
-        outside = term / total
-        ((index, _, size),) = (lim for lim in total.limits if lim[2] in SIZE.values())
-        inner = [lim for lim in total.limits if lim[2] not in SIZE.values()]
-        side = DATUM if size == P else next(s for s in SIZE if SIZE[s] == size)
-        constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
-        body = Sum(body, *inner) if inner else body
-        scaled = cancel(outside * constant * size)
-        if scaled.has(P):
-            scaled = scaled.subs(P, alpha * N)
-        if not scaled.has(N, P):
-            return scaled * self._symbol(Average(body.xreplace({index: INDEX[side]})))
-        if side == DATUM:
-            return outside * constant * P * self._symbol(Average(body.xreplace({index: INDEX[side]})))
-        return outside * constant * self._symbol(Sum(body.xreplace({index: INDEX[side]}), (INDEX[side], 1, size)))
+        outside, parts = Mul(*(f for f in Mul.make_args(term) if f not in totals)), []
+        for total in totals:
+            ((index, _, size),) = (lim for lim in total.limits if kind_of_range(lim))
+            inner = [lim for lim in total.limits if not kind_of_range(lim)]
+            constant, body = total.function.as_independent(index, SiteResponse, as_Add=False)
+            body = _canonical(body, inner) if inner else body
+            outside *= constant
+            parts.append((size, body.xreplace({index: size.kind.index})))
+        scaled = cancel(outside * Mul(*(size for size, _ in parts)))
+        if scaled.has(SiteCount):
+            scaled = in_units_of_n(scaled)
+        if not scaled.has(N):
+            return scaled * Mul(*(self._symbol(Average(body)) for _, body in parts))
+        for size, body in parts:
+            if size.kind != FEATURE:
+                outside *= size * self._symbol(Average(body))
+            else:
+                outside *= self._symbol(Sum(body, size.kind.range))
+        return outside
 
     def _symbol(self, meaning: Expr) -> Expr:
         body = meaning.args[0]
         responses = body.atoms(SiteResponse)
-        states = [q.family.at_site() for q in site_quantities(body, Feature, Datum, Field)]
+        states = [q.family.at_site() for q in site_quantities(body, Variable, Field)]
         if not states and not responses:
             return meaning  # a quenched average is a given number
         for symbol, known in self.meanings.items():
@@ -231,12 +265,22 @@ class ParameterBook:
         while name in taken:
             name, count = f"{base}_{count}", count + 1
         square = not responses and (body.function if isinstance(body, Sum) else body).is_nonnegative
-        symbol = OrderParameter(name, positive=True) if square else OrderParameter(name)
+        sign = 1 if square else self.signs.get(name, 0)
+        symbol = OrderParameter(name, **({"positive": True} if sign > 0 else {"negative": True} if sign < 0 else {}))
         self.meanings[symbol] = meaning
         return symbol
 
-    def sign(self, symbol: OrderParameter, value: int) -> OrderParameter:
-        """Give an order parameter the sign that was found; returns the new symbol."""
-        signed = OrderParameter(symbol.name, **({"positive": True} if value > 0 else {"negative": True}))
-        self.meanings = {(signed if s == symbol else s): m for s, m in self.meanings.items()}
-        return signed
+
+__all__ = [
+    "Averaged",
+    "ParameterBook",
+    "average",
+    "coupling_covariance",
+    "diagonal_responses",
+    "field_covariance",
+    "is_coupling",
+    "message_response",
+    "opened_sum",
+    "protected",
+    "self_coupling_mean",
+]

@@ -12,6 +12,7 @@ from sympy import (
     Function,
     Mul,
     Pow,
+    Rational,
     Sum,
     Symbol,
     cancel,
@@ -25,11 +26,12 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.quantities import Average, SiteQuantity
 
 OPAQUE = (Average, Sum, GaussianAverage, ImplicitAverage, Function)
 LARGEST, SHORT = 600, 40
+MODERATE = 60  # operations of a slope, above which its sign is not sought
 
 
 @dataclass
@@ -46,12 +48,15 @@ class Closed:
         For each of the core, which of the given equations it came from.
     nonzero : list of Expr
         Factors that were divided out because they do not vanish.
+    positive : tuple of Expr
+        Denominators that the derivation took as positive: they are tested at the root.
     """
 
     definitions: dict[Symbol, Expr] = field(default_factory=dict)
     core: list[Expr] = field(default_factory=list)
     origins: list[int] = field(default_factory=list)
     nonzero: list[Expr] = field(default_factory=list)
+    positive: tuple[Expr, ...] = ()
 
     def explicit(self, symbol: Symbol) -> Expr:
         """An unknown, with everything that was eliminated after it put in."""
@@ -144,13 +149,17 @@ class Masks:
         return expr.xreplace({mark: node for node, mark in self._marks.items()})
 
 
-def numerator(expr: Expr, nonzero: Sequence[Expr]) -> Expr:
-    """The numerator of an expression over a common denominator, without factors that cannot vanish."""
+def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()) -> Expr:
+    """The numerator of an expression over a common denominator, without factors that cannot vanish.
+
+    What is left of an equation that only such factors could solve is its numerator as it is.
+    """
     masks = Masks()
     top, _ = fraction(together(masks.hide(expr)))
     if size(top) > LARGEST:
         return masks.show(top)
     known = [masks.hide(e) for e in nonzero]
+    above = [masks.hide(e) for e in positive]
     try:
         constant, factors = factor_list(top)
     except PolynomialError:
@@ -158,9 +167,11 @@ def numerator(expr: Expr, nonzero: Sequence[Expr]) -> Expr:
     kept = [
         factor
         for factor, _ in factors
-        if sign_of(factor) not in (1, -1)
+        if sign_given(factor, above) not in (1, -1)
         and not any((factor - e).expand() == 0 or (factor + e).expand() == 0 for e in known)
     ]
+    if not kept and factors:
+        return masks.show(top)
     return masks.show(Mul(*kept) if kept else constant)
 
 
@@ -172,12 +183,23 @@ def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
     hidden = masks.hide(expr)
     if any(node.has(symbol) for node in masks._marks):  # noqa: SLF001 - the class above
         return None
+    if _bends(hidden, symbol):
+        return None
     wide = hidden.expand()
     slope = wide.coeff(symbol, 1)
     rest = wide.coeff(symbol, 0)
     if slope == 0 or slope.has(symbol) or (wide - slope * symbol - rest).expand() != 0:
         return None
     return masks.show(_joined(-rest / slope)), masks.show(slope)
+
+
+def _bends(expr: Expr, symbol: Symbol) -> bool:
+    """Whether values at a point show that a rational expression is not linear; multiplying out takes longer."""
+    others = sorted(expr.free_symbols - {symbol}, key=lambda s: (s.name, str(s.assumptions0), s.sort_key()))
+    point = {s: Rational(2 * k + 3, k + 7) for k, s in enumerate(others)}
+    low, middle, high = (expr.xreplace({**point, symbol: Rational(v)}) for v in (2, 3, 4))
+    bend = low + high - 2 * middle
+    return bool(bend.is_Rational and bend != 0)
 
 
 def _joined(expr: Expr) -> Expr:
@@ -206,6 +228,7 @@ def eliminate(
     unknowns: Sequence[Symbol],
     last: Iterable[Symbol] = (),
     same: Mapping[Symbol, Symbol] | None = None,
+    positive: Sequence[Expr] = (),
 ) -> Closed:
     """Eliminate unknowns that stand linearly in some equation, the simplest first.
 
@@ -219,25 +242,28 @@ def eliminate(
         Unknowns to solve for only after all others, such as the load alpha.
     same : mapping, optional
         Unknowns that are equal to others from the start; none of ``equations`` is theirs.
+    positive : sequence of Expr
+        Denominators that are positive at the root.
     """
     same = dict(same or {})
-    closed = Closed(dict(same))
+    closed = Closed(dict(same), positive=tuple(p.xreplace(same) for p in positive))
 
     def reduced(expr: Expr) -> tuple[Expr, Expr]:
         """An expression that vanishes, as it came and as a numerator."""
-        return expr, numerator(expr, closed.nonzero)
+        return expr, numerator(expr, closed.nonzero, closed.positive)
 
     left = [reduced(tidy_arguments(e.xreplace(same))) for e in equations]
     origins = list(range(len(left)))
-    every = [*unknowns, *last]
+    every, solved = [*unknowns, *last], {}
     # what is left without the load may be simple where it was not before
     for names in (list(unknowns), list(last), list(unknowns)):
         remaining = [s for s in names if s not in closed.definitions]
-        while (best := _simplest([top for _, top in left], remaining, every)) is not None:
+        while (best := _simplest([top for _, top in left], remaining, every, closed.positive, solved)) is not None:
             k, symbol, solution = best
             closed.definitions[symbol] = solution
             if symbol.is_nonzero:
                 closed.nonzero.append(fraction(together(solution))[0])
+            closed.positive = tuple(p.xreplace({symbol: solution}) for p in closed.positive)
             remaining.remove(symbol)
             del left[k], origins[k]
             left = [
@@ -256,19 +282,29 @@ def eliminate(
 
 
 def _simplest(
-    left: Sequence[Expr], remaining: Sequence[Symbol], unknowns: Sequence[Symbol]
+    left: Sequence[Expr],
+    remaining: Sequence[Symbol],
+    unknowns: Sequence[Symbol],
+    positive: Sequence[Expr],
+    solved: dict[tuple[Expr, Symbol], tuple[Expr, Expr] | None],
 ) -> tuple[int, Symbol, Expr] | None:
-    """The simplest (equation, unknown, solution) among those that are linear."""
-    best: tuple[tuple[int, int, int, int], int, Symbol, Expr] | None = None
+    """The simplest (equation, unknown, solution) among those that are linear, and not too long to be tried."""
+    best: tuple[tuple[bool, int, bool, int, int], int, Symbol, Expr] | None = None
     for k, expr in enumerate(left):
+        if size(expr) > 2 * LARGEST:
+            continue
         for n, symbol in enumerate(remaining):
-            found = linear_solution(expr, symbol)
+            if (expr, symbol) not in solved:
+                solved[expr, symbol] = linear_solution(expr, symbol)
+            found = solved[expr, symbol]
             if found is None or (found[0] == 0 and symbol.is_nonzero):
                 continue
             solution, slope = found
             others = len(solution.free_symbols.intersection(unknowns))
             elsewhere = sum(other.has(symbol) for other in left) - 1
-            score = (others * elsewhere, 0 if sign_of(slope) else 1, size(solution), n)
+            proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))
+            # a sum of open sign may cancel at the root: then the quotient says nothing
+            score = (not proved and slope.is_Add, others * elsewhere, not proved, size(solution), n)
             if best is None or score < best[0]:
                 best = score, k, symbol, solution
-    return best[1:] if best is not None and best[0][2] <= LARGEST else None
+    return best[1:] if best is not None and best[0][3] <= LARGEST else None

@@ -1,7 +1,7 @@
-"""The identity behind the consistency of a theory: the coupling energy, summed over either side.
+"""The identity behind the consistency of a theory: the coupling energy, summed over the sites of both kinds.
 
-``sum_i e_i v_i = sum_mu m^mu u^mu`` is exact at any size, because both sides are the same bilinear form in
-the couplings (v and u are the fields that the two sides hear).  The cavity theory obeys it; the naive mean
+``sum_i e_i v_i = sum_mu m^mu u^mu`` is exact at any size, because both are the same bilinear form in the
+couplings (v and u are the fields that features and data hear).  The cavity theory obeys it; the naive mean
 field need not, and then it contradicts itself (paper, equations 22 to 25 and 59 to 61).
 """
 
@@ -10,39 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, And, Dummy, Expr, Mul, S, Sum, fraction, together
+from sympy import Add, And, Dummy, Expr, Mul, S, Sum, Symbol, fraction, together
 
-from symcavity.algebra.phi import phi
+from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
 from symcavity.errors import NoClosedForm
 from symcavity.method.eliminate import linear_solution, numerator, tidy_arguments
-from symcavity.method.set_record import stein_steps
-from symcavity.method.steps import reference_of
+from symcavity.method.stein import stein_steps
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    INDEX,
-    SIZE,
-    Average,
-    N,
-    P,
-    SiteQuantity,
-    SiteResponse,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, alpha
+from symcavity.model.quantities import Average, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import Law
 from symcavity.record.derivation import Step
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.record.maker import StepMaker
+from symcavity.sites.sets.averages import ProjectionAverage
 
 
 @dataclass(frozen=True)
 class WorkIdentity:
-    """The coupling energy of one pair of fields, by either side.
+    """The coupling energy of one pair of fields, by the sites of either kind.
 
     Attributes
     ----------
@@ -63,10 +52,10 @@ class WorkIdentity:
 def work_identity(theory: Theory) -> WorkIdentity | None:
     """Return the identity of a system whose sides are coupled through one pair of fields, else None."""
     system = theory.system
-    if len(system.feature.fields) != 1 or len(system.datum.fields) != 1:
+    if set(system.laws) != {FEATURE, DATUM} or len(system.fields) != 2:
         return None
     (v,), (u,) = system.feature.fields, system.datum.fields
-    if v.coupling != u.coupling:
+    if (v.sender, u.sender) != (DATUM, FEATURE) or v.coupling != u.coupling:
         return None
     limits = [tuple(v.inner)] if v.inner else []
     exact = Equation(_total(FEATURE, u.emission * v.as_sum), _total(DATUM, v.emission * u.as_sum, *limits))
@@ -77,14 +66,14 @@ def work_identity(theory: Theory) -> WorkIdentity | None:
         return None
     uses_sizes = system.feature.fields[0].coupling.family.variance.subs(N, 1) == u.coupling.family.variance
     if uses_sizes:
-        averaged = Equation(Sum(feature, (INDEX[FEATURE], 1, N)), P * Average(datum))
+        averaged = Equation(Sum(feature, FEATURE.range), P * Average(datum))
     else:
         averaged = Equation(Average(feature), alpha * Average(datum))
     return WorkIdentity(exact, feature, datum, averaged)
 
 
-def _total(side: str, body: Expr, *inner: Any) -> Expr:
-    return Sum(body, (INDEX[side], 1, SIZE[side]), *inner)
+def _total(side: Kind, body: Expr, *inner: Any) -> Expr:
+    return Sum(body, side.range, *inner)
 
 
 def euler(law: Law, product: Expr) -> Expr:
@@ -122,27 +111,24 @@ def _slack(law: Law, product: Expr) -> Expr:
     return Add(*kept) / bottom
 
 
-def identity_steps(theory: Theory) -> list[Step]:
+def identity_steps(theory: Theory, make: StepMaker) -> list[Step]:
     """The identity, what the theory makes of it, and the meaning of the response."""
     found = work_identity(theory)
+    make = make.within("Consistency")
     steps: list[Step] = []
     if found is not None:
         steps.append(
-            Step(
+            make(
                 "work_identity",
                 "work_identity",
                 (found.exact, found.averaged),
-                "Consistency",
                 data={},
                 rests_on=("sources",),
-                check="work",
-                evidence={"system": theory.system, "theory": theory, "identity": found},
-                reference=reference_of(theory, "work_identity"),
             )
         )
-        steps += _consistency(theory, found)
+        steps += _consistency(theory, found, make)
     if not theory.is_naive:
-        steps += _interpretation(theory)
+        steps += _interpretation(theory, make.within("Meaning of the responses"))
     return steps
 
 
@@ -159,40 +145,39 @@ def reduced_sides(theory: Theory, found: WorkIdentity) -> tuple[Expr, Expr]:
     return sides[0], sides[1]
 
 
-def _consistency(theory: Theory, found: WorkIdentity) -> list[Step]:
+def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[Step]:
+    """What the theory makes of the identity: two values that differ, an identity, or a consequence of its equations."""
     left, right = reduced_sides(theory, found)
+    top = numerator(left - right, [])
     if theory.is_naive:
-        claims = _two_formulas(theory, found) or (Equation(left, right),)
+        if top == 0:
+            return []
+        claims, loads = _two_formulas(theory, found), True
+        if not claims:
+            claims, loads = (Equation(found.averaged.lhs, left), Equation(found.averaged.rhs, right)), False
         return [
-            Step(
+            make(
                 "inconsistency",
                 "inconsistency",
                 claims,
-                "Consistency",
+                data={"loads": loads},
                 rests_on=("work_identity", "closed_system"),
-                check="contradiction",
-                evidence={"theory": theory, "identity": found},
-                reference=reference_of(theory, "inconsistency"),
             )
         ]
-    top = numerator(left - right, [])
     claim = _as_identity(top)
-    first = Step(
+    proof = stein_steps(theory, claim, make) if claim.difference.has(ProjectionAverage) else _proof(claim, make)
+    proved = bool(proof) or tidy_arguments(phi_reduce(claim.difference).expand()).expand() == 0
+    first = make(
         "consistency",
         "consistency",
-        (claim,),
-        "Consistency",
+        (claim if proved else Equation(left, right),),
+        data={"proved": proved},
         rests_on=("work_identity", "closed_system"),
-        check="identity",
-        evidence={"theory": theory, "identity": found},
-        reference=reference_of(theory, "consistency"),
     )
-    if claim.difference.has(ProjectionAverage):
-        return [first, *stein_steps(theory, claim)]
-    return [first, *_proof(claim)]
+    return [first, *proof]
 
 
-def _proof(claim: Equation) -> list[Step]:
+def _proof(claim: Equation, make: StepMaker) -> list[Step]:
     """The proof of an identity between truncated moments, step by step."""
     if not claim.lhs.has(phi) or claim.difference.has(SiteQuantity):
         return []
@@ -200,14 +185,12 @@ def _proof(claim: Equation) -> list[Step]:
     if not proof:
         return []
     return [
-        Step(
+        make(
             f"proof.{k + 1}",
             "proof",
             (Equation(line.lhs, line.rhs),),
-            "Consistency",
             data={"text": line.text, "first": k == 0},
             rests_on=("consistency",) if k == 0 else (f"proof.{k}",),
-            check="digits",
         )
         for k, line in enumerate(proof.steps)
     ]
@@ -243,44 +226,41 @@ def _two_formulas(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
     solved = linear_solution(numerator(expr, []), alpha)
     if solved is None:
         return ()
-    return (Equation(alpha, first), Equation(alpha, solved[0]))
+    loads = (Symbol(f"alpha_{k}", positive=True) for k in (1, 2))
+    return tuple(Equation(load, value) for load, value in zip(loads, (first, solved[0]), strict=True))
 
 
-def _interpretation(theory: Theory) -> list[Step]:
+def _interpretation(theory: Theory, make: StepMaker) -> list[Step]:
     """Where a response has one value on some branches and vanishes on the others, it counts sites."""
     steps = []
     for symbol, meaning in theory.order_parameters.items():
         body = meaning.args[0]
         if not isinstance(meaning, Average) or not isinstance(body, SiteResponse):
             continue
-        (side,) = body.state.site
-        view = theory.sides[side]
-        solution = view.solution()
-        if len(solution.regions) < 2 or solution.is_implicit or view.law.side != DATUM:
+        (kind,) = body.state.site
+        site = theory.inserted[kind]
+        solution = site.solution
+        if len(solution.regions) < 2 or solution.is_implicit or kind != DATUM:
             continue
-        ensemble = view.ensemble()
+        ensemble: Any = site.ensemble
         values = [ensemble.response(r.values, None, body) for r in solution.regions]
         active = [k for k, value in enumerate(values) if value != 0]
         if len(active) != 1 or site_quantities(values[active[0]]):
             continue
         region = solution.regions[active[0]]
-        condition = And(*(other > 0 for other in _positive_members(view.law, region.label)))
+        condition = And(*(other > 0 for other in _positive_members(site.law, region.label)))
         if condition == S.true:
             continue
         probability = Average(condition)
         first = Equation(symbol, values[active[0]] * probability)
         claims = [first, *_counted(theory, symbol, first.rhs)]
         steps.append(
-            Step(
+            make(
                 f"interpretation.{symbol}",
                 "interpretation",
                 tuple(claims),
-                "Meaning of the responses",
                 data={"symbol": symbol},
-                rests_on=(f"{side}.response",),
-                check="solved",
-                evidence={"theory": theory},
-                reference=reference_of(theory, f"interpretation.{symbol}"),
+                rests_on=(f"{kind.key}.response",),
             )
         )
     return steps
@@ -296,7 +276,7 @@ def _positive_members(law: Law, vanishing: tuple[Expr, ...]) -> list[Expr]:
 
 
 def _counted(theory: Theory, symbol: Any, value: Expr) -> list[Equation]:
-    """The other side's response, by the same probability."""
+    """The responses that this one closes, by the same probability."""
     out = []
     for other, rhs in theory.closures.items():
         if other == symbol or not rhs.has(symbol):

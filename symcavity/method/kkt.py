@@ -16,25 +16,32 @@ from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.problem import Constraint, Problem
-from symcavity.model.quantities import (
-    DATUM,
+from symcavity.model.kinds import (
     FEATURE,
-    INDEX,
-    OTHER,
-    SIZE,
+    Kind,
+)
+from symcavity.model.problem import (
+    Constraint,
+    Problem,
+)
+from symcavity.model.quantities import (
     Complementary,
-    Datum,
-    Feature,
     Field,
     Global,
     SiteQuantity,
+    Variable,
     site_quantities,
 )
-from symcavity.model.support import Support, VectorDatum, VectorField
-from symcavity.model.system import System
-
-STATE = {FEATURE: Feature, DATUM: Datum}
+from symcavity.model.support import (
+    Support,
+    VectorField,
+    VectorVariable,
+)
+from symcavity.model.system import (
+    System,
+)
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
 
 
 @dataclass
@@ -49,29 +56,32 @@ class Lagrangian:
         Each multiplier, its constraint's expression, and whether that is an equality.
     auxiliary : list of (SiteQuantity, Expr)
         Epigraph variables and the convex function that each of them bounds from above.
+    messages : dict
+        What a site sends back through each field, by the field's placeholder.
     """
 
     problem: Problem
-    site: dict[str, Expr] = field(default_factory=dict)
+    site: dict[Kind, Expr] = field(default_factory=dict)
     multipliers: list[tuple[SiteQuantity, Expr, bool]] = field(default_factory=list)
     auxiliary: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
     slacks: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
     stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
     duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    messages: dict[Symbol, Expr] = field(default_factory=dict)
 
     @property
     def fields(self) -> list[RandomField]:
         """All random fields."""
-        return [f for side in (FEATURE, DATUM) for f in self.problem.book.all(side)]
+        return [f for kind in self.problem.kinds for f in self.problem.book.all(kind)]
 
     @property
     def total(self) -> Expr:
         """The Lagrangian written out with its sums."""
         rule = {f.symbol: f.as_sum for f in self.fields}
         out = self.problem.global_objective
-        for side, body in self.site.items():
+        for kind, body in self.site.items():
             if body != 0:
-                out += Sum(body.xreplace(rule), (INDEX[side], 1, SIZE[side]))
+                out += Sum(body.xreplace(rule), kind.range)
         return out
 
 
@@ -105,10 +115,11 @@ def optimality(problem: Problem) -> System:
     equations: list[Eq | Equation] = []
     conditions: list[Complementary] = []
     local: dict[Symbol, SiteQuantity] = {}
-    for side in (FEATURE, DATUM):
-        _multipliers(side, objective[side], constraints, record, names, equations, conditions, local)
+    for side in problem.kinds:
+        _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
     messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
-    for side in (FEATURE, DATUM):
+    record.messages = messages
+    for side in problem.kinds:
         _stationarity(side, record, messages, local, equations)
     equations += _global_conditions(record, local)
     rule = {f.symbol: f.as_sum for f in record.fields}
@@ -124,9 +135,9 @@ def optimality(problem: Problem) -> System:
     )
 
 
-def _varying(side: str, expr: Expr, problem: Problem, *, present: bool = False) -> list[Expr]:
+def _varying(side: Kind, expr: Expr, problem: Problem, *, present: bool = False) -> list[Expr]:
     """The variables of a site's function that depend on states; all fields of the side, or those present."""
-    found: list[Expr] = [q for q in site_quantities(expr, Feature, Datum) if side in q.site]
+    found: list[Expr] = [q for q in site_quantities(expr, Variable) if side in q.site]
     found += [f.symbol for f in problem.book.all(side) if f.states() and (not present or expr.has(f.symbol))]
     return [*found, *sorted(expr.atoms(Global), key=str)]
 
@@ -154,12 +165,12 @@ def _epigraph(
     constraints: list[Constraint] = []
     for c in problem.constraints:
         constraints += _split(c, problem)
-    for side in (FEATURE, DATUM):
+    for side in problem.kinds:
         body = objective[side]
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
                 continue
-            decided = _decided(kink, [c.expr for c in problem.constraints if c.side == side and not c.equality])
+            decided = _decided(kink, [c.expr for c in problem.constraints if c.kind == side and not c.equality])
             if decided is not None:
                 body = body.xreplace({kink: decided})
                 continue
@@ -175,7 +186,7 @@ def _epigraph(
                     "positive factors of Abs and Max, negative ones of Min",
                     "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True)",
                 )
-            bound = STATE[side](names.fresh("t")).at_site()
+            bound = Variable(names.fresh("t"), side.index).at_site()
             body = body.xreplace({kink: bound})
             record.auxiliary.append((bound, kink))
             flip = 1 if sign == 1 else -1
@@ -192,7 +203,7 @@ def _normalised(constraint: Constraint) -> Constraint:
         return constraint
     (node,) = nodes
     factor = constraint.expr.expand().coeff(node)
-    if factor == 1 or sign_of(factor) != 1 or site_quantities(factor, Feature, Datum):
+    if factor == 1 or sign_of(factor) != 1 or site_quantities(factor, Variable):
         return constraint
     return replace(constraint, expr=(constraint.expr / factor).expand())
 
@@ -201,7 +212,7 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
     """Write ``c - Max(a, b) >= 0`` as two constraints."""
     body = constraint.expr
     for kink in sorted(body.atoms(Abs, Max, Min), key=str):
-        if constraint.equality or not kink.has(*_varying(constraint.side, kink, problem) or [Dummy()]):
+        if constraint.equality or not kink.has(*_varying(constraint.kind, kink, problem) or [Dummy()]):
             continue
         mark = Dummy("t", real=True)
         slope = body.xreplace({kink: mark}).diff(mark)
@@ -212,11 +223,11 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
                 "concave expressions g in g >= 0: positive factors of Min, negative ones of Abs and Max",
             )
         parts = [
-            Constraint(constraint.side, body.xreplace({kink: a}), False, constraint.declared)
+            Constraint(constraint.kind, body.xreplace({kink: a}), False, constraint.declared)
             for a in _arguments(kink)
         ]
         return [piece for part in parts for piece in _split(part, problem)]
-    if not constraint.equality and not _varying(constraint.side, body, problem, present=True):
+    if not constraint.equality and not _varying(constraint.kind, body, problem, present=True):
         if sign_of(body) in (0, 1):
             return []
         raise DeclarationError(
@@ -228,7 +239,7 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
 
 
 def _multipliers(
-    side: str,
+    side: Kind,
     objective: Expr,
     constraints: list[Constraint],
     record: Lagrangian,
@@ -239,20 +250,20 @@ def _multipliers(
 ) -> None:
     """Attach a multiplier to each constraint of a side, and name the local fields."""
     fields = record.problem.book.all(side)
-    mine = [c for c in constraints if c.side == side]
+    mine = [c for c in constraints if c.kind == side]
     uses = {f.symbol: sum(c.expr.has(f.symbol) for c in mine) + int(objective.has(f.symbol)) for f in fields}
     lagrangian = objective
     for c in mine:
         heard = [f.symbol for f in fields if c.expr.has(f.symbol)]
         vector = c.expr.has(Support)
         names_for = ("lambda",) if heard else ("nu",)
-        multiplier = STATE[side](names.fresh(*names_for)).at_site()
+        multiplier = Variable(names.fresh(*names_for), side.index).at_site()
         record.multipliers.append((multiplier, c.expr, c.equality))
         lagrangian -= multiplier * c.expr
-        lone = len(heard) == 1 and uses[heard[0]] == 1 and not c.expr.diff(heard[0]).has(heard[0], Feature, Datum)
+        lone = len(heard) == 1 and uses[heard[0]] == 1 and not c.expr.diff(heard[0]).has(heard[0], Variable)
         if (lone or vector) and not c.equality:
             rename = {s: _local(s, side, names, local, fields) for s in heard} if vector else {}
-            slack = Field(names.fresh("h"), index=INDEX[side]).at_site()
+            slack = Field(names.fresh("h"), index=side.index).at_site()
             record.slacks.append((slack, c.expr))
             equations.append(Equation(slack, c.expr.xreplace(rename)))
             conditions.append(Complementary(multiplier, slack))
@@ -267,16 +278,16 @@ def _multipliers(
 
 
 def _local(
-    symbol: Symbol, side: str, names: _Names, local: dict[Symbol, SiteQuantity], fields: Sequence[RandomField]
+    symbol: Symbol, side: Kind, names: _Names, local: dict[Symbol, SiteQuantity], fields: Sequence[RandomField]
 ) -> SiteQuantity:
     """The named local field of a placeholder."""
     if symbol not in local:
         components = next(f.components for f in fields if f.symbol == symbol)
         if components:
-            family = VectorField(names.fresh("V", "V_2", "V_3"), tuple(components), INDEX[side])
+            family = VectorField(names.fresh("V", "V_2", "V_3"), tuple(components), side.index)
             local[symbol] = family.at_site()
             return local[symbol]
-        local[symbol] = Field(names.fresh("h", "h_2", "h_3"), index=INDEX[side]).at_site()
+        local[symbol] = Field(names.fresh("h", "h_2", "h_3"), index=side.index).at_site()
     return local[symbol]
 
 
@@ -290,10 +301,10 @@ def _message(
     """What a site sends back through a field: ``-dL/d(field)``, a state of its own unless linear in states."""
     if not f.states():
         return S.Zero
-    side = f.side
+    side = f.hearer
     raw = -record.site[side].diff(f.symbol)
     placeholders = [g.symbol for g in record.problem.book.all(side)]
-    states = site_quantities(raw, Feature, Datum)
+    states = site_quantities(raw, Variable)
     linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)
     if linear:
         return raw.expand()
@@ -306,16 +317,16 @@ def _message(
             "the problem is the same with the roles of features and data exchanged",
         )
     if f.components:
-        dual = VectorDatum(names.fresh("Lambda", "G"), tuple(f.components)).at_site()
+        dual = VectorVariable(names.fresh("Lambda", "G"), side.index, tuple(f.components)).at_site()
     else:
-        dual = STATE[side](names.fresh("lambda", "g")).at_site()
+        dual = Variable(names.fresh("lambda", "g"), side.index).at_site()
     record.duals.append((dual, raw))
     equations.append(Equation(dual, raw.xreplace(rename)))
     return dual
 
 
 def _stationarity(
-    side: str,
+    side: Kind,
     record: Lagrangian,
     messages: dict[Symbol, Expr],
     local: dict[Symbol, SiteQuantity],
@@ -324,18 +335,18 @@ def _stationarity(
     """Write ``dL/dX = 0`` for each state of a side."""
     multipliers = {m for m, _, _ in record.multipliers}
     own = record.site[side]
-    heard = record.problem.book.all(OTHER[side])
+    heard = record.problem.book.sent_by(side)
     states = dict.fromkeys(
         q
         for expr in (own, *(f.emission for f in heard))
-        for q in site_quantities(expr, Feature, Datum)
+        for q in site_quantities(expr, Variable)
         if side in q.site and q not in multipliers
     )
     for state in states:
         slope = own.diff(state).xreplace(local)
         force = Add(
             *(
-                f.emission.diff(state) * _sum_over(OTHER[side], f.coupling * messages[f.symbol], f.components)
+                f.emission.diff(state) * _heard_back(f, messages[f.symbol])
                 for f in heard
             )
         )
@@ -349,8 +360,17 @@ def _stationarity(
         equations.append(equation)
 
 
-def _sum_over(side: str, body: Expr, components: Sequence[Expr] = ()) -> Expr:
-    limits = [(INDEX[side], 1, SIZE[side]), *([tuple(components)] if components else [])]
+def _heard_back(f: RandomField, message: Expr) -> Expr:
+    """The sum over the hearers of a field of coupling times message, as the sender's site hears it."""
+    if f.hearer != f.sender:
+        return _sum_over(f.hearer, f.coupling * message, f.components)
+    own, second = f.hearer.index, f.sender_index
+    body = f.coupling.xreplace({own: second, second: own}) * message.xreplace({own: second})
+    return Sum(body, (second, 1, f.hearer.size)) if message != 0 else S.Zero
+
+
+def _sum_over(side: Kind, body: Expr, components: Sequence[Expr] = ()) -> Expr:
+    limits = [side.range, *([tuple(components)] if components else [])]
     return Sum(body, *limits) if body != 0 else S.Zero
 
 
@@ -372,3 +392,58 @@ def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) ->
         record.stationarity.append((variable, equation))
         out.append(equation)
     return out
+
+
+# -- the record ------------------------------------------------------------------------------------
+
+
+def optimality_steps(system: System, make: StepMaker) -> list[Step]:
+    """The Lagrangian and its optimality conditions."""
+    kkt, make = system.record, make.within("Optimality conditions")
+    rule = {f.symbol: f.as_sum for f in kkt.fields}
+    multipliers = [(m, expr.xreplace(rule), equality) for m, expr, equality in kkt.multipliers]
+    steps = [
+        make(
+            "lagrangian",
+            "lagrangian",
+            [Equation(Symbol("L"), kkt.total)],
+            data={"multipliers": multipliers, "auxiliary": list(kkt.auxiliary)},
+            assumptions=(("convexity", {}),),
+            rests_on=("problem",),
+        )
+    ]
+    for dual, _ in kkt.duals:
+        equation = next(e for law in system.laws.values() for e in law.equations if e.lhs == dual)
+        steps.append(
+            make(
+                f"dual.{dual.family.name}",
+                "dual",
+                [equation],
+                data={"dual": dual},
+                rests_on=("lagrangian",),
+            )
+        )
+    for state, equation in kkt.stationarity:
+        name = state.family.name if isinstance(state, SiteQuantity) else str(state)
+        steps.append(
+            make(
+                f"stationarity.{name}",
+                "stationarity",
+                [equation.xreplace(rule)],
+                data={"state": state},
+                rests_on=("lagrangian",),
+            )
+        )
+    pairs = [p for law in system.laws.values() for p in law.pairs]
+    if pairs:
+        slacks = [Equation(q, expr.xreplace(rule)) for q, expr in kkt.slacks]
+        steps.append(
+            make(
+                "complementarity",
+                "complementarity",
+                slacks,
+                data={"pairs": pairs},
+                rests_on=("lagrangian",),
+            )
+        )
+    return steps

@@ -12,10 +12,23 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sympy import Dummy, Expr, cancel
+from sympy import Dummy, Expr, Symbol, cancel
 
-from symcavity.model.quantities import DATUM, FEATURE, Datum, Feature, Field, Quenched, SiteQuantity, site_quantities
-from symcavity.model.system import Law, System
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import FEATURE
+from symcavity.model.quantities import (
+    Field,
+    Quenched,
+    SiteQuantity,
+    Variable,
+    site_quantities,
+)
+from symcavity.model.system import (
+    Law,
+    System,
+)
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ def find_symmetry(system: System) -> Symmetry:
                 parts=("what a datum sends, ", f.emission, ", is not proportional to its states."),
                 offending=f.emission,
             )
-    datum = _scaling(system.datum, emitted, system, DATUM)
+    datum = _scaling(system.datum, emitted, system)
     if isinstance(datum, Symmetry):
         return datum
     feature = _feature_side(system)
@@ -81,30 +94,29 @@ def find_symmetry(system: System) -> Symmetry:
     )
 
 
-def _scaling(
-    law: Law, emitted: Sequence[SiteQuantity], system: System, side: str
-) -> dict[SiteQuantity, int] | Symmetry:
-    """Weights 0 or 1 for the variables of the datum side: emitted states scale, fields do not."""
+def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[SiteQuantity, int] | Symmetry:
+    """Weights 0 or 1 for the variables of a datum: emitted states scale, fields do not."""
     free = [q for q in law.unknowns if q not in emitted]
-    worst: Any = None
+    conditions = [body for kind, body in system.global_conditions if kind == law.kind]
+    broken: list[list[Any]] = []
     for choice in product((0, 1), repeat=len(free)):
         weights = {**dict.fromkeys(emitted, 1), **dict(zip(free, choice, strict=True))}
-        broken = _broken(law, weights)
-        if broken is None:
-            for s, body in system.global_conditions:
-                if s == side and not any(_homogeneous(body, weights, power) for power in (0, 1)):
-                    broken = body
-                    break
-        if broken is None:
+        found = _broken(law, weights, conditions)
+        if not found:
             return weights
-        worst = worst or broken
+        broken.append(found)
+
+    def cost(found: list[Any]) -> tuple[int, int]:  # what ties a message to other variables is no obstacle: they follow
+        return len(found), sum(_expression(b).has(*emitted) for b in found)
+
+    worst = min(broken, key=cost)[0]
     worst = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
     return Symmetry(
         False,
         parts=(
             "rescaling ",
             *_listed(emitted),
-            f" at fixed fields changes the law of a {side}: ",
+            f" at fixed fields changes the law of a {law.kind}: ",
             worst,
             " is not left as it is.",
         ),
@@ -116,16 +128,20 @@ def _listed(items: Sequence[Any]) -> list[Any]:
     return [part for k, item in enumerate(items) for part in ((", ", item) if k else (item,))]
 
 
-def _broken(law: Law, weights: dict[SiteQuantity, int]) -> Any:
-    """The first equation or condition that the weights do not leave as it is."""
-    for equation in law.equations:
-        if not any(_homogeneous(equation.difference, weights, power) for power in (0, 1)):
-            return equation
-    for pair in law.pairs:
-        for member in pair.pair:
-            if not any(_homogeneous(member, weights, power) for power in (0, 1)):
-                return member
-    return None
+def _broken(law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Expr]) -> list[Any]:
+    """The equations and conditions that the weights do not leave as they are."""
+
+    def kept(expr: Expr) -> bool:
+        return any(_homogeneous(expr, weights, power) for power in (0, 1))
+
+    found: list[Any] = [e for e in law.equations if not kept(e.difference)]
+    found += [member for pair in law.pairs for member in pair.pair if not kept(member)]
+    return found + [body for body in conditions if not kept(body)]
+
+
+def _expression(entry: Any) -> Expr:
+    """What an equation or a condition is about."""
+    return entry.difference if isinstance(entry, Equation) else entry
 
 
 def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bool:
@@ -215,10 +231,31 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
             )
     for pair in law.pairs:
         for member in pair.pair:
-            here = site_quantities(member, Feature, Datum, Field)
+            here = site_quantities(member, Variable, Field)
             mixed = any(q in multipliers for q in here) and any(q in states for q in here)
             if mixed or not any(_homogeneous(member, dict.fromkeys(multipliers, 1), power) for power in (0, 1)):
                 return Symmetry(
                     False, parts=(member, " does not scale with the multipliers of a feature."), offending=member
                 )
     return dict.fromkeys(multipliers, 1)
+
+
+def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
+    """Whether a rescaling makes the naive analysis right."""
+    found, make = find_symmetry(system), make.within("Symmetry")
+    return [
+        make(
+            "symmetry",
+            "symmetry",
+            data={"found": bool(found), "reason": _words(found)},
+        )
+    ]
+
+
+def _words(found: Symmetry) -> list[Any]:
+    """What the finder has to say, as words and expressions."""
+    if not found:
+        return ["The reason: ", *found.parts]
+    scaled = [*found.scaled, *found.feature_scaled]
+    names = [part for k, q in enumerate(scaled) for part in ((", ", q) if k else (q,))]
+    return ["Here ", *names, " may be divided by any ", Symbol("A") > 0, " at fixed fields."]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sympy import Dummy, Expr, Symbol
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.quantities import INDEX, Field, Quenched, SiteQuantity, site_quantities
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Components, Support, SupportFunction
 from symcavity.model.system import Law
 
@@ -45,13 +46,13 @@ def holds_set(law: Law) -> bool:
     return any(e.difference.has(Anchor) for e in law.equations)
 
 
-def regime_of(side: str) -> SiteQuantity:
+def regime_of(kind: Kind) -> SiteQuantity:
     """How the set of a site touches, as a quantity of the site.
 
     It is 0 where it does not touch, 1 at one anchor point, 2 on a proper face, 3 as a whole, and 4 where slack
     holds the multiplier at its bound.
     """
-    return Field("regime", index=INDEX[side]).at_site()
+    return Field("regime", index=kind.index).at_site()
 
 
 def read_law(law: Law) -> ConvexLaw:
@@ -62,7 +63,7 @@ def read_law(law: Law) -> ConvexLaw:
     UnsupportedLaw
         If it is not a vector field, a multiple of its anchor point, and a scalar law between multiplier and g.
     """
-    text = f"The law of a {law.side} site"
+    text = f"The law of a {law.kind} site"
     (f,) = law.fields if len(law.fields) == 1 else (None,)
     if f is None or law.carrier(f).rhs != f.symbol or not isinstance(law.carrier(f).lhs, SiteQuantity):
         raise UnsupportedLaw(f"{text} hears a vector together with other fields.", "one vector-valued field a site")

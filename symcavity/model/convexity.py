@@ -6,12 +6,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Dummy, Expr, Symbol, Tuple, lambdify
+from sympy import Expr, Symbol, Tuple
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.stats.rv import RandomSymbol
 
+from symcavity.algebra.compiled import compiled
 from symcavity.errors import DeclarationError, NotConvex
-from symcavity.model.quantities import Datum, Feature, Global, N, P, Quenched, alpha, site_quantities
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
@@ -38,6 +40,11 @@ def sample_quenched(family: Quenched, rng: random.Random) -> float:
     return abs(value) + 0.05 if positive or family.positive else value
 
 
+def seeded(seed: int) -> random.Random:
+    """The generator of seeded values at which expressions are looked at: sampling, not cryptography."""
+    return random.Random(seed)  # noqa: S311
+
+
 def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     """Raise NotConvex if a site's function violates midpoint convexity for every draw of the parameters.
 
@@ -50,22 +57,21 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     where : str
         What is being checked, for the message.
     """
-    states: list[Any] = [*site_quantities(expr, Feature, Datum), *sorted(expr.atoms(Global), key=str)]
+    states: list[Any] = [*site_quantities(expr, Variable), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
     if not states or (expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states)):
         return
     quenched = site_quantities(expr, Quenched)
     parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
-    marks = {q: Dummy(f"q{k}") for k, q in enumerate([*states, *quenched, *parameters])}
     try:
-        call = lambdify(list(marks.values()), expr.xreplace(marks), "math")
+        call = compiled([*states, *quenched, *parameters], expr, "math")
     except (PrintMethodNotImplementedError, ValueError):
         raise DeclarationError(
             f"{where[0].upper()}{where[1:]} contains a function without numerical values: {expr}.",
             "elementary functions, Max, Min, Abs, Piecewise",
             "write the function out",
         ) from None
-    rng = random.Random(20)  # noqa: S311 - seeded sampling, not cryptography
+    rng = seeded(20)
     witness: list[float] | None = None
     verdicts: list[tuple[list[float], bool]] = []
     for _ in range(_DRAWS):

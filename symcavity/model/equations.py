@@ -10,7 +10,7 @@ from sympy import Basic, Equality, Expr, Piecewise, S, latex
 
 from symcavity.errors import DeclarationError
 from symcavity.model.exact import exact
-from symcavity.model.fields import free_side
+from symcavity.model.fields import free_kind
 from symcavity.model.quantities import Average, SiteQuantity
 from symcavity.model.refusals import check_words
 
@@ -75,7 +75,7 @@ def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
         where = f"the fixed condition {equation}"
         check_words(equation.difference, where, averages=True)
         average, value = _solved_for_average(equation, where)
-        free_side(average.body, where)
+        free_kind(average.body, where)
         _check_range(average, value, where)
         if average in seen:
             if (seen[average] - value).simplify() == 0:

@@ -1,4 +1,4 @@
-"""Random fields: the sums over the other side through which a site hears it."""
+"""Random fields: the sums of couplings times emissions through which a site hears other sites."""
 
 from __future__ import annotations
 
@@ -7,23 +7,10 @@ from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
 
+from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    INDEX,
-    OTHER,
-    SIZE,
-    Average,
-    Coupling,
-    Datum,
-    Feature,
-    Field,
-    SiteQuantity,
-    i,
-    mu,
-    site_quantities,
-)
+from symcavity.model.kinds import DATUM, FEATURE, Kind, i, is_index, kind_of_range, mu
+from symcavity.model.quantities import Average, Coupling, Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_slots, check_words, parameters_of
 from symcavity.model.support import stays_whole
 
@@ -36,24 +23,25 @@ class FieldSymbol(Symbol):
 
 @dataclass(frozen=True)
 class RandomField:
-    """One random field of a side: ``sum over the other side of coupling * emission``.
+    """One random field of a kind of site: ``sum over the sender's sites of coupling * emission``.
 
     Attributes
     ----------
-    side : str
-        The side that hears the field.
+    hearer, sender : Kind
+        The kind of site that hears the field, and the kind whose emissions it sums.
     coupling : SiteQuantity
-        The coupling at the canonical site indices (with its component, if any).
+        The coupling at the hearer's canonical index and at ``sender_index`` (with its component, if any).
     emission : Expr
-        What the other side's site emits: affine in its states, at the canonical index.
+        What a site of the sender emits: affine in its states, at the sender's canonical index.
     symbol : Symbol
-        The placeholder that stands for the field in the side's law (for its component at the coupling's
+        The placeholder that stands for the field in the hearer's law (for its component at the coupling's
         component index, where the field is a vector).
     inner : Tuple
         The range of a component index that is summed over as well; empty for a scalar emission.
     """
 
-    side: str
+    hearer: Kind
+    sender: Kind
     coupling: SiteQuantity
     emission: Expr
     symbol: Symbol
@@ -61,14 +49,28 @@ class RandomField:
 
     @property
     def as_sum(self) -> Expr:
-        """The field written out as a sum over the other side."""
-        return Sum(self.coupling * self.emission, *self.limits)
+        """The field written out as a sum over the sender's sites."""
+        return Sum(self.coupling * self.sent, *self.limits)
+
+    @property
+    def sender_index(self) -> Symbol:
+        """The index that is summed over: the sender's, or a second one where a kind hears itself."""
+        return summation_index(self.sender, self.hearer)
+
+    @property
+    def sent(self) -> Expr:
+        """The emission at the index that is summed over."""
+        return self.emission.xreplace({self.sender.index: self.sender_index})
 
     @property
     def limits(self) -> list[Any]:
-        """The ranges of the sum: the other side's sites, and the components of a vector emission."""
-        other = OTHER[self.side]
-        return [(INDEX[other], 1, SIZE[other]), *([self.inner] if self.inner else [])]
+        """The ranges of the sum: the sender's sites, and the components of a vector emission."""
+        return [(self.sender_index, 1, self.sender.size), *([self.inner] if self.inner else [])]
+
+    @property
+    def turned(self) -> bool:
+        """Whether the coupling is written with the sender's index first: ``x[mu, i]``, heard by i."""
+        return bool(self.coupling.indices[0] != self.hearer.index)
 
     @property
     def components(self) -> Tuple:
@@ -78,21 +80,37 @@ class RandomField:
         return Tuple(self.coupling.indices[-1], *family.components[1:]) if free else Tuple()
 
     def states(self) -> list[SiteQuantity]:
-        """The state variables of the other side that this field hears."""
-        return site_quantities(self.emission, Feature, Datum, Field)
+        """The sender's state variables that this field hears."""
+        return site_quantities(self.emission, Variable, Field)
+
+
+def summation_index(sender: Kind, hearer: Kind) -> Symbol:
+    """The index of a sender's sites in a sum that a hearer's site carries."""
+    return sender.index if sender != hearer else fresh_index(sender.index, {sender.index})
+
+
+def field_mark(kind: Kind) -> str:
+    """The letter of the fields that a kind of site hears; kinds that a user adds are told apart by their index."""
+    return "u" if kind == DATUM else "v" if kind == FEATURE else f"v_{kind.index}"
 
 
 class FieldBook:
     """Collects the random fields of a declaration, so that equal sums share one placeholder."""
 
     def __init__(self) -> None:
-        self._fields: dict[tuple[str, SiteQuantity, Expr, Tuple], RandomField] = {}
+        self._fields: dict[tuple[Kind, SiteQuantity, Expr, Tuple], RandomField] = {}
 
-    def all(self, side: str) -> list[RandomField]:
-        """All fields heard by a side, in order of appearance."""
-        return [field for field in self._fields.values() if field.side == side]
+    def all(self, kind: Kind) -> list[RandomField]:
+        """All fields heard by a kind of site, in order of appearance."""
+        return [field for field in self._fields.values() if field.hearer == kind]
 
-    def get(self, side: str, coupling: SiteQuantity, emission: Expr, inner: Tuple = Tuple()) -> Expr:  # noqa: B008
+    def sent_by(self, kind: Kind) -> list[RandomField]:
+        """All fields that sum what a kind of site emits, in order of appearance."""
+        return [field for field in self._fields.values() if field.sender == kind]
+
+    def get(
+        self, hearer: Kind, sender: Kind, coupling: SiteQuantity, emission: Expr, inner: Tuple = Tuple()  # noqa: B008
+    ) -> Expr:
         """Return prefactor * placeholder for a sum, after moving site-independent factors out of it."""
         constant, emission = emission.as_independent(SiteQuantity, as_Add=False)
         if emission.is_Add:
@@ -100,63 +118,78 @@ class FieldBook:
             constant *= content
         elif emission.could_extract_minus_sign():
             constant, emission = -constant, -emission
-        key = (side, coupling, emission, inner)
+        key = (hearer, coupling, emission, inner)
         if key not in self._fields:
-            mark = "u" if side == DATUM else "v"
-            count = len(self.all(side))
+            mark = field_mark(hearer)
+            count = len(self.all(hearer))
             name = mark if not count else f"{mark}_{count + 1}"
-            self._fields[key] = RandomField(side, coupling, emission, FieldSymbol(name, real=True), inner)
+            self._fields[key] = RandomField(hearer, sender, coupling, emission, FieldSymbol(name, real=True), inner)
         return constant * self._fields[key].symbol
 
 
-def side_of_range(limits: Tuple) -> str | None:
-    """Return the side that a summation range (index, 1, N) or (index, 1, P) runs over."""
-    if len(limits) != 3:
+def kind_of_sum(limits: Tuple) -> Kind | None:
+    """Return the kind of site that a summation range such as (index, 1, N) runs over; None for components.
+
+    Raises
+    ------
+    DeclarationError
+        If it is not the whole range, or if the index is the canonical one of another kind.
+    """
+    kind = kind_of_range(limits) if len(limits) == 3 else None
+    if kind is None:
         return None
-    for side, size in SIZE.items():
-        if limits[2] == size:
-            if limits[1] != 1:
-                raise DeclarationError(
-                    f"A sum over the sites runs over {tuple(limits)}.", f"the whole range ({limits[0]}, 1, {size})"
-                )
-            if limits[0] == INDEX[OTHER[side]]:
-                raise DeclarationError(
-                    f"A sum runs over {tuple(limits)}: {limits[0]} counts the {OTHER[side]} sites, "
-                    f"and there are {SIZE[OTHER[side]]} of them.",
-                    f"({i}, 1, N) for features, ({mu}, 1, P) for data",
-                    f"({limits[0]}, 1, {SIZE[OTHER[side]]})",
-                )
-            return side
-    return None
+    index, low, size = limits
+    if low != 1:
+        raise DeclarationError(
+            f"A sum over the sites runs over {tuple(limits)}.", f"the whole range ({index}, 1, {size})"
+        )
+    if is_index(index) and index != kind.index:
+        raise DeclarationError(
+            f"A sum runs over {tuple(limits)}: {index} counts the {index.kind} sites, "
+            f"and there are {index.kind.size} of them.",
+            f"({i}, 1, N) for features, ({mu}, 1, P) for data",
+            f"({index}, 1, {index.kind.size})",
+        )
+    return kind
 
 
-def _rename(body: Expr, side: str, dummy: Symbol, where: str) -> Expr:
-    """Rename the summation index to the canonical one, refusing a doubled index."""
-    canonical = INDEX[side]
+def _rename(body: Expr, kind: Kind, dummy: Symbol, where: str, hearer: Kind | None) -> Expr:
+    """Rename the summation index to the canonical one (or to the second), refusing a doubled index."""
+    canonical = kind.index
     for quantity in site_quantities(body):
-        slot = next((slot for slot, index in quantity.site.items() if index == dummy and slot != side), None)
+        slot = next((slot for slot, index in quantity.site.items() if index == dummy and slot != kind), None)
         if slot:
             raise DeclarationError(
-                f"In {where} the index {dummy} runs over the {side} sites, 1 to {SIZE[side]}, "
+                f"In {where} the index {dummy} runs over the {kind} sites, 1 to {kind.size}, "
                 f"but stands in the place of a {slot} in {quantity}.",
-                f"sums over features run to {SIZE[FEATURE]}, over data to {SIZE[DATUM]}",
-                f"({dummy}, 1, {SIZE[slot]})",
+                f"sums over features run to {FEATURE.size}, over data to {DATUM.size}",
+                f"({dummy}, 1, {slot.size})",
             )
+    if kind == hearer and dummy != canonical and _couples_itself(body, kind):
+        return body.xreplace({dummy: summation_index(kind, kind)})
     if dummy == canonical:
         return body
     if body.has(canonical):
         raise DeclarationError(
             f"In {where} the index {canonical} stands inside a sum over {dummy}, which runs over the same sites.",
-            "one index of each side in a coupling sum",
+            "one index of each kind in a coupling sum",
             f"write {dummy} for {canonical} inside the sum",
         )
     return body.xreplace({dummy: canonical})
 
 
-def site_sum(expr: Sum, where: str) -> tuple[str, Expr]:
-    """Return (side, body at the canonical index) of a sum over the sites of one side."""
-    site_limits = [(lim, side_of_range(lim)) for lim in expr.limits]
-    sites = [(lim, side) for lim, side in site_limits if side]
+def _couples_itself(body: Expr, kind: Kind) -> bool:
+    """Whether a coupling between the sites of one kind stands in a sum."""
+    return any(q.family.slots == (kind, kind) for q in site_quantities(body, Coupling))
+
+
+def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, Expr]:
+    """Return the kind that a sum runs over, and the body at its canonical index.
+
+    In the sum of a site over its own kind, ``hearer``, the body is at the second index of that kind.
+    """
+    site_limits = [(lim, kind_of_sum(lim)) for lim in expr.limits]
+    sites = [(lim, kind) for lim, kind in site_limits if kind]
     index, low, high = expr.limits[0]
     if not sites and any(index in q.indices[len(q.family.slots) :] for q in site_quantities(expr.function)):
         raise DeclarationError(
@@ -168,21 +201,21 @@ def site_sum(expr: Sum, where: str) -> tuple[str, Expr]:
         raise DeclarationError(
             f"{expr} in {where} runs over {' and '.join(str(tuple(lim)) for lim in expr.limits)}"
             + (f", where {own} is a symbol of your own." if own else "."),
-            "sums over (i, 1, N) or (mu, 1, P), one side at a time; nested Sum(...) for the other",
+            "sums over (i, 1, N) or (mu, 1, P), one kind of site at a time; nested Sum(...) for another",
             f"from symcavity import {own}" if own else "",
         )
-    (limits, side) = sites[0]
+    (limits, kind) = sites[0]
     inner = [lim for lim, s in site_limits if not s]
     body = Sum(expr.function, *inner) if inner else expr.function
-    body = expand_components(_rename(body, side, limits[0], where), where)
-    check_slots(body, where)
-    return side, body
+    body = expand_components(_rename(body, kind, limits[0], where, hearer), where)
+    check_slots(body, where, *([summation_index(kind, kind)] if kind == hearer else []))
+    return kind, body
 
 
 def expand_components(expr: Expr, where: str) -> Expr:
     """Write out sums over component indices whose range is explicit."""
     for inner in sorted(expr.atoms(Sum), key=lambda s: (s.count_ops(), str(s))):
-        ranges = [lim for lim in inner.limits if side_of_range(lim) is None]
+        ranges = [lim for lim in inner.limits if kind_of_sum(lim) is None]
         if not ranges:
             continue
         body = inner.function
@@ -205,28 +238,29 @@ def _is_whole(body: Expr, index: Symbol) -> bool:
     return any(index in q.indices and stays_whole(q) for q in site_quantities(body))
 
 
-def free_side(expr: Expr, where: str) -> str | None:
-    """Return the side whose site index is free in ``expr``; None if there is none.
+def free_kind(expr: Expr, where: str) -> Kind | None:
+    """Return the kind of site whose index is free in ``expr``; None if there is none.
 
     Raises
     ------
     DeclarationError
-        If both site indices are free, or a quantity carries a foreign index.
+        If indices of several kinds are free, or a quantity carries a foreign index.
     """
     check_slots(expr, where)
     masked = expr.xreplace({s: Dummy() for s in _outer_sums(expr)})
-    outside = {slot for q in site_quantities(masked) for slot in q.site}
+    outside = {kind for q in site_quantities(masked) for kind in q.site}
     for total in _outer_sums(expr):
-        bound = {side_of_range(lim): lim[0] for lim in total.limits}
+        bound = {kind_of_sum(lim): lim[0] for lim in total.limits}
+        own = {lim[0] for s in total.atoms(Sum) for lim in s.limits}
         for q in site_quantities(total.function):
-            for slot, index in q.site.items():
-                own = {lim[0] for s in total.atoms(Sum) for lim in s.limits}
-                if index not in own and index == INDEX[slot] and bound.get(slot) != index:
-                    outside.add(slot)
+            for kind, index in zip(q.family.slots, q.indices, strict=False):
+                if index not in own and index == kind.index and bound.get(kind) != index:
+                    outside.add(kind)
     if len(outside) > 1:
+        names = " and ".join(f"a free {kind} index" for kind in sorted(outside, key=str, reverse=True))
         raise DeclarationError(
-            f"{expr} in {where} has both a free feature index and a free datum index.",
-            "expressions of one site; the other side enters through Sum(x[mu, i]*..., (i, 1, N))",
+            f"{expr} in {where} has both {names}.",
+            "expressions of one site; other kinds enter through sums such as Sum(x[mu, i]*..., (i, 1, N))",
         )
     return outside.pop() if outside else None
 
@@ -247,30 +281,32 @@ def _outer_sums(expr: Expr) -> list[Sum]:
     return found
 
 
-def extract_fields(expr: Expr, side: str, book: FieldBook, where: str) -> Expr:
+def extract_fields(expr: Expr, kind: Kind, book: FieldBook, where: str) -> Expr:
     """Replace every coupling sum in the expression of one site by prefactor * placeholder."""
     check_words(expr, where)
     replacement: dict[Expr, Expr] = {}
     for total in _outer_sums(expr):
-        summed, body = site_sum(total, where)
-        if summed == side:
+        summed, body = site_sum(total, where, kind)
+        if summed == kind and not _couples_itself(body, kind):
+            others = sorted({k.name for q in site_quantities(expr, Coupling) for k in q.family.slots} - {kind.name})
             raise DeclarationError(
-                f"{total} in {where} couples the {side} sites among themselves.",
-                f"coupling sums over the {OTHER[side]} sites only (the graph is bipartite)",
-                f"introduce {OTHER[side]} variables through which the {side} sites interact",
+                f"{total} in {where} couples the {kind} sites among themselves.",
+                "sums over the sites of another kind, or couplings between sites of one kind",
+                f'Coupling("J", between=({kind.index}, {kind.index}))'
+                + (f", or {others[0]} variables through which the {kind} sites interact" if others else ""),
             )
-        replacement[total] = _coupling_sum(body, side, book, where)
+        replacement[total] = _coupling_sum(body, kind, summed, book, where)
     return expr.xreplace(replacement)
 
 
-def _coupling_sum(body: Expr, side: str, book: FieldBook, where: str) -> Expr:
-    other = OTHER[side]
+def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where: str) -> Expr:
+    at = summation_index(sender, hearer)
     inner = Tuple()
     if isinstance(body, Sum) and len(body.limits) == 1 and _is_whole(body.function, body.limits[0][0]):
         body, (inner,) = body.function, body.limits
     if body.has(Sum):
         raise DeclarationError(
-            f"A sum inside a coupling sum stands in {where}.", "one sum over the other side at a time"
+            f"A sum inside a coupling sum stands in {where}.", "one sum over another kind of site at a time"
         )
     groups: dict[tuple[SiteQuantity, Expr], list[Expr]] = {}
     for term in Add.make_args(expand_mul(body)):
@@ -283,29 +319,29 @@ def _coupling_sum(body: Expr, side: str, book: FieldBook, where: str) -> Expr:
             if factor.has(Coupling):
                 couplings.append(factor)
                 continue
-            slots = {slot for q in site_quantities(factor) for slot in q.site}
-            if slots == {side, other}:
+            indices = {index for q in site_quantities(factor) for index in q.indices}
+            if {hearer.index, at} <= indices:
                 raise DeclarationError(
-                    f"The factor {factor} inside the coupling sum of {where} mixes both sides.",
+                    f"The factor {factor} inside the coupling sum of {where} mixes both sites.",
                     "products of a coupling, quantities of the one site, and an emission of the other",
                 )
-            (prefactor if side in slots else emission).append(factor)
+            (prefactor if hearer.index in indices else emission).append(factor)
         if len(couplings) != 1 or not isinstance(couplings[0], SiteQuantity):
             what = "no coupling" if not couplings else f"the couplings {', '.join(map(str, couplings))}"
-            states = site_quantities(term, Feature, Datum)
+            states = site_quantities(term, Variable)
             raise DeclarationError(
                 f"The term {term} of a sum in {where} has {what}"
                 + (f"; it couples {' and '.join(map(str, states))} directly." if len(states) > 1 else "."),
                 f"exactly one coupling x[{mu}, {i}] in every term, to the first power",
             )
-        emitted = Mul(*emission)
+        emitted = Mul(*emission).xreplace({at: sender.index})
         _check_linear(emitted, term, where)
         groups.setdefault((couplings[0], Mul(*prefactor)), []).append(emitted)
-    return Add(*(pre * book.get(side, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
+    return Add(*(pre * book.get(hearer, sender, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
 
 
 def _check_linear(emitted: Expr, term: Expr, where: str) -> None:
-    states = site_quantities(emitted, Feature, Datum, Field)
+    states = site_quantities(emitted, Variable, Field)
     marks = {state: Dummy() for state in states}
     marked = emitted.xreplace(marks)
     for mark in marks.values():
@@ -326,8 +362,8 @@ __all__ = [
     "check_words",
     "expand_components",
     "extract_fields",
-    "free_side",
+    "free_kind",
+    "kind_of_sum",
     "parameters_of",
-    "side_of_range",
     "site_sum",
 ]

@@ -13,20 +13,9 @@ from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.convexity import check_convex
 from symcavity.model.equations import as_list, read_fixed
 from symcavity.model.exact import exact
-from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_side, site_sum
-from symcavity.model.quantities import (
-    DATUM,
-    FEATURE,
-    Datum,
-    Feature,
-    Field,
-    Global,
-    N,
-    P,
-    SiteQuantity,
-    alpha,
-    site_quantities,
-)
+from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
 
@@ -49,9 +38,9 @@ def _check_convex(expr: Expr, varying: list[Any], where: str) -> None:
 
 @dataclass(frozen=True)
 class Constraint:
-    """One constraint of every site of a side: ``expr >= 0``, or ``expr = 0``."""
+    """One constraint of every site of a kind: ``expr >= 0``, or ``expr = 0``."""
 
-    side: str
+    kind: Kind
     expr: Expr
     equality: bool
     declared: Any
@@ -74,9 +63,15 @@ def _bare(body: Expr) -> Expr:
     return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
 
 
+def _range_of(term: Expr) -> str:
+    """The sum that a term without one asks for."""
+    kinds = sorted_kinds(kind for q in site_quantities(term, Variable) for kind in q.site) or [FEATURE]
+    return f"({', '.join(map(str, kinds[-1].range))})"
+
+
 def _variables(expr: Expr) -> set[Any]:
     """What varies in a site's function: states, fields, globals."""
-    return {*site_quantities(expr, Feature, Datum), *expr.atoms(FieldSymbol, Global)}
+    return {*site_quantities(expr, Variable), *expr.atoms(FieldSymbol, Global)}
 
 
 class Problem:
@@ -104,11 +99,19 @@ class Problem:
         self.subject_to = as_list(subject_to, "subject_to")
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         self.book = FieldBook()
-        self.objective: dict[str, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
+        self.objective: dict[Kind, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
         self.global_objective: Expr = S.Zero
         self._read_objective()
         self.constraints = tuple(self._read_constraint(c) for c in self.subject_to)
         self._check()
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of sites of the problem, in a fixed order."""
+        found = {*self.objective, *(c.kind for c in self.constraints)}
+        for kind in list(found):
+            found |= {f.sender for f in self.book.all(kind)}
+        return sorted_kinds(found)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -118,37 +121,39 @@ class Problem:
         for term in self.minimize.expand(deep=False).as_ordered_terms():
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum):
-                side, body = site_sum(rest, where)
-                if not site_quantities(body, Feature, Datum, Field) and not body.has(Global):
+                kind, body = site_sum(rest, where)
+                if not site_quantities(body, Variable, Field) and not body.has(Global):
                     raise DeclarationError(
                         f"The term {term} of the objective depends on no variable.", "terms with states or globals"
                     )
-                if free_side(body, where) not in (side, None):
+                if free_kind(body, where) not in (kind, None):
                     raise DeclarationError(
-                        f"{rest} in the objective leaves an index of the other side free.",
-                        "a sum over every site of one side, with nested Sum(...) over the other",
+                        f"{rest} in the objective leaves an index of another kind of site free.",
+                        "a sum over every site of one kind, with nested Sum(...) over another",
                     )
                 if factor.has(Global):
                     raise DeclarationError(
                         f"The term {term} multiplies a sum by a global variable outside of it.",
                         "global variables inside the sum: Sum(b*..., (mu, 1, P))",
                     )
-                self.objective[side] += factor * extract_fields(body, side, self.book, where)
+                self.objective.setdefault(kind, S.Zero)
+                self.objective[kind] += factor * extract_fields(body, kind, self.book, where)
                 continue
             if rest.has(SiteQuantity):
                 raise DeclarationError(
                     f"The term {term} of the objective is not summed over the sites.",
                     "Sum(..., (i, 1, N)) or Sum(..., (mu, 1, P)), times constants",
-                    f"Sum({term}, (mu, 1, P))" if term.has(Datum) else f"Sum({term}, (i, 1, N))",
+                    f"Sum({term}, {_range_of(term)})",
                 )
             if term.has(Global):
-                density = (term.subs(P, alpha * N) / N).cancel()
+                density = (in_units_of_n(term) / N).cancel()
                 if density.has(N):
-                    what = "is of order one" if not term.has(N, P) else "is not in proportion to the number of sites"
+                    sized = term.has(SiteCount)
+                    what = "is not in proportion to the number of sites" if sized else "is of order one"
                     raise DeclarationError(
                         f"The penalty {term} on a global variable {what}, against sums over all sites.",
                         "extensive penalties, in proportion to N or P",
-                        f"N*({(density if term.has(N, P) else term).subs(N, 1)})",
+                        f"N*({(density if term.has(SiteCount) else term).subs(N, 1)})",
                     )
                 self.global_objective += term
             elif term != 0:
@@ -174,8 +179,8 @@ class Problem:
         expr = rhs - lhs if isinstance(relation, LessThan) else lhs - rhs
         where = f"the constraint {relation}"
         check_words(expr, where)
-        side = free_side(expr, where)
-        if side is None and not site_quantities(expr):
+        kind = free_kind(expr, where)
+        if kind is None and not site_quantities(expr):
             raise DeclarationError(
                 f"The constraint {relation} contains no quantity of a site.",
                 "constraints that hold at every site (one free index, i or mu)",
@@ -183,44 +188,44 @@ class Problem:
                 if not expr.has(Global)
                 else "an extensive penalty N*(...) on the global variable",
             )
-        if side is None:
+        if kind is None:
             raise DeclarationError(
                 f"The constraint {relation} has no free site index: it couples all sites.",
                 "constraints that hold at every site (one free index, i or mu)",
                 "a condition on an average belongs in fixed=[Eq(average(...), ...)]; a variable shared by all "
                 "sites is a Global",
             )
-        body = extract_fields(expr, side, self.book, where)
-        if not site_quantities(body, Feature, Datum) and not body.has(*self._placeholders(side)):
+        body = extract_fields(expr, kind, self.book, where)
+        if not site_quantities(body, Variable) and not body.has(*self._placeholders(kind)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
         loose: dict[Any, Any] = {**free_components(_bare(body))}
-        loose |= {f.components[0]: () for f in self.book.all(side) if f.components and _bare(body).has(f.symbol)}
+        loose |= {f.components[0]: () for f in self.book.all(kind) if f.components and _bare(body).has(f.symbol)}
         if loose:
             raise DeclarationError(
                 f"The component index {', '.join(map(str, loose))} of the constraint {relation} is free.",
                 "vectors in the argument of a support function, or explicit components such as u[mu, i, 1]",
                 "g(Sum(u[mu, i, a]*w[i], (i, 1, N))) >= 1",
             )
-        if isinstance(relation, Equality) and not self._is_affine(body, side):
+        if isinstance(relation, Equality) and not self._is_affine(body, kind):
             raise NotConvex(
                 f"The equality {relation} is not linear in the states.",
                 "linear equalities; concave g in g >= 0",
                 "the set on which a non-linear equality holds is not convex",
             )
-        return Constraint(side, body, isinstance(relation, Equality), relation)
+        return Constraint(kind, body, isinstance(relation, Equality), relation)
 
-    def _is_affine(self, body: Expr, side: str) -> bool:
+    def _is_affine(self, body: Expr, kind: Kind) -> bool:
         variables = [
-            *site_quantities(body, Feature, Datum, Field),
-            *(f.symbol for f in self.book.all(side) if f.states()),
+            *site_quantities(body, Variable, Field),
+            *(f.symbol for f in self.book.all(kind) if f.states()),
             *body.atoms(Global),
         ]
         marks = {v: Dummy() for v in variables}
         marked = body.xreplace(marks)
         return all(not marked.diff(m).has(*marks.values()) for m in marks.values())
 
-    def _placeholders(self, side: str) -> list[Any]:
-        return [f.symbol for f in self.book.all(side)] or [SiteQuantity]
+    def _placeholders(self, kind: Kind) -> list[Any]:
+        return [f.symbol for f in self.book.all(kind)] or [SiteQuantity]
 
     def _check(self) -> None:
         stray = [
@@ -235,23 +240,23 @@ class Problem:
                 "write the field out, or declare the system by its equations with BipartiteSystem",
             )
         if not any(self.objective.values()):
-            raise DeclarationError("The objective is zero.", "sums over the sites of one side")
+            raise DeclarationError("The objective is zero.", "sums over the sites of one kind")
         check_names([self.minimize, *(c.declared.lhs - c.declared.rhs for c in self.constraints)])
         self._check_coupled()
         check_convex(self.global_objective, [], "the objective")
-        for side in (FEATURE, DATUM):
-            varying = [f.symbol for f in self.book.all(side) if f.states()]
-            _check_convex(self.objective[side], varying, "the objective")
+        for kind in self.kinds:
+            varying = [f.symbol for f in self.book.all(kind) if f.states()]
+            _check_convex(self.objective.get(kind, S.Zero), varying, "the objective")
             for constraint in self.constraints:
-                if constraint.side == side and not constraint.equality:
+                if constraint.kind == kind and not constraint.equality:
                     _check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""
         terms = [t for body in self.objective.values() for t in Add.make_args(body.expand())]
         groups = [_variables(t) for t in [*terms, *(c.expr for c in self.constraints), self.global_objective]]
-        heard = {f.symbol for side in (FEATURE, DATUM) for f in self.book.all(side)}
-        reached: set[Any] = set(heard).union(*(f.states() for side in (FEATURE, DATUM) for f in self.book.all(side)))
+        heard = {f.symbol for kind in self.kinds for f in self.book.all(kind)}
+        reached: set[Any] = set(heard).union(*(f.states() for kind in self.kinds for f in self.book.all(kind)))
         while grown := [g for g in groups if g & reached and not g <= reached]:
             reached.update(*grown)
         loose = sorted(set().union(*groups) - reached, key=str)

@@ -17,17 +17,7 @@ from sympy.printing.precedence import PRECEDENCE
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.exact import exact, finite_law
-
-N = Symbol("N", integer=True, positive=True)
-P = Symbol("P", integer=True, positive=True)
-alpha = Symbol("alpha", positive=True)
-i = Symbol("i", integer=True, positive=True)
-mu = Symbol("mu", integer=True, positive=True)
-
-FEATURE, DATUM = "feature", "datum"
-INDEX = {FEATURE: i, DATUM: mu}
-SIZE = {FEATURE: N, DATUM: P}
-OTHER = {FEATURE: DATUM, DATUM: FEATURE}
+from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
 
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
@@ -58,7 +48,7 @@ class Family(DataAtom):
     """
 
     __slots__ = ()
-    slots: tuple[str, ...] = ()
+    slots: tuple[Kind, ...] = ()
     _word: ClassVar[str] = "quantity"
 
     @property
@@ -106,7 +96,7 @@ class Family(DataAtom):
     def at_site(self) -> SiteQuantity:
         """Return the quantity at the canonical site index (and the declared component index)."""
         inner = (self.components[0],) if self.components else ()
-        return self[(*(INDEX[slot] for slot in self.slots), *inner)]
+        return self[(*(slot.index for slot in self.slots), *inner)]
 
     def _sympystr(self, _printer: Any) -> str:
         return self.name
@@ -157,8 +147,39 @@ def _component_range(components: Any) -> Tuple:
     return Tuple(index, low, high)
 
 
-class Feature(Family):
-    """A state variable of every feature site ``i = 1..N``, for instance a weight.
+class Variable(Family):
+    """A state variable of every site of a kind.
+
+    Parameters
+    ----------
+    name : str
+        Its name; Greek names print as letters.
+    index : SiteIndex
+        The index of the sites: ``i`` (features), ``mu`` (data), or one from :func:`Sites`.
+    components : tuple, optional
+        Range ``(a, 1, D + 1)`` of an inner component index.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: Any, index: Any, components: Any = None) -> Variable:
+        """Return the family, read and checked."""
+        kind = kind_of(index, f"The variable {name}", f'Variable("{name}", i)')
+        return cls._make(_family_name(name, kind.name), _component_range(components), kind)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of site that carries it."""
+        return self._data[2]
+
+    @property
+    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+        """The kind of site that carries it."""
+        return (self._data[2],)
+
+
+def Feature(name: Any, components: Any = None) -> Variable:
+    """Declare a state variable of every feature site ``i = 1..N``, for instance a weight.
 
     Parameters
     ----------
@@ -167,20 +188,37 @@ class Feature(Family):
     components : tuple, optional
         Range ``(a, 1, D + 1)`` of an inner component index.
     """
-
-    slots = (FEATURE,)
-    _word = "feature"
-
-    def __new__(cls, name: Any, components: Any = None) -> Feature:
-        """Return the expression, read and checked."""
-        return cls._make(_family_name(name, cls._word), _component_range(components))
+    return Variable(name, i, components)
 
 
-class Datum(Feature):
-    """A state variable of every datum site ``mu = 1..P``, for instance a multiplier or a slack."""
+def Datum(name: Any, components: Any = None) -> Variable:
+    """Declare a state variable of every datum site ``mu = 1..P``, for instance a multiplier or a slack.
 
-    slots = (DATUM,)
-    _word = "datum"
+    Parameters
+    ----------
+    name : str
+        Its name; Greek names print as letters.
+    components : tuple, optional
+        Range ``(a, 1, D + 1)`` of an inner component index.
+    """
+    return Variable(name, mu, components)
+
+
+def kind_of(index: Any, what: str, example: str) -> Kind:
+    """The kind of site that an index belongs to.
+
+    Raises
+    ------
+    DeclarationError
+        If it is not the index of a kind of site.
+    """
+    if isinstance(index, SiteIndex):
+        return index.kind
+    raise DeclarationError(
+        f"{what} is declared over {index}.",
+        "the site indices i (features) and mu (data), or an index of further sites",
+        f'{example}; a, K = Sites("a", "K") for sites of another kind',
+    )
 
 
 class Field(Family):
@@ -198,16 +236,15 @@ class Field(Family):
 
     def __new__(cls, name: Any, components: Any = None, index: Any = mu) -> Field:
         """Return the expression, read and checked."""
-        if isinstance(components, Symbol):
+        if isinstance(components, SiteIndex):
             components, index = None, components
-        if index not in (i, mu):
-            raise DeclarationError(f"The field {name} is declared over {index}.", "the site indices i and mu")
-        return cls._make(_family_name(name, cls._word), _component_range(components), index)
+        kind = kind_of(index, f"The field {name}", f'Field("{name}", mu)')
+        return cls._make(_family_name(name, cls._word), _component_range(components), kind)
 
     @property
-    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The side that this field belongs to."""
-        return (FEATURE,) if self._data[2] == i else (DATUM,)
+    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+        """The kind of site that this field belongs to."""
+        return (self._data[2],)
 
 
 class Quenched(Family):
@@ -235,13 +272,8 @@ class Quenched(Family):
 
     def __new__(cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False) -> Quenched:
         """Return the expression, read and checked."""
-        if index not in (i, mu):
-            raise DeclarationError(
-                f"The quenched parameter {name} is declared over {index}.",
-                "the site indices i (features) and mu (data)",
-                f'Quenched("{name}", mu)',
-            )
-        return cls._make(_family_name(name, cls._word), Tuple(), index, _law(law, str(name)), bool(positive))
+        kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
+        return cls._make(_family_name(name, cls._word), Tuple(), kind, _law(law, str(name)), bool(positive))
 
     def assumed_positive(self) -> Quenched:
         """The same parameter, declared positive."""
@@ -254,9 +286,9 @@ class Quenched(Family):
         return self._data[4] or (isinstance(law, Tuple) and all(value.is_positive for value, _ in law))
 
     @property
-    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The side that this parameter belongs to."""
-        return (FEATURE,) if self._data[2] == i else (DATUM,)
+    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+        """The kind of site that this parameter belongs to."""
+        return (self._data[2],)
 
     @property
     def law(self) -> Basic | None:
@@ -283,38 +315,49 @@ def _law(law: Any, name: str) -> Basic:
 
 
 class Coupling(Family):
-    """The i.i.d. random couplings ``x[mu, i]`` between the two sides: mean zero, given variance.
+    """Independent random couplings ``x[mu, i]`` between the sites of two kinds: mean zero, given variance.
 
     Parameters
     ----------
     name : str
         Its name.
+    components : tuple, optional
+        Range ``(a, 1, D + 1)`` of an inner component index: ``u[mu, i, a]``; components are independent.
     variance : Expr, optional
         Variance of one coupling, ``1/N`` by default.  It may contain quenched parameters of either
         site, as in ``l[i]/N``.
-    components : tuple, optional
-        Range ``(a, 1, D + 1)`` of an inner component index: ``u[mu, i, a]``; components are independent.
+    between : tuple of SiteIndex, optional
+        The indices of the two kinds of site that are coupled, in the order in which they are written;
+        ``(mu, i)`` by default.
 
     Notes
     -----
     Only the first two moments enter at large N (central limit theorem; paper, equations 11 and 12).
     """
 
-    slots = (DATUM, FEATURE)
     _word = "coupling"
 
-    def __new__(cls, name: Any, components: Any = None, variance: Any = None) -> Coupling:
-        """Return the expression, read and checked."""
-        scale = 1 / N if variance is None else exact(variance, f"the variance of {name}")
+    def __new__(cls, name: Any, components: Any = None, variance: Any = None, *, between: Any = (mu, i)) -> Coupling:
+        """Return the family, read and checked."""
+        if not isinstance(between, tuple | list) or len(between) != 2:
+            raise DeclarationError(f"{name} is a coupling between {between!r}.", "two site indices: between=(mu, i)")
+        example = f'Coupling("{name}", between=(mu, i))'
+        ends = tuple(kind_of(index, f"The coupling {name}", example) for index in between)
+        scale: Any = 1 / N if variance is None else exact(variance, f"the variance of {name}")
         if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
         for q in site_quantities(scale):
-            if not isinstance(q.family, Quenched) or any(q.site[slot] != INDEX[slot] for slot in q.site):
+            if not isinstance(q.family, Quenched) or any(q.site[k] != k.index or k not in ends for k in q.site):
                 raise DeclarationError(
                     f"{q} stands in the variance of {name}.",
                     "quenched parameters of the two sites that are coupled, l[i] and s[mu]",
                 )
-        return cls._make(_family_name(name, cls._word), _component_range(components), scale)
+        return cls._make(_family_name(name, cls._word), _component_range(components), scale, *ends)
+
+    @property
+    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+        """The two kinds of site that are coupled, in the order of the indices."""
+        return self._data[3], self._data[4]
 
     @property
     def variance(self) -> Expr:
@@ -348,18 +391,18 @@ class SiteQuantity(Expr):
         """Return the expression, read and checked."""
         expected = len(family.slots) + (1 if family.components else 0)
         if len(indices) != expected:
-            slots = [*(str(INDEX[slot]) for slot in family.slots)]
+            slots = [*(str(slot.index) for slot in family.slots)]
             slots += [str(family.components[0])] if family.components else []
             raise DeclarationError(
                 f"{family.name}[{', '.join(map(str, indices))}] has {len(indices)} indices.",
                 f"{expected}: {family.name}[{', '.join(slots)}]",
             )
         for index, slot in zip(indices, family.slots, strict=False):
-            if index == INDEX[OTHER[slot]]:
+            if is_index(index) and index != slot.index:
                 raise DeclarationError(
                     f"{family.name}[{', '.join(map(str, indices))}] has the index {index} in the place of a {slot}.",
-                    f"{slot} indices there, such as {INDEX[slot]}",
-                    f"{family.name}[{', '.join(str(INDEX[s]) for s in family.slots)}]",
+                    f"{slot} indices there, such as {slot.index}",
+                    f"{family.name}[{', '.join(str(s.index) for s in family.slots)}]",
                 )
         return Expr.__new__(cls, family, *indices)
 
@@ -374,8 +417,8 @@ class SiteQuantity(Expr):
         return self.args[1:]
 
     @property
-    def site(self) -> dict[str, Expr]:
-        """The index of each side that this quantity carries."""
+    def site(self) -> dict[Kind, Expr]:
+        """The index of each kind of site that this quantity carries."""
         return dict(zip(self.family.slots, self.args[1:], strict=False))
 
     @property
@@ -392,15 +435,16 @@ class SiteQuantity(Expr):
     @property
     def precedence(self) -> int:
         """Bind weaker than a power where an upper index already stands."""
-        return PRECEDENCE["Pow"] - 1 if DATUM in self.family.slots else PRECEDENCE["Atom"]
+        return PRECEDENCE["Pow"] - 1 if any(k.upper for k in self.family.slots) else PRECEDENCE["Atom"]
 
     def _sympystr(self, printer: Any) -> str:
         return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.indices)}]"
 
     def _latex(self, printer: Any) -> str:
         family = self.family
-        upper = printer.doprint(self.site[DATUM]) if DATUM in family.slots else ""
-        lower = [printer.doprint(self.site[FEATURE])] if FEATURE in family.slots else []
+        placed = list(zip(family.slots, self.indices, strict=False))
+        upper = " ".join(printer.doprint(index) for kind, index in placed if kind.upper)
+        lower = [printer.doprint(index) for kind, index in placed if not kind.upper]
         lower += [printer.doprint(index) for index in self.indices[len(family.slots) :]]
         tex = latex_name(family.name)
         if "_{(" in tex:  # a compound name keeps its own subscript inside a group
@@ -436,7 +480,7 @@ class Average(Expr):
     @property
     def free_symbols(self) -> set[Any]:
         """The free symbols of the body; the site index is averaged over."""
-        return self.args[0].free_symbols - {i, mu}
+        return {symbol for symbol in self.args[0].free_symbols if not is_index(symbol)}
 
     def _eval_is_nonnegative(self) -> bool | None:
         return self.args[0].is_nonnegative
@@ -493,12 +537,12 @@ class SiteResponse(Expr):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         state = self.args[0]
-        (index,) = state.site.values()
+        ((kind, index),) = state.site.items()
         inner = [printer.doprint(k) for k in state.indices[len(state.site) :]]
         mark = printer.doprint(index)
         mark = (
             f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "")
-            if DATUM in state.site
+            if kind.upper
             else f"_{{{' '.join([mark, *inner])}}}"
         )
         tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"

@@ -12,23 +12,18 @@ from sympy.tensor.indexed import Indexed
 
 from symcavity.errors import DeclarationError
 from symcavity.model.exact import exact
+from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
 from symcavity.model.quantities import (
-    INDEX,
     RESERVED,
     Average,
     Coupling,
     Family,
-    Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
     SiteQuantity,
     SiteResponse,
-    alpha,
-    i,
-    mu,
+    Variable,
     site_quantities,
 )
 
@@ -63,8 +58,8 @@ def check_words(expr: Expr, where: str, *, averages: bool = False) -> None:
         raise DeclarationError(
             f"{bare[0]} stands in {where} without an index.", "the quantity of one site", f"{bare[0].at_site()}"
         )
-    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits if set(lim[1:]) & {N, P}}
-    numbers = sorted(found & ({i, mu} | bound), key=str)
+    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits if kind_of_range(lim)}
+    numbers = sorted({s for s in found if is_index(s)} | (found & bound), key=str)
     if numbers:
         raise DeclarationError(
             f"The site index {numbers[0]} stands as a number in {where}.",
@@ -110,14 +105,14 @@ def _standing(node: Basic) -> set[Any]:
     return set().union(*(_standing(arg) for arg in node.args))
 
 
-def check_slots(body: Expr, where: str) -> None:
+def check_slots(body: Expr, where: str, *known: Symbol) -> None:
     """Refuse quantities whose index is foreign: dangling, a number, or beyond the declared components."""
     bound = {lim[0] for s in body.atoms(Sum) for lim in s.limits}
     for quantity in site_quantities(body):
-        for slot, index in quantity.site.items():
-            if index in (i, mu) or index in bound:
+        for slot, index in zip(quantity.family.slots, quantity.indices, strict=False):
+            if is_index(index) or index in bound or index in known:
                 continue
-            own = INDEX[slot]
+            own = slot.index
             same = index.is_Symbol and index.name == own.name
             raise DeclarationError(
                 f"The index {index} of {quantity} in {where} "
@@ -140,7 +135,7 @@ def parameters_of(expr: Expr) -> set[Symbol]:
     return {
         s
         for s in expr.atoms(Symbol) - inner
-        if s not in (i, mu, N, P, alpha) and s not in bound and not isinstance(s, Global)
+        if not isinstance(s, SiteIndex | SiteCount | Global) and s != alpha and s not in bound
     }
 
 
@@ -160,7 +155,7 @@ def check_names(exprs: Iterable[Expr]) -> None:
                     f"The name {thing.name} stands for two things: {_what(known)} and {_what(thing)}.",
                     "one name for one quantity",
                     "give one of them another name"
-                    if type(known) is not type(thing)
+                    if type(known) is not type(thing) or getattr(known, "slots", None) != getattr(thing, "slots", None)
                     else "declare it once, and use that object everywhere",
                 )
             if isinstance(thing, Coupling):
@@ -175,7 +170,7 @@ def _what(thing: Any) -> str:
         return f"a quenched parameter of each {thing.slots[0]}{law}"
     if isinstance(thing, Field):
         return f"a field of each {thing.slots[0]}"
-    if isinstance(thing, Feature):
+    if isinstance(thing, Variable):
         inner = f" with components {thing.components}" if thing.components else ""
         return f"a state of each {thing.slots[0]}{inner}"
     if isinstance(thing, Global):

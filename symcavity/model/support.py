@@ -13,7 +13,7 @@ from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
 
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
-from symcavity.model.quantities import Datum, Field, SiteQuantity, latex_name, site_quantities
+from symcavity.model.quantities import Field, SiteQuantity, Variable, latex_name, site_quantities
 
 if TYPE_CHECKING:
     from symcavity.shapes.base import Shape
@@ -281,10 +281,8 @@ class Whole:
     """A vector-valued variable that is never written out by its components."""
 
 
-class VectorDatum(Whole, Datum):
+class VectorVariable(Whole, Variable):
     """A vector-valued state of a site that is treated as a whole."""
-
-    slots = Datum.slots
 
 
 class VectorField(Whole, Field):
@@ -309,8 +307,8 @@ __all__ = [
     "Components",
     "Support",
     "SupportFunction",
-    "VectorDatum",
     "VectorField",
+    "VectorVariable",
     "Whole",
     "bold",
     "free_components",

@@ -1,4 +1,4 @@
-"""A bipartite system: the laws of the two sides, the fields that couple them, and global conditions."""
+"""A system of sites: one law for each kind, the fields that couple them, and global conditions."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from sympy import Expr, S, Sum, Symbol
 
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_side, site_sum
-from symcavity.model.quantities import (
-    ALIASES,
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
+from symcavity.model.kinds import (
     DATUM,
     FEATURE,
-    INDEX,
-    SIZE,
+    Kind,
+    N,
+    SiteCount,
+    i,
+    in_units_of_n,
+    mu,
+    sorted_kinds,
+)
+from symcavity.model.quantities import (
+    ALIASES,
     Complementary,
-    Datum,
-    Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
     SiteQuantity,
-    alpha,
+    Variable,
     families,
     site_quantities,
 )
@@ -36,12 +39,11 @@ from symcavity.model.support import Anchor, Support, SupportFunction, VectorFiel
 
 @dataclass(frozen=True)
 class Law:
-    """The law of one side: what fixes the states of a site, given its random fields.
+    """The law of one kind of site: what fixes its states, given its random fields.
 
     Attributes
     ----------
-    side : str
-        ``'feature'`` or ``'datum'``.
+    kind : Kind
     unknowns : tuple of SiteQuantity
         The variables of a site, at the canonical index.
     equations : tuple of Equation
@@ -50,10 +52,10 @@ class Law:
     pairs : tuple of Complementary
         Complementarity conditions.
     fields : tuple of RandomField
-        The random fields that this side hears.
+        The random fields that a site hears.
     """
 
-    side: str
+    kind: Kind
     unknowns: tuple[SiteQuantity, ...]
     equations: tuple[Equation, ...]
     pairs: tuple[Complementary, ...]
@@ -62,7 +64,7 @@ class Law:
     @property
     def index(self) -> Symbol:
         """The canonical site index."""
-        return INDEX[self.side]
+        return self.kind.index
 
     def carrier(self, random_field: RandomField) -> Equation:
         """The equation in which a random field stands (and which therefore carries a source)."""
@@ -73,11 +75,10 @@ class Law:
         return self.carrier(random_field).rhs.diff(random_field.symbol)
 
     def quenched(self) -> list[Any]:
-        """The families of quenched parameters in this side's law and statistics."""
-        side_slots = (self.side,)
+        """The families of quenched parameters in this law and in its statistics."""
         exprs = [e.difference for e in self.equations] + [q for p in self.pairs for q in p.pair]
         exprs += [f.coupling.family.variance for f in self.fields]
-        return [q for q in families(exprs, Quenched) if q.slots == side_slots]
+        return [q for q in families(exprs, Quenched) if q.slots == (self.kind,)]
 
     def written(self) -> list[Equation]:
         """The equations with their random fields written out as sums."""
@@ -106,52 +107,54 @@ class System:
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        self.conditions = tuple(conditions)
         book = FieldBook()
-        site: dict[str, list[Equation]] = {FEATURE: [], DATUM: []}
-        globals_: list[tuple[str, Expr]] = []
+        site: dict[Kind, list[Equation]] = {}
+        globals_: list[tuple[Kind, Expr]] = []
         for equation in _componentwise(self.declared):
             where = f"the equation {equation}"
             check_words(equation.difference, where)
-            side = free_side(equation.difference, where)
-            if side is None:
+            kind = free_kind(equation.difference, where)
+            if kind is None:
                 globals_.append(_global_condition(equation, where))
                 continue
-            lhs = extract_fields(equation.lhs, side, book, where)
-            rhs = extract_fields(equation.rhs, side, book, where)
-            site[side].append(Equation(lhs, rhs))
-        pairs: dict[str, list[Complementary]] = {FEATURE: [], DATUM: []}
+            lhs = extract_fields(equation.lhs, kind, book, where)
+            rhs = extract_fields(equation.rhs, kind, book, where)
+            site.setdefault(kind, []).append(Equation(lhs, rhs))
+        pairs: dict[Kind, list[Complementary]] = {}
         for condition in conditions:
             if not isinstance(condition, Complementary):
                 raise DeclarationError(
                     f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
                 )
             for pair in _pair_components(condition):
-                side = self._read_pair(pair)
-                members = (extract_fields(q, side, book, f"the condition {pair}") for q in pair.pair)
-                pairs[side].append(Complementary(*members))
+                kind = self._read_pair(pair)
+                members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
+                pairs.setdefault(kind, []).append(Complementary(*members))
         self.global_conditions = tuple(globals_)
         self._check_names(conditions)
         taken = {q.family.name for q in self._declared_quantities(conditions)} | {
             s.name for e in self.declared for s in parameters_of(e.difference)
         }
-        self.feature = _law(FEATURE, site, pairs, book, taken)
-        self.datum = _law(DATUM, site, pairs, book, taken)
+        kinds = {*site, *pairs} | {f.sender for kind in (*site, *pairs) for f in book.all(kind)}
+        self.laws = {kind: _law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
         self._check()
 
     # -- reading ---------------------------------------------------------------------------------
 
     @staticmethod
-    def _read_pair(pair: Complementary) -> str:
+    def _read_pair(pair: Complementary) -> Kind:
         where = f"the condition {pair}"
         for q in pair.pair:
             check_words(q, where)
-        sides = {free_side(q, where) for q in pair.pair} - {None}
-        if len(sides) != 1:
+        kinds = {free_kind(q, where) for q in pair.pair} - {None}
+        if len(kinds) != 1:
             raise DeclarationError(
-                f"The condition {pair} has {'quantities of both sides' if sides else 'no site index'}.",
+                f"The condition {pair} has {'quantities of several kinds of site' if kinds else 'no site index'}.",
                 "conditions between quantities of one site",
             )
-        return str(sides.pop())
+        (kind,) = kinds
+        return kind  # type: ignore[return-value]
 
     def _declared_exprs(self, conditions: Sequence[Complementary]) -> list[Expr]:
         out = [e.difference for e in (*self.declared, *self.fixed)]
@@ -166,9 +169,33 @@ class System:
     # -- structure -------------------------------------------------------------------------------
 
     @property
-    def laws(self) -> dict[str, Law]:
-        """The laws by side."""
-        return {FEATURE: self.feature, DATUM: self.datum}
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of sites, in a fixed order."""
+        return tuple(self.laws)
+
+    @property
+    def fields(self) -> tuple[RandomField, ...]:
+        """All random fields, in the order of the kinds that hear them."""
+        return tuple(f for law in self.laws.values() for f in law.fields)
+
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether there are two kinds of sites, and each hears the other only."""
+        return len(self.laws) == 2 and all(f.hearer != f.sender for f in self.fields)
+
+    def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
+        """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
+        return tuple(f for f in self.fields if f.sender == kind)
+
+    @property
+    def feature(self) -> Law:
+        """The law of the features."""
+        return self.laws[FEATURE]
+
+    @property
+    def datum(self) -> Law:
+        """The law of the data."""
+        return self.laws[DATUM]
 
     @property
     def globals(self) -> tuple[Global, ...]:
@@ -210,7 +237,7 @@ class System:
 
     def _expressions(self) -> list[Expr]:
         out: list[Expr] = []
-        for law in (self.feature, self.datum):
+        for law in self.laws.values():
             out += [e.difference for e in law.equations]
             out += [q for p in law.pairs for q in p.pair]
             out += [f.emission for f in law.fields] + [f.coupling.family.variance for f in law.fields]
@@ -219,17 +246,23 @@ class System:
         return out
 
     def _check(self) -> None:
+        if not self.laws:
+            raise DeclarationError(
+                "The system has no equation of a site.",
+                "the equations of feature sites and of datum sites, coupled by sums",
+                "Eq(h[mu], Sum(x[mu, i]*w[i], (i, 1, N)))",
+            )
         for law in self.laws.values():
             if not law.fields:
-                other = "(i, 1, N)" if law.side == DATUM else "(mu, 1, P)"
+                other = next((k for k in self.laws if k != law.kind), DATUM if law.kind == FEATURE else FEATURE)
                 raise DeclarationError(
-                    f"No equation of the {law.side} sites contains a sum over the other side.",
-                    "a bipartite system: each side hears the other through couplings",
-                    f"a term Sum(x[mu, i]*..., {other})",
+                    f"No equation of the {law.kind} sites contains a sum over other sites.",
+                    "a system in which every kind of site hears others through couplings",
+                    f"a term Sum(x[{mu}, {i}]*..., ({', '.join(map(str, other.range))}))",
                 )
             for f in law.fields:
                 for state in f.states():
-                    if state not in self.laws[_other(law.side)].unknowns:
+                    if state not in self.laws[f.sender].unknowns:
                         raise DeclarationError(
                             f"{state} is heard through {f.coupling} but nothing determines it.",
                             "an equation or a condition for every variable",
@@ -238,12 +271,12 @@ class System:
             if count != len(law.unknowns):
                 names = ", ".join(map(str, law.unknowns))
                 raise DeclarationError(
-                    f"The {law.side} sites have {len(law.unknowns)} variables ({names}) "
+                    f"The {law.kind} sites have {len(law.unknowns)} variables ({names}) "
                     f"and {count} equations and conditions.",
-                    "as many equations and complementarity conditions as variables, on each side",
+                    "as many equations and complementarity conditions as variables, for each kind of site",
                 )
         for condition in self.fixed:
-            for q in site_quantities(condition.lhs, Feature, Datum, Field):
+            for q in site_quantities(condition.lhs, Variable, Field):
                 if not any(q in law.unknowns for law in self.laws.values()):
                     raise DeclarationError(
                         f"The fixed condition {condition} is about {q}, which the system does not contain.",
@@ -269,13 +302,9 @@ class System:
             found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
             return expr.xreplace(found)
 
-        equations = [Equation(marked(e.lhs), marked(e.rhs)) for law in self.laws.values() for e in law.written()]
-        equations += [
-            Equation(marked(Sum(body, (INDEX[side], 1, SIZE[side]))), S.Zero) for side, body in self.global_conditions
-        ]
         return type(self)(
-            equations,
-            [marked(pair) for law in self.laws.values() for pair in law.pairs],
+            [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
+            [marked(pair) for pair in self.conditions],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
             name=self.name,
             source=self.source,
@@ -287,18 +316,14 @@ class System:
 
     def __str__(self) -> str:
         lines = [f"Bipartite system{': ' + self.name if self.name else ''}"]
-        for law in (self.feature, self.datum):
-            lines.append(f"  {law.side} sites {law.index} = 1..{SIZE[law.side]}")
+        for law in self.laws.values():
+            lines.append(f"  {law.kind} sites {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
-        lines += [f"  global: sum over {INDEX[s]} of {body} = 0" for s, body in self.global_conditions]
+        lines += [f"  global: sum over {s.index} of {body} = 0" for s, body in self.global_conditions]
         lines += [f"  fixed: {e}" for e in self.fixed]
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _other(side: str) -> str:
-    return DATUM if side == FEATURE else FEATURE
 
 
 def _componentwise(equations: Iterable[Equation]) -> list[Equation]:
@@ -330,62 +355,67 @@ def _pair_components(pair: Complementary) -> list[Complementary]:
     return [Complementary(row.lhs, row.rhs) for row in rows]
 
 
-def _global_condition(equation: Equation, where: str) -> tuple[str, Expr]:
-    """Read ``sum over one side of body = 0``; terms in proportion to N or P are shared out among the sites."""
+def _global_condition(equation: Equation, where: str) -> tuple[Kind, Expr]:
+    """Read ``sum over one kind of body = 0``; terms in proportion to N or P are shared out among the sites."""
     total: Expr = S.Zero
     shared: Expr = S.Zero  # in units of N
-    side: str | None = None
+    kind: Kind | None = None
     for term in equation.difference.expand().as_ordered_terms():
         factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
         if isinstance(rest, Sum):
-            term_side, body = site_sum(rest, where)
+            summed, body = site_sum(rest, where)
             if body.has(Sum):
-                raise DeclarationError(f"A double sum stands in {where}.", "global conditions that sum over one side")
-            if side not in (None, term_side):
-                raise DeclarationError(f"{where} sums over both sides.", "global conditions that sum over one side")
-            side, total = term_side, total + factor * body
+                raise DeclarationError(
+                    f"A double sum stands in {where}.", "global conditions that sum over one kind of site"
+                )
+            if kind not in (None, summed):
+                raise DeclarationError(
+                    f"{where} sums over several kinds of site.", "global conditions that sum over one kind of site"
+                )
+            kind, total = summed, total + factor * body
             continue
-        density = (term.subs(P, alpha * N) / N).cancel()
+        density = (in_units_of_n(term) / N).cancel()
         if density.has(N):
             raise DeclarationError(
                 f"The term {term} of {where} is not in proportion to the number of sites, as the sum over them is.",
                 "global terms in proportion to N or P",
-                f"N*({term})" if not term.has(N, P) else "",
+                f"N*({term})" if not term.has(SiteCount) else "",
             )
         shared += density
-    if side is None:
+    if kind is None:
         raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
-    return side, total + (shared if side == FEATURE else shared / alpha)
+    return kind, total + shared / kind.ratio
 
 
 def _law(
-    side: str,
-    site: dict[str, list[Equation]],
-    pairs: dict[str, list[Complementary]],
+    kind: Kind,
+    site: dict[Kind, list[Equation]],
+    pairs: dict[Kind, list[Complementary]],
     book: FieldBook,
     taken: set[str],
 ) -> Law:
-    """Bring the law of a side to the form in which every field stands linearly in one equation."""
-    equations = list(site[side])
-    fields = book.all(side)
+    """Bring the law of a kind of site to the form in which every field stands linearly in one equation."""
+    equations = list(site.get(kind, ()))
+    own = pairs.get(kind, [])
+    fields = book.all(kind)
     named: dict[Symbol, SiteQuantity] = {}
     for f in fields:
         users = [e for e in equations if e.difference.has(f.symbol)]
-        in_pairs = any(q.has(f.symbol) for p in pairs[side] for q in p.pair)
+        in_pairs = any(q.has(f.symbol) for p in own for q in p.pair)
         if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
             continue
-        kind = VectorField if f.components else Field
-        family = kind(_fresh("u" if side == DATUM else "v", taken), tuple(f.components) or None, INDEX[side])
+        word = VectorField if f.components else Field
+        family = word(_fresh(field_mark(kind), taken), tuple(f.components) or None, kind.index)
         taken.add(family.name)
         named[f.symbol] = family.at_site()
     equations = [e.xreplace(named) for e in equations]
     equations += [Equation(q, symbol) for symbol, q in named.items()]
-    conditions = tuple(Complementary(*(q.xreplace(named) for q in p.pair)) for p in pairs[side])
+    conditions = tuple(Complementary(*(q.xreplace(named) for q in p.pair)) for p in own)
     exprs = [e.difference for e in equations] + [q for p in conditions for q in p.pair]
-    exprs += [f.emission for f in book.all(_other(side))]
-    unknowns = [q for expr in exprs for q in site_quantities(expr, Feature, Datum, Field) if side in q.site]
+    exprs += [f.emission for f in book.sent_by(kind)]
+    unknowns = [q for expr in exprs for q in site_quantities(expr, Variable, Field) if kind in q.site]
     ordered = tuple(dict.fromkeys(unknowns))
-    return Law(side, ordered, tuple(equations), conditions, tuple(fields))
+    return Law(kind, ordered, tuple(equations), conditions, tuple(fields))
 
 
 def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) -> bool:
@@ -394,7 +424,7 @@ def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) 
     if equation.lhs.has(symbol) or (others and equation.difference.has(*others)):
         return False
     slope = equation.rhs.diff(symbol)
-    return not slope.has(symbol) and not site_quantities(slope, Feature, Datum, Field)
+    return not slope.has(symbol) and not site_quantities(slope, Variable, Field)
 
 
 def _fresh(name: str, taken: set[str]) -> str:

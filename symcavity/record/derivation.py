@@ -44,10 +44,8 @@ class Step:
         The assumptions used here: the name of the assumption, and what it needs to be said.
     rests_on : tuple of str
         Keys of the steps that this one uses.
-    check : str
-        The name of the check that judges the claims; empty where a step claims nothing that could fail.
     evidence : dict
-        What that check needs beside the claims.
+        What the witnesses of the rule need beside the claims and the data, and cannot find out: the theory, names.
     reference : str
         The equation number in the declared source, if any.
     """
@@ -59,7 +57,6 @@ class Step:
     data: dict[str, Any] = field(default_factory=dict)
     assumptions: tuple[tuple[str, dict[str, Any]], ...] = ()
     rests_on: tuple[str, ...] = ()
-    check: str = ""
     evidence: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     reference: str = ""
 

@@ -6,21 +6,27 @@ from typing import Any
 
 from sympy import Expr, Symbol, Tuple, sympify
 
-from symcavity.model.quantities import DATUM, Family, SiteQuantity, latex_name
+from symcavity.model.kinds import DATUM, FEATURE, Kind
+from symcavity.model.quantities import Family, SiteQuantity, latex_name
+
+
+def raised(tex: str, exp: str | None) -> str:
+    """A formula to a power, in brackets."""
+    return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
 
 class Source(Family):
-    """The infinitesimal sources ``I_i`` or ``I^mu`` of one equation of each site of a side."""
+    """The infinitesimal sources ``I_i`` or ``I^mu`` of one equation of each site of a kind."""
 
     _word = "source"
 
-    def __new__(cls, side: str, label: str = "", components: Any = ()) -> Source:
+    def __new__(cls, kind: Kind, label: str = "", components: Any = ()) -> Source:
         """Return the expression, read and checked."""
-        return cls._make(f"I_{label}" if label else "I", Tuple(*components), side)
+        return cls._make(f"I_{label}" if label else "I", Tuple(*components), kind)
 
     @property
-    def slots(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The side that the source acts on."""
+    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+        """The kind of site that the source acts on."""
         return (self._data[2],)
 
 
@@ -93,39 +99,87 @@ class Perturbation(Expr):
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
 
-class CavitySymbol(Symbol):
-    """A symbol of the inserted site: its cavity field or its self-coupling, with index 0 on its side."""
+class Emission(Expr):
+    """What the inserted site emits, held together so that it can be told apart in a product."""
 
-    __slots__ = ("side", "tag")
-    side: str
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
+        return Expr.__new__(cls, sympify(body))
+
+    @property
+    def body(self) -> Expr:
+        """The emission, in the states and quenched parameters of the site."""
+        return self.args[0]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free indices of the body."""
+        return self.args[0].free_symbols
+
+    def _sympystr(self, printer: Any) -> str:
+        return printer.doprint(self.args[0])
+
+    def _latex(self, printer: Any) -> str:
+        return printer.doprint(self.args[0])
+
+
+def opened(expr: Any) -> Any:
+    """An expression with the emissions in it written out."""
+    return expr.xreplace({node: node.body for node in expr.atoms(Emission)})
+
+
+class CavitySymbol(Symbol):
+    """A symbol of the inserted site: its cavity field or its self-coupling, with index 0."""
+
+    __slots__ = ("kind", "tag")
+    kind: Kind
     tag: str
 
-    def __new__(cls, base: str, side: str, tag: str = "", **assumptions: Any) -> CavitySymbol:
+    def __new__(cls, base: str, kind: Kind, tag: str = "", **assumptions: Any) -> CavitySymbol:
         """Return the expression, read and checked."""
         zeros = "00" if base == "F" else "0"
-        name = f"{base}{'^' if side == DATUM else '_'}{zeros}{'_' + tag if tag else ''}"
+        own = "" if kind in (FEATURE, DATUM) else str(kind.index)  # features and data are told apart by the place
+        name = f"{base}{'^' if kind.upper else '_'}{own}{zeros}{'_' + tag if tag else ''}"
         assumptions.setdefault("real", True)
         symbol = super().__new__(cls, name, **assumptions)
-        symbol.side, symbol.tag = side, tag
+        symbol.kind, symbol.tag = kind, tag
         return symbol
 
     def __getnewargs_ex__(self) -> Any:
-        return (self.name.split("^")[0].split("_")[0], self.side, self.tag), super().__getnewargs_ex__()[1]
+        return (self.name.split("^")[0].split("_")[0], self.kind, self.tag), super().__getnewargs_ex__()[1]
 
-    def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
+    def signed(self, sign: int) -> CavitySymbol:
+        """The same symbol, with the assumption of a sign (none for 0)."""
+        if not sign:
+            return self
+        base, where, tag = self.__getnewargs_ex__()[0]
+        return type(self)(base, where, tag, **({"positive": True} if sign > 0 else {"negative": True}))
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
         base = "\\eta" if self.name.startswith("eta") else self.name[0]
-        zeros = "00" if base == "F" else "0"
-        mark = f"{base}^{{{zeros}}}" if self.side == DATUM else f"{base}_{{{zeros}}}"
-        if self.tag:
-            mark = f"{base}_{{({self.tag})}}^{{{zeros}}}" if self.side == DATUM else f"{base}_{{{zeros},({self.tag})}}"
-        return f"\\left({mark}\\right)^{{{exp}}}" if exp else mark
+        return raised(self._mark(base, printer), exp)
+
+    def _mark(self, base: str, printer: Any, *below: str) -> str:
+        """The letter, the zeros of the inserted site, its kind where that does not show, and what tells it apart."""
+        zeros = "00" if self.name.startswith("F") else "0"
+        own = [] if self.kind in (FEATURE, DATUM) else [printer.doprint(self.kind.index)]
+        tag = [f"({part})" for part in (*own, self.tag) if part] if not below else [f"({k})" for k in own]
+        if self.kind.upper:
+            lower = "".join(tag) + " ".join(below)
+            if tag:
+                return f"{base}_{{{lower}}}^{{{zeros}}}"
+            return f"{base}^{{{zeros}}}" + (f"_{{{lower}}}" if below else "")
+        return f"{base}_{{{','.join([zeros, *tag, *([' '.join(below)] if below else [])])}}}"
 
     @property
     def precedence(self) -> int:
         """Take brackets under a power, where an upper index already stands."""
         from sympy.printing.precedence import PRECEDENCE
 
-        return PRECEDENCE["Pow"] - 1 if self.side == DATUM else PRECEDENCE["Atom"]
+        return PRECEDENCE["Pow"] - 1 if self.kind.upper else PRECEDENCE["Atom"]
 
 
 class ComponentSymbol(CavitySymbol):
@@ -135,23 +189,36 @@ class ComponentSymbol(CavitySymbol):
     base: str
     indices: tuple[Any, ...]
 
-    def __new__(cls, base: str, side: str, indices: Any, tag: str = "", **assumptions: Any) -> ComponentSymbol:
+    def __new__(cls, base: str, kind: Kind, indices: Any, tag: str = "", **assumptions: Any) -> ComponentSymbol:
         """Return the symbol with its component indices."""
         marks = ",".join(str(k) for k in indices)
-        symbol = super().__new__(cls, base, side, f"{tag}_{marks}" if tag else marks, **assumptions)
+        symbol = super().__new__(cls, base, kind, f"{tag}_{marks}" if tag else marks, **assumptions)
         symbol.base, symbol.indices = base, tuple(sympify(k) for k in indices)
         return symbol
 
     def __getnewargs_ex__(self) -> Any:
         tag = self.tag.rpartition("_")[0]
         sign = {"positive": True} if self.is_positive else {"negative": True} if self.is_negative else {}
-        return (self.base, self.side, self.indices, tag), sign
+        return (self.base, self.kind, self.indices, tag), sign
+
+    def signed(self, sign: int) -> ComponentSymbol:
+        """The same symbol, with the assumption of a sign (none for 0)."""
+        if not sign:
+            return self
+        args, _ = self.__getnewargs_ex__()
+        assumption: Any = {"positive": True} if sign > 0 else {"negative": True}
+        return ComponentSymbol(*args, **assumption)
+
+    def whole(self) -> str:
+        """TeX of the vector or matrix that this is a component of."""
+        zeros = "00" if self.base == "F" else "0"
+        return f"\\bm{{{self.base}}}{'^' if self.kind.upper else '_'}{{{zeros}}}"
 
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""
         tag = self.tag.rpartition("_")[0]
         sign = {"positive": True} if self.is_positive else {"negative": True} if self.is_negative else {}
-        return ComponentSymbol(self.base, self.side, indices, tag, **sign)
+        return ComponentSymbol(self.base, self.kind, indices, tag, **sign)
 
     def _xreplace(self, rule: Any) -> tuple[Any, bool]:
         if self in rule:
@@ -165,10 +232,7 @@ class ComponentSymbol(CavitySymbol):
         return {self}.union(*(k.free_symbols for k in self.indices))
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        zeros = "00" if self.base == "F" else "0"
-        below = " ".join(printer.doprint(k) for k in self.indices)
-        mark = f"{self.base}^{{{zeros}}}_{{{below}}}" if self.side == DATUM else f"{self.base}_{{{zeros},{below}}}"
-        return f"\\left({mark}\\right)^{{{exp}}}" if exp else mark
+        return raised(self._mark(self.base, printer, *(printer.doprint(k) for k in self.indices)), exp)
 
 
 class OrderParameter(Symbol):

@@ -12,7 +12,7 @@ from symcavity.errors import SymcavityError
 from symcavity.evaluate.compiler import Compiled
 from symcavity.finite.compare import point_of
 from symcavity.finite.labels import label
-from symcavity.model.quantities import Average, Global, N, P, alpha
+from symcavity.model.quantities import Average, Global
 from symcavity.record.derivation import SIMULATION, Verdict
 
 LIMIT, ALLOWED = 4.0, 3.0
@@ -123,7 +123,8 @@ def measure(sim: Any, claim: Any, meanings: dict[Any, Expr]) -> Measured | None:
         return None
     marks = {node: Symbol(f"m{k}") for k, node in enumerate(nodes)}
     numbers = {s: sympify(v) for s, v in sim.setup.values.parameters.items()}
-    numbers |= {N: sympify(sim.N), P: sympify(sim.P), alpha: sympify(sim.P) / sim.N}
+    numbers |= {kind.size: sympify(n) for kind, n in sim.counts.items()}
+    numbers |= {kind.ratio: sympify(n) / sim.N for kind, n in sim.counts.items()}
     bare = [side.xreplace(marks).xreplace(numbers) for side in sides]
     if any(not side.free_symbols <= set(marks.values()) for side in bare):
         return None
@@ -131,6 +132,8 @@ def measure(sim: Any, claim: Any, meanings: dict[Any, Expr]) -> Measured | None:
         compiled = [Compiled(side, "numpy") for side in bare]
         terms = [Compiled(term, "numpy") for side in bare for term in Add.make_args(side)]
         samples = {marks[node]: sim[node].samples for node in nodes}
+        if any(len(values) != len(sim.feasible) for values in samples.values()):
+            return None  # in some instances it differs from one minimiser to another
         lhs, rhs = _at(compiled, samples, slice(None))
         count = len(sim.feasible)
         without = [_at(compiled, samples, np.arange(count) != k) for k in range(count)]

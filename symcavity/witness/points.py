@@ -19,25 +19,30 @@ from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.method.theory import Theory
 from symcavity.model.convexity import sample_parameter
-from symcavity.model.equations import Equation
-from symcavity.model.quantities import (
-    DATUM,
-    INDEX,
-    Average,
+from symcavity.model.equations import (
+    Equation,
+)
+from symcavity.model.kinds import (
     N,
-    P,
+    SiteCount,
+    alpha,
+    is_index,
+)
+from symcavity.model.quantities import (
+    Average,
     Quenched,
     SiteResponse,
-    alpha,
     families,
     site_quantities,
 )
-from symcavity.model.support import SupportFunction
+from symcavity.model.support import (
+    SupportFunction,
+)
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
 
-TRIES = 12
+TRIES = 20
 
 
 class Point:
@@ -54,7 +59,7 @@ class Point:
         for node in sorted({a for e in exprs for a in e.atoms(Average)}, key=str):
             self.values[node] = Rational(rng.randint(5, 20), 10)
         for s in sorted(set().union(*(e.free_symbols for e in exprs)), key=str):
-            if s in INDEX.values() or not isinstance(s, Symbol):
+            if is_index(s) or not isinstance(s, Symbol):
                 continue
             self.values[s] = Rational(str(round(sample_parameter(s, rng), 3)))
 
@@ -64,7 +69,11 @@ class Point:
 
 
 def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
-    """Values for every parameter, the load where nothing fixes it, and finite laws for quenched parameters."""
+    """Values for every parameter, the load where nothing fixes it, and finite laws for quenched parameters.
+
+    Each point comes twice: with quenched parameters of both signs where no sign is declared, and with positive ones.
+    """
+    seed, positive = divmod(seed, 2)
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
     values: dict[Any, Any] = {}
     system = theory.system
@@ -72,11 +81,10 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
         if s in theory.binding:
             continue  # the number of components of a set that is known
         values[s] = Rational(str(round(sample_parameter(s, rng), 2)))
-    uses_sizes = any(e.difference.has(N, P) for e in theory.equations)
-    if uses_sizes:
-        values |= {P: 40 + 10 * seed, N: 60}
+    if any(e.difference.has(SiteCount) for e in theory.equations):
+        values |= {k.size: 60 if k.size == N else 40 + 10 * seed for k in (*system.kinds, N.kind)}
     elif not system.fixed:
-        values[alpha] = Rational(rng.randint(4, 9), 10)
+        values |= {k.ratio: Rational(rng.randint(4, 9), 10) for k in system.kinds if k.ratio.is_Symbol}
     for _ in range(max(len(system.fixed) - 1, 0)):
         values.pop(next(s for s in reversed(system.parameters) if s in values))
     scales = {
@@ -85,7 +93,7 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
     for q in system.quenched:
         if q.law is None:
             half = Rational(1, 2)
-            signed = q.slots == (DATUM,) and q not in scales and not q.positive
+            signed = q not in scales and not q.positive and not positive
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
     return _with_sets(theory, values, rng)
@@ -112,32 +120,57 @@ def _has_many_digits(node: Any) -> bool:
     return isinstance(node, ProjectionAverage) and node.is_known and (node.g.shape is None or exact(node.g.shape))
 
 
-def solved_point(theory: Theory, dps: int) -> tuple[Any, int, str]:
-    """Solve a theory at the first seeded point that is feasible.
+def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
+    """Solve a theory at given values, once for all checks that ask for it.
+
+    Raises
+    ------
+    SymcavityError
+        As the solver does.
+    """
+    store = theory.memory.setdefault("solved", {})
+    key = (dps, tuple(sorted((str(k), str(v)) for k, v in values.items())))
+    if key not in store:
+        try:
+            store[key] = solve_theory(theory, values, dps)
+        except SymcavityError as problem:
+            store[key] = problem
+    if isinstance(store[key], SymcavityError):
+        raise store[key]
+    return store[key]
+
+
+def solved_point(theory: Theory, dps: int, *, sized: bool = False) -> tuple[Any, int, str]:
+    """Solve a theory at the first seeded point that is feasible, with a number of sites where one is asked for.
 
     Returns
     -------
     (solution, digits, where)
         The digits that its formulas can be held to; the solution is None if no point was feasible.
     """
-    store = theory.memory.setdefault("solved points", {})
-    if dps in store:
-        return store[dps]
     numerical = any(_is_numerical(e.difference) for e in theory.equations)
     digits = 8 if numerical else dps - 10
     last = ""
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
+        if sized and not any(isinstance(k, SiteCount) for k in values):
+            values[N] = Rational(60)
         try:
-            solution = solve_theory(theory, values, 15 if numerical else dps)
+            solution = solve_shared(theory, values, 15 if numerical else dps)
         except SymcavityError as problem:
             last = str(problem).splitlines()[0]
             continue
         where = ", ".join(f"{k} = {v}" for k, v in values.items() if isinstance(k, Symbol)) or "seeded values"
-        store[dps] = (solution, digits, where)
-        return store[dps]
-    store[dps] = (None, 0, f"no seeded point could be solved: {last}")
-    return store[dps]
+        return solution, digits, where
+    return None, 0, f"no seeded point could be solved: {last}"
+
+
+def other_theory(theory: Theory, *, naive: bool) -> Theory:
+    """The other analysis of the same system, derived once."""
+    key = "naive" if naive else "cavity"
+    if key not in theory.memory:
+        theory.memory[key] = counterpart(theory, naive=naive)
+    return theory.memory[key]
 
 
 def scatter(theory: Theory, solution: SampledSolution, claim: Equation) -> Any:
@@ -150,29 +183,39 @@ def scatter(theory: Theory, solution: SampledSolution, claim: Equation) -> Any:
 
 
 def compare_with_naive(theory: Theory, *, symmetric: bool) -> list[Verdict]:
-    """Hold the load or the first second moment of the cavity theory against the naive one."""
-    cavity = counterpart(theory, naive=False) if theory.is_naive else theory
-    naive = theory if theory.is_naive else counterpart(theory, naive=True)
+    """Hold the load or the first second moment of the cavity theory against the naive one.
+
+    A symmetry says that they agree.  Without one nothing is said: they may differ, and where they agree all the
+    same, that is reported.
+    """
+    cavity = other_theory(theory, naive=False) if theory.is_naive else theory
+    naive = theory if theory.is_naive else other_theory(theory, naive=True)
     kind = "comparison with the naive theory"
-    state = _moment_of(cavity)
-    meanings = [m for m in cavity.order_parameters.values() if m.has(state) and not m.has(SiteResponse)]
-    target = alpha if theory.system.fixed else (meanings or list(cavity.order_parameters.values()))[0]
+    targets = [alpha] if theory.system.fixed else _moments(cavity) or list(cavity.order_parameters.values())
     details = []
     for values in _feasible(cavity):
-        a = mpmath.mpf(solve_theory(cavity, values)[target])
+        a = mpmath.mpf(solve_shared(cavity, values)[targets[0]])
         try:
-            b = mpmath.mpf(solve_theory(naive, values)[target])
+            b = mpmath.mpf(solve_shared(naive, values)[targets[0]])
         except SymcavityError as problem:
             return [Verdict(kind, not symmetric, f"the naive theory has no solution: {problem.found}")]
         agree = bool(abs(a - b) < mpmath.mpf("1e-9") * max(abs(a), abs(b)))
-        details.append(f"{target}: cavity {mpmath.nstr(a, 8)}, naive {mpmath.nstr(b, 8)}")
-        if agree != symmetric:
-            if symmetric:
-                return [Verdict(kind, False, details[-1])]
-            continue  # without a symmetry they may still agree at some points
-        if not symmetric or len(details) > 1:
-            return [Verdict(kind, True, details[-1])]
-    return [Verdict(kind, symmetric and bool(details), "; ".join(details) or "no seeded point could be solved")]
+        details.append(f"{targets[0]}: cavity {mpmath.nstr(a, 8)}, naive {mpmath.nstr(b, 8)}")
+        if not agree:
+            return [Verdict(kind, not symmetric, details[-1])]
+        if len(details) > 1:
+            break
+    if not details:
+        return [Verdict(kind, False, "no seeded point could be solved")]
+    said = details[-1] if symmetric else f"they agree without a symmetry that was found ({details[-1]})"
+    return [Verdict(kind, True, said)]
+
+
+def _moments(theory: Theory) -> list[Any]:
+    """The second moments of what a site of the kind without an echo hears from the kind that lost it, or of any."""
+    found = [m for m in theory.order_parameters.values() if not m.has(SiteResponse)]
+    heard = {q for f in theory.system.fields if f.hearer != theory.system.kinds[0] for q in f.states()}
+    return [m for m in found if any(m.has(q) for q in heard)] or found
 
 
 def _feasible(theory: Theory) -> Iterator[dict[Any, Any]]:
@@ -180,15 +223,18 @@ def _feasible(theory: Theory) -> Iterator[dict[Any, Any]]:
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
         try:
-            solve_theory(theory, values)
+            solve_shared(theory, values)
         except SymcavityError:
             continue
         yield values
 
 
-def _moment_of(theory: Theory) -> Any:
-    states = [q for f in theory.system.datum.fields for q in f.states()]
-    return states[0] if states else next(iter(theory.system.feature.unknowns))
-
-
-__all__ = ["Point", "compare_with_naive", "scatter", "seeded_values", "solved_point"]
+__all__ = [
+    "Point",
+    "compare_with_naive",
+    "other_theory",
+    "scatter",
+    "seeded_values",
+    "solve_shared",
+    "solved_point",
+]

@@ -1,4 +1,4 @@
-"""How checks are registered, and how their outcome is said."""
+"""The one table of witnesses: by the rule of a step, the functions that judge its claims."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 from symcavity.record.derivation import NUMERIC, Step, Verdict
 
-Check = Callable[[Step, int], list[Verdict]]
+Witness = Callable[[Step, int], list[Verdict]]
+
+WITNESSES: dict[str, list[Witness]] = {}
 
 
-def registering(table: dict[str, Check], name: str) -> Callable[[Check], Check]:
-    """Register a check in a table under a name."""
+def witness(*rules: str) -> Callable[[Witness], Witness]:
+    """Make a function a witness of the claims of some rules: it takes a step and a number of digits."""
 
-    def register(function: Check) -> Check:
-        table[name] = function
+    def register(function: Witness) -> Witness:
+        for rule in rules:
+            WITNESSES.setdefault(rule, []).append(function)
         return function
 
     return register
@@ -27,3 +30,6 @@ def numeric(dps: int) -> str:
 def result(kind: str, ok: bool, good: str, bad: str = "the two sides differ") -> list[Verdict]:
     """One verdict, with the detail that fits it."""
     return [Verdict(kind, ok, good if ok else bad)]
+
+
+__all__ = ["WITNESSES", "Witness", "numeric", "result", "witness"]

@@ -12,12 +12,14 @@ import numpy as np
 from sympy import Expr, Float, Rational, S, Sum, Symbol, Tuple, lambdify
 
 from symcavity.model.convexity import sample_parameter, sample_quenched
-from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
-from symcavity.sites.set_averages import ProjectionAverage
+from symcavity.sites.sets.averages import ProjectionAverage
+from symcavity.sites.sets.solution import ProjectionSolution
 from symcavity.witness.explicit_sets import projected, shapes
+from symcavity.witness.registry import witness
 
 COUNT = 200_000
 WORST = 4.5
@@ -30,7 +32,7 @@ Values = Mapping[Any, Any]
 def seeded(exprs: Sequence[Expr], seed: int) -> dict[Any, Expr]:
     """Values of all symbols but indices and numbers of components, and of averages over the other side."""
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
-    symbols = set().union(*(e.free_symbols for e in exprs)) - set(INDEX.values())
+    symbols = {s for e in exprs for s in e.free_symbols if not is_index(s)}
     values: dict[Any, Expr] = {}
     for s in sorted(symbols, key=str):
         if not s.is_integer:
@@ -61,7 +63,7 @@ def quenched_points(laws: Mapping[Quenched, Tuple], side: str) -> Iterator[tuple
     for chosen in product(*laws.values()):
         rule: dict[Any, Expr] = {}
         for family, (value, _) in zip(laws, chosen, strict=True):
-            rule |= {family[INDEX[side]]: value, family[S.Zero]: value}
+            rule |= {family[side.index]: value, family[S.Zero]: value}
         yield float(np.prod([float(w) for _, w in chosen])), rule
 
 
@@ -100,8 +102,8 @@ class Site:
     """
 
     def __init__(self, side: Any, shape: Any, values: Values, seed: int | None = None) -> None:
-        solution = side.solution()
-        self.solution, self.convex, self.values = solution, side.convex, values
+        solution = side.solution
+        self.solution, self.convex, self.values = solution, side.solution.convex, values
         q, F, bound = (float(e.xreplace(dict(values))) for e in (solution.variance, solution.strength, solution.bound))
         cap = np.inf if solution.cap.is_finite is False else float(solution.cap.xreplace(dict(values)))
         softness = float(solution.softness.xreplace(dict(values)))
@@ -119,7 +121,7 @@ class Site:
         """A quantity of the site at every field; a response by parts, ``T*state/q``."""
         convex = self.convex
         states = {
-            q: self.solution.by_cases(q, convex.lam, self.solution.cap) for q in self.solution.states if q != convex.lam
+            q: self.solution.value(q) for q in self.solution.states if q != convex.lam
         }
         rule = {s: Symbol(f"sum{k}") for k, s in enumerate(sorted(body.atoms(Sum), key=str))}
         columns = {mark: self._sum(s) for s, mark in rule.items()}
@@ -188,23 +190,39 @@ def _panels(edges: Any, nodes: Any, weights: Any) -> tuple[Any, Any]:
 # -- the checks ------------------------------------------------------------------------------------
 
 
-def vector_average(step: Step, _dps: int) -> list[Verdict]:
+def projecting(theory: Any) -> Any:
+    """The site whose law is given by a convex set."""
+    return next(s for s in theory.inserted.values() if isinstance(s.solution, ProjectionSolution))
+
+
+@witness("vector_response")
+def vector_response(step: Step, _dps: int) -> list[Verdict]:
+    """The averaged response by direct quadrature, or by random fields."""
+    return vector_average(step.evidence["theory"], [(c.lhs, c.rhs) for c in step.claims])
+
+
+def vector_average(theory: Any, claims: Sequence[tuple[Expr, Expr]]) -> list[Verdict]:
     """Averages by direct quadrature over the plane (D = 1), responses by parts from the states alone.
 
     Where there is no plane to integrate over, independent random fields decide, in standard errors.
+
+    Parameters
+    ----------
+    theory : Theory
+    claims : sequence of (Expr, Expr)
+        What is averaged (an average of it), and the formula.
     """
     from symcavity.shapes import Ball
 
-    theory = step.evidence["theory"]
-    side = next(s for s in theory.sides.values() if hasattr(s, "convex"))
-    size = side.convex.components.size
-    known = theory.binding.get(side.convex.g)  # averages over a set that was put in are about this set
-    plane = known is None and not (size.is_Integer and size != 2) and side.solution().cap.is_finite is False
+    side = projecting(theory)
+    size = side.solution.convex.components.size
+    known = theory.binding.get(side.solution.convex.g)  # averages over a set that was put in are about this set
+    plane = known is None and not (size.is_Integer and size != 2) and side.solution.cap.is_finite is False
     sets = [Ball(1, "0.7"), Ball(1, 2)] if plane else [known.shape] if known else shapes(size)[:4]
     worst, count = 0.0, 0
-    for claim in step.claims:
+    for meaning, formula in claims:
         for seed, shape in enumerate(sets):
-            worst = max(worst, _deviation(step, claim, side, shape, seed, plane=plane))
+            worst = max(worst, _deviation(meaning, formula, side, shape, seed, plane=plane))
             count += 1
     if plane:
         how = "direct quadrature over the field of a segment, responses by integration by parts"
@@ -215,17 +233,17 @@ def vector_average(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict("random fields", bool(worst < WORST and count), detail)]
 
 
-def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *, plane: bool) -> float:
+def _deviation(meaning: Expr, formula: Expr, side: Any, shape: Any, seed: int, *, plane: bool) -> float:
     """The claim against the site itself: relative on a quadrature, in standard errors on random fields."""
-    convex, solution = side.convex, side.solution()
-    body, formula = _meaning(step, claim, side)
+    convex, solution = side.solution.convex, side.solution
+    body = _at_index(meaning.args[0], side)
     parts = [solution.bound, solution.variance, solution.strength, solution.softness]
     parts += [] if solution.cap.is_finite is False else [solution.cap]
     values = seeded([formula, body, *parts], seed + 1)
     laws = quenched_laws([formula, body, *parts], seed, parts[1:])
     means, errors, claims = [], [], []
     single = bool(_own(formula))
-    for weight, rule in quenched_points(laws, side.side):
+    for weight, rule in quenched_points(laws, side.kind):
         site = Site(side, shape, {**values, **rule}, None if plane else seed)
         rows = site(body.xreplace(sized(convex, shape)))
         means.append(weight * (site.weights @ rows))
@@ -239,12 +257,9 @@ def _deviation(step: Step, claim: Equation, side: Any, shape: Any, seed: int, *,
     return max(abs(m - c) / (max(abs(m), 1e-12 if m else 1.0) if plane else e) for m, c, e in gaps)
 
 
-def _meaning(step: Step, claim: Equation, side: Any) -> tuple[Expr, Expr]:
-    """What the claim is the average of, and its formula."""
-    meaning = step.evidence.get("meaning", claim.lhs)
-    formula = claim.rhs if step.rule not in ("global_condition", "fixed") else claim.lhs
-    body = meaning.args[0]
-    return body.xreplace({q: q.xreplace({S.Zero: side.law.index}) for q in body.atoms(SiteQuantity)}), formula
+def _at_index(body: Expr, side: Any) -> Expr:
+    """A quantity of the inserted site, written at the canonical index."""
+    return body.xreplace({q: q.xreplace({S.Zero: side.law.index}) for q in body.atoms(SiteQuantity)})
 
 
 def _own(expr: Expr) -> list[SiteQuantity]:
@@ -252,4 +267,14 @@ def _own(expr: Expr) -> list[SiteQuantity]:
     return site_quantities(expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)), Quenched)
 
 
-__all__ = ["Site", "at_shape", "grid", "quenched_laws", "quenched_points", "seeded", "sized", "vector_average"]
+__all__ = [
+    "Site",
+    "at_shape",
+    "grid",
+    "projecting",
+    "quenched_laws",
+    "quenched_points",
+    "seeded",
+    "sized",
+    "vector_average",
+]

@@ -14,94 +14,79 @@ from sympy import Expr, Float, Piecewise, S, Symbol, diff, lambdify
 
 from symcavity.algebra.matrices import evaluate
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import INDEX, Average, Quenched, site_quantities
-from symcavity.record.derivation import NUMERIC, Step, Verdict
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import Average, Quenched, site_quantities
+from symcavity.record.derivation import Step, Verdict
 from symcavity.record.symbols import OrderParameter
-from symcavity.sites.set_averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
+from symcavity.shapes.base import INTERIOR, WHOLE
+from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
+from symcavity.witness.declared import declared_of
+from symcavity.witness.effective import SolvedLaw
 from symcavity.witness.explicit_sets import TRIANGLE, projected, shapes
-from symcavity.witness.set_averages import at_shape, grid, quenched_laws, quenched_points, seeded
+from symcavity.witness.inserted import Inserted
+from symcavity.witness.registry import numeric, witness
+from symcavity.witness.set_averages import at_shape, grid, projecting, quenched_laws, quenched_points, seeded
+from symcavity.witness.world import free_points
 
 EXPLICIT = "explicit convex sets"
-
-
-def _numeric(dps: int) -> str:
-    return NUMERIC.replace("50", str(dps))
+WHICH = {"regime_interior": INTERIOR, "regime_tip": WHOLE}
 
 
 # -- the projection --------------------------------------------------------------------------------
 
 
+def site_of(step: Step) -> Any:
+    """The site of a kind that projects: the one that the step is about."""
+    sites = step.evidence["theory"].inserted
+    kind = step.data.get("kind")
+    return sites[kind] if kind is not None else projecting(step.evidence["theory"])
+
+
+@witness("projection")
 def projection(step: Step, _dps: int) -> list[Verdict]:
-    """The claimed states at projections of seeded fields: the law, the signs, slackness; nothing is nearer."""
-    side = step.evidence["side"]
-    convex, solution = side.convex, side.solution()
-    rng = np.random.default_rng(5)
-    worst, supporting = 0.0, 0
-    anchored = {c.lhs: c.rhs for c in step.claims}
-    zero = {side.law.index: S.Zero}
-    lam_s = anchored.get(convex.Lam.xreplace(zero))
-    if lam_s is None:
+    """The claimed states at projections of seeded fields, in the declared equations of the new site.
+
+    The vectors and the multiplier are the projection's; everything else is what the step claims.
+    """
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    solution = theory.inserted[kind].solution
+    convex, zero = solution.convex, {kind.index: S.Zero}
+    claims = {c.lhs: c.rhs for c in step.claims}
+    if convex.Lam.xreplace(zero) not in claims:
         return [Verdict(EXPLICIT, False, "no claim about the vector multiplier")]
-    sign = _sign_of_claim(lam_s, convex, zero)
-    for seed, shape in enumerate(shapes(convex.components.size)):
-        values = site_values(side, seed)
-        bound = float(solution.bound.xreplace(values))
-        cap = float(solution.cap.xreplace(values)) if solution.cap.is_finite is not False else np.inf
-        strength = rng.uniform(0.5, 1.5)
-        T = rng.normal(size=(400, shape.dimension)) * 1.3
-        softness = float(solution.softness.xreplace(values))
-        V, lam, s = projected(shape, T, bound, cap, strength, softness)
-        level = np.asarray(shape.support(V))
-        held = (lam > 0) & (lam < cap * (1 - 1e-9))
-        worst = max(worst, np.abs(level - bound + softness * lam)[held].max(initial=0.0))
-        worst = max(worst, np.abs(V - T - sign * strength * lam[:, None] * s).max())
-        worst = max(worst, np.abs((V * s).sum(axis=1) - level)[lam > 0].max(initial=0.0))
-        env = {convex.lam.xreplace(zero): lam, "G": level}
-        states = {
-            q: _scalar(anchored[q.xreplace(zero)], convex, zero, env, values)
-            for q in solution.states
-            if q != convex.lam and q.xreplace(zero) in anchored
-        }
-        states[convex.lam] = lam
-        for p, q in ((pair.pair) for pair in side.law.pairs):
-            one, two = (_pair_member(m, states, values) for m in (p, q))
-            worst = max(worst, -one.min(), -two.min(), np.abs(one * two).max())
-        supporting += int((lam > 0).sum())
-    ok = worst < 1e-8 and supporting > 50
-    detail = "the law at projections of seeded fields on five sets" if ok else f"residual {worst:.2g}"
-    return [Verdict(EXPLICIT, ok, detail)]
-
-
-def _sign_of_claim(claim: Expr, convex: Any, zero: dict[Any, Any]) -> float:
-    """The factor of lambda*grad g(V) in the claim."""
-    from symcavity.model.support import Anchor
-
-    V, lam = convex.V.xreplace(zero), convex.lam.xreplace(zero)
-    expected = lam * Anchor(convex.g, V, convex.components, convex.components.index)
-    ratio = claim / expected
-    return float(ratio) if ratio.is_Rational else float("nan")
-
-
-def _scalar(claim: Expr, convex: Any, zero: dict[Any, Any], env: dict[Any, Any], values: dict[Any, Any]) -> Any:
-    from symcavity.model.support import Support
-
-    level, lam = Symbol("G"), Symbol("lam")
-    expr = (
-        claim.xreplace(dict.fromkeys(claim.atoms(Support), level))
-        .xreplace({convex.lam.xreplace(zero): lam})
-        .xreplace(values)
-    )
-    value = lambdify([level, lam], expr, "numpy")(env["G"], env[convex.lam.xreplace(zero)])
-    out = np.broadcast_to(np.asarray(value, dtype=float), np.shape(env["G"]))
-    return np.where(np.abs(out) < 1e-9, 0.0, out)
-
-
-def _pair_member(member: Expr, states: dict[Any, Any], values: dict[Any, Any]) -> Any:
-    marks = {q: Symbol(f"x{k}") for k, q in enumerate(states)}
-    expr = member.xreplace(marks).xreplace(values)
-    return np.asarray(lambdify(list(marks.values()), expr, "numpy")(*states.values()), dtype=float) + 0 * next(
-        iter(states.values())
-    )
+    worst, supporting = mpmath.mpf(0), 0
+    declared = declared_of(theory)
+    for seed in range(3):
+        site = Inserted(declared, kind, declared.world(seed + 50))
+        world, law = site.world, SolvedLaw(theory, site, sourced=False)
+        (f,) = (f for f in theory.system.laws[kind].fields if f.components)
+        components = [next(iter(env.values())) for env in site.components(f)]
+        low = components[0]
+        for shape in (s for s in shapes(convex.components.size) if s.dimension == len(components)):
+            bound, cap, strength, softness = (
+                float(world.value(e.xreplace(zero)))
+                for e in (solution.bound, solution.cap, solution.strength, solution.softness)
+            )
+            T = np.random.default_rng(seed).normal(size=(14, len(components))) * (0.5 + 1.5 * abs(bound))
+            V, lam, s = projected(shape, T, bound, cap, strength, softness)
+            for t, v, multiplier, anchor in zip(T, V, lam, s, strict=True):
+                world.touching = float(shape.support(v[None])[0]), anchor
+                full = multiplier >= cap * (1 - 1e-12)  # at its bound, but for rounding
+                lam_at = world.value(solution.cap.xreplace(zero)) if full else mpmath.mpf(float(multiplier))
+                world.given[world.key(convex.lam.xreplace(zero), {})] = lam_at
+                eta = law.etas[f]
+                for k in components:
+                    at = {convex.components.index: k, **dict.fromkeys(eta.indices, k)}
+                    world.given[world.cavity_key(eta, at)] = mpmath.mpf(float(t[k - low]))
+                    world.given[world.key(convex.V.xreplace(zero), at)] = mpmath.mpf(float(v[k - low]))
+                for q, expr in claims.items():
+                    for env in free_points(world, [Equation(q, q)]):
+                        world.given[world.key(q, env)] = world.value(expr, env)
+                worst = max(worst, law.residual())
+                supporting += int(multiplier > 0)
+    ok = bool(worst < 1e-8) and supporting > 20
+    good = "the declared equations at projections of seeded fields on explicit sets"
+    return [Verdict(EXPLICIT, ok, good if ok else f"residual {mpmath.nstr(worst, 3)}")]
 
 
 # -- the response ----------------------------------------------------------------------------------
@@ -144,24 +129,24 @@ def with_response(
 
 
 def _point(side: Any, response: Any, rows: int, seed: int) -> dict[Any, Any]:
-    strength = side.strength()
-    convex = side.convex
+    strength = side.solution.strength
+    convex = side.solution.convex
     lam = convex.lam.xreplace({side.law.index: S.Zero})
     rng = random.Random(seed + 40)  # noqa: S311 - seeded sampling, not cryptography
     values = in_strength(side, lambda: mpmath.mpf(rng.randint(300, 1700)) / 1000)
     values[lam] = mpmath.mpf(rng.randint(300, 1700)) / 1000
     F = evaluate(strength, values)
     values |= {s: rows - int(convex.components.size.subs(s, 0)) for s in convex.components.size.free_symbols}
-    softness = evaluate(side.solution().softness, values)
+    softness = evaluate(side.solution.softness, values)
     return {**values, **_matrices(response, F, values[lam], rows, seed, softness)}
 
 
 def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
     """Values for everything in the self-coupling and the softness, at a site and at the inserted one."""
     nodes: set[Expr] = set()
-    for expr in (side.strength(), side.solution().softness):
+    for expr in (side.solution.strength, side.solution.softness):
         nodes |= expr.atoms(Average) | {*site_quantities(expr, Quenched)}
-        nodes |= expr.free_symbols - {*INDEX.values()}
+        nodes |= {s for s in expr.free_symbols if not is_index(s)}
     values = {}
     for node in sorted(nodes, key=str):
         values[node] = values[node.xreplace({side.law.index: S.Zero})] = draw()
@@ -171,18 +156,23 @@ def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
 def with_strength(side: Any, value: Any) -> dict[Any, Any]:
     """The same, such that the self-coupling, which is proportional to a response, has a given value."""
     values = in_strength(side, lambda: mpmath.mpf(1))
-    for s in side.strength().atoms(OrderParameter):
-        values[s] = value / evaluate(side.strength(), values)
+    for s in side.solution.strength.atoms(OrderParameter):
+        values[s] = value / evaluate(side.solution.strength, values)
     return values
 
 
 def site_values(side: Any, seed: int) -> dict[Any, Any]:
     """Seeded values of everything in bound, strength and cap, quenched parameters included."""
-    solution = side.solution()
+    solution = side.solution
     parts = [solution.bound, solution.strength, solution.variance, solution.softness]
     parts += [solution.cap] if solution.cap.is_finite is not False else []
-    (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.side)
+    (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.kind)
     return {**seeded(parts, seed), **rule}
+
+
+def _of_size(size: Any, rows: int) -> dict[Any, int]:
+    """The value of the symbol in a number of components that makes it the given one."""
+    return {symbol: rows - int(size.subs(symbol, 0)) for symbol in size.free_symbols}
 
 
 def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
@@ -198,10 +188,11 @@ def _side(expr: Any, values: dict[Any, Any]) -> Any:
     return evaluate(expr, values)
 
 
+@witness("regime_touching", "touching_response", "touching_trace")
 def matrices(step: Step, dps: int) -> list[Verdict]:
     """Explicit matrices of numbers, and derivatives of explicit projections."""
-    side, response = step.evidence["side"], step.evidence["response"]
-    size = side.convex.components.size
+    side, response = site_of(step), step.evidence["response"]
+    size = side.solution.convex.components.size
     worst = mpmath.mpf(0)
     with mpmath.workdps(dps + 12):
         for rows in [int(size)] if size.is_Integer else [2, 3]:
@@ -209,18 +200,19 @@ def matrices(step: Step, dps: int) -> list[Verdict]:
                 values = _point(side, response, rows, seed)
                 worst = max(worst, *(_gap(c, values) for c in step.claims))
     ok = bool(worst < mpmath.mpf(10) ** (-dps + 8))
-    out = [Verdict(_numeric(dps), ok, "with explicit matrices" if ok else f"differs by {mpmath.nstr(worst, 3)}")]
+    out = [Verdict(numeric(dps), ok, "with explicit matrices" if ok else f"differs by {mpmath.nstr(worst, 3)}")]
     return out + _differences(step, min(dps, 50))
 
 
 def _differences(step: Step, dps: int) -> list[Verdict]:
     """The claims at explicit sets, where dV/dI and dlambda/dI are difference quotients of the solved law."""
-    side, response = step.evidence["side"], step.evidence["response"]
-    strength, lam = side.strength(), side.convex.lam.xreplace({side.law.index: S.Zero})
+    side, response = site_of(step), step.evidence["response"]
+    strength, lam = side.solution.strength, side.solution.convex.lam.xreplace({side.law.index: S.Zero})
     worst, count = mpmath.mpf(0), 0
-    unit = evaluate(side.solution().softness, in_strength(side, lambda: mpmath.mpf(1)))
+    unit = evaluate(side.solution.softness, in_strength(side, lambda: mpmath.mpf(1)))
     for shape, point in explicit_points(dps, unit):
-        if side.convex.components.size.is_Integer and shape.dimension != int(side.convex.components.size):
+        size = side.solution.convex.components.size
+        if size.is_Integer and shape.dimension != int(size):
             continue
         values: dict[Any, Any] = {
             response.J: point["J"], response.l: point["l"], response.s: point["s"], response.H: point["H"],
@@ -229,9 +221,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
         with mpmath.workdps(dps + 12):
             values |= with_strength(side, point["F"])
             rows = shape.dimension
-            values |= {
-                s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
-            }
+            values |= _of_size(side.solution.convex.components.size, rows)
             values[response.P] = mpmath.inverse(mpmath.eye(rows) - point["F"] * point["lam"] * point["H"])
             if strength.is_number:
                 continue
@@ -241,7 +231,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
         return []
     ok = bool(worst < mpmath.mpf(10) ** (-dps + 10))
     how = "difference quotients of explicit projections (ball D = 1, ellipsoid D = 2)"
-    return [Verdict(_numeric(dps), ok, how if ok else f"differs by {mpmath.nstr(worst, 3)} from {how}")]
+    return [Verdict(numeric(dps), ok, how if ok else f"differs by {mpmath.nstr(worst, 3)} from {how}")]
 
 
 def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) -> list[Any]:
@@ -301,19 +291,18 @@ def explicit_points(dps: int, softness: Any) -> list[tuple[Any, dict[str, Any]]]
     return out
 
 
+@witness("regime_interior", "regime_tip")
 def regime(step: Step, _dps: int) -> list[Verdict]:
     """The claims at explicit sets: difference quotients of their projections in the regime."""
-    side, response, which = step.evidence["side"], step.evidence["response"], step.evidence["regime"]
-    strength = side.strength()
+    side, response, which = site_of(step), step.evidence["response"], WHICH[step.rule]
+    strength = side.solution.strength
     worst, count = 0.0, 0
-    for shape in shapes(side.convex.components.size):
+    for shape in shapes(side.solution.convex.components.size):
         values = in_strength(side, lambda: mpmath.mpf("0.8"))
-        rho = float(evaluate(side.solution().softness, values) / evaluate(strength, values))
+        rho = float(evaluate(side.solution.softness, values) / evaluate(strength, values))
         for _, _, J in _quotients(shape, which, rho=rho):
             rows = shape.dimension
-            values |= {
-                s: rows - int(side.convex.components.size.subs(s, 0)) for s in side.convex.components.size.free_symbols
-            }
+            values |= _of_size(side.solution.convex.components.size, rows)
             F = evaluate(strength, values)
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
@@ -361,13 +350,14 @@ def _quotient(shape: Any, t: Any, which: int, bound: float, cap: float, rho: flo
     return None if (around.regime != which).any() else ((around.v[:n] - around.v[n:]) / (2 * step)).T
 
 
+@witness("regime_saturated")
 def saturated(step: Step, _dps: int) -> list[Verdict]:
     """The claims at explicit sets: difference quotients of projections with slack, which are minima indeed.
 
     That they are is held against the optimality conditions, and not taken from the nearest points.
     """
-    side, response, theirs = step.evidence["side"], step.evidence["response"], step.evidence["saturated"]
-    solution, size = side.solution(), side.convex.components.size
+    side, response, theirs = site_of(step), step.evidence["response"], step.evidence["saturated"]
+    solution, size = side.solution, side.solution.convex.components.size
     zero = {side.law.index: S.Zero}
     worst, count = 0.0, 0
     for seed, shape in enumerate(shapes(size)):
@@ -382,7 +372,7 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
             # the minimum: a step C along a point s of the set that v sees at g(v), below the bound
             away = np.random.default_rng(seed).normal(size=(200, rows))
             miss = [v @ s - level, level - bound, *(shape.support(away) - away @ s), *np.abs(v - t - F * C * s)]
-            values[side.convex.lam.xreplace(zero)] = mpmath.mpf(float(p.lam[0]) / F)
+            values[side.solution.convex.lam.xreplace(zero)] = mpmath.mpf(float(p.lam[0]) / F)
             values[theirs.N] = mpmath.matrix(shape.nearest(-t / (F * C)).jacobian[0].tolist())
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
@@ -393,21 +383,22 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict(EXPLICIT, ok, detail if ok else f"differs by {worst:.2g} from {detail}")]
 
 
+@witness("regimes")
 def regimes(step: Step, _dps: int) -> list[Verdict]:
     """The claimed psi against the divergence of explicit projections, in all regimes."""
     from symcavity.evaluate.slack import with_slack
 
-    side, response = step.evidence["side"], step.evidence["response"]
+    side, response = site_of(step), step.evidence["response"]
     claim = step.claims[0].rhs
     if not isinstance(claim, Piecewise):
         return [Verdict(EXPLICIT, False, "no cases")]
     cases = {int(next(a for a in test.args if a.is_Integer)): value for value, test in claim.args}
-    size = side.convex.components.size
+    size = side.solution.convex.components.size
     slack = step.evidence.get("saturated")
     cap = np.inf if slack is None else 1.2
     unit = in_strength(side, lambda: mpmath.mpf(1))
-    softness = evaluate(side.solution().softness, unit)
-    rho = float(softness / evaluate(side.strength(), unit))
+    softness = evaluate(side.solution.softness, unit)
+    rho = float(softness / evaluate(side.solution.strength, unit))
     worst, seen = 0.0, set()
     for shape in shapes(size):
         rng = np.random.default_rng(9)
@@ -428,10 +419,10 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
                         H = shape.hessian(p.v[k])
                     except Exception:  # noqa: BLE001, S112 - no Hessian here: a flat set, which touches at a corner
                         continue
-                    lam = side.convex.lam.xreplace({side.law.index: S.Zero})
-                    values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.strength(), values)
+                    lam = side.solution.convex.lam.xreplace({side.law.index: S.Zero})
+                    values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.solution.strength, values)
                     args = (values[lam], mpmath.matrix(p.anchor[k].tolist()), mpmath.matrix(H.tolist()), rows, softness)
-                    values |= with_response(response, evaluate(side.strength(), values), *args)
+                    values |= with_response(response, evaluate(side.solution.strength, values), *args)
                 if code == 4 and slack is not None:
                     values[slack.N] = mpmath.matrix(shape.nearest(-t[k] / cap).jacobian[0].tolist())
                 if code == 2 and rho:  # the absorbed directions are counted with the slack as one more
@@ -451,11 +442,12 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
 # -- identities ------------------------------------------------------------------------------------
 
 
+@witness("euler")
 def pointwise(step: Step, _dps: int) -> list[Verdict]:
     """Identities that hold for every field, at explicit projections, with bounds of either sign."""
-    side, k = step.evidence["side"], Symbol("k")
+    side, k = site_of(step), Symbol("k")
     worst, count = 0.0, 0
-    for shape in shapes(side.convex.components.size):
+    for shape in shapes(side.solution.convex.components.size):
         for bound in (0.7, -0.4):
             t = np.random.default_rng(3).normal(size=(500, shape.dimension))
             rows = identity_rows(shape, t, bound)
@@ -477,11 +469,12 @@ def identity_rows(shape: Any, t: Any, bound: float) -> dict[ProjectionSymbol, An
     }  # fmt: skip
 
 
+@witness("stein", "stein_conclusion")
 def stein(step: Step, _dps: int) -> list[Verdict]:
     """Both sides of an identity of averages: direct quadrature for a segment; the numerics for other sets."""
     from symcavity.shapes import Ball, Ellipsoid, PointCloud
 
-    convex, k = step.evidence["side"].convex, Symbol("k")
+    convex, k = site_of(step).solution.convex, Symbol("k")
     worst = 0.0
     sets = [Ball(1, "0.7"), Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)]
     size = convex.components.size
@@ -506,14 +499,4 @@ def stein(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict("quadrature to 9 digits", ok, how if ok else f"differs by {worst:.2g}")]
 
 
-CHECKS: dict[str, Callable[[Step, int], list[Verdict]]] = {
-    "projection": projection,
-    "matrices": matrices,
-    "regime": regime,
-    "regimes": regimes,
-    "saturated": saturated,
-    "pointwise": pointwise,
-    "stein": stein,
-}
-
-__all__ = ["CHECKS"]
+__all__ = ["projection", "site_of"]

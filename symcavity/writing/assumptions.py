@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Expr
 
-from symcavity.model.quantities import SIZE, Complementary
-from symcavity.writing.fragments import Fragment, Fragments, listed, small
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Complementary
+from symcavity.writing.fragments import Fragment, Fragments, limit, listed, quantity, small
 
 
 def assumption(name: str, data: dict[str, Any]) -> Fragments:
@@ -49,8 +50,15 @@ def _fixed_words(*fragments: Fragment) -> Callable[[dict[str, Any]], Fragments]:
     return lambda _data: list(fragments)
 
 
+def _named(data: dict[str, Any], name: str) -> Fragments:
+    """The quantities that a word stands for, where they are given."""
+    found = [quantity(q) for q in data.get(name) or ()]
+    return [*listed(found), " "] if found else []
+
+
 _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
     "iid": _fixed_words("The couplings are independent and identically distributed."),
+    "independent": _fixed_words("The couplings are independent; their variances differ."),
     "independence": _fixed_words(
         "The fresh couplings are independent of the unperturbed system: of its messages and of its responses."
     ),
@@ -61,10 +69,7 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
     ),
     "linear_response": _order,
     "order": _order,
-    "large_size": _fixed_words(
-        "The limit of large ", SIZE["feature"], " and ", SIZE["datum"], " is taken at a fixed ratio ",
-        Symbol("alpha"), ".",
-    ),
+    "large_size": lambda data: ["We take ", *limit(data.get("kinds") or (FEATURE, DATUM)), "."],
     "uniqueness": _fixed_words(
         "The couplings determine the states uniquely, with infinitesimal sources as well as without."
     ),
@@ -72,10 +77,11 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
         "minimum."),
     "sign": _signs,
     "signs": _signs,
-    "naive_independence": _fixed_words(
-        "The messages are treated as independent of the couplings. This is incorrect: it defines the "
-            "naive analysis."
-    ),
+    "naive_independence": lambda data: [
+        "The messages ", *_named(data, "messages"), "are treated as independent of the couplings",
+        *[" " for _ in data.get("couplings", ())][:1], *_named(data, "couplings")[:-1],
+        ". This is incorrect: it defines the naive analysis.",
+    ],
     "replica_symmetry": _fixed_words("There is a single minimum, reached by every sequence of insertions."),
 }  # fmt: skip
 

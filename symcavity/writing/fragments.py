@@ -8,7 +8,9 @@ from typing import Any
 
 from sympy import sqrt
 
-from symcavity.model.quantities import INDEX, SIZE, Family, SiteQuantity
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind, N
+from symcavity.model.quantities import Family, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.writing.printing import tex
 
@@ -69,17 +71,26 @@ def listed(objects: Iterable[Any], conjunction: str = " and ") -> Fragments:
     return out
 
 
-def side_of(obj: Any) -> str:
-    """Return the side of a site quantity, or nothing."""
+def kind_of(obj: Any) -> Kind | str:
+    """Return the kind of site that carries a quantity, or nothing."""
     slots = obj.family.slots if isinstance(obj, SiteQuantity) else getattr(obj, "slots", ())
     return slots[0] if len(slots) == 1 else ""
 
 
-def over_sites(side: str) -> Fragments:
+def over_sites(kind: Any) -> Fragments:
     """Return ``i = 1, ..., N``."""
-    if side not in INDEX:
+    if not isinstance(kind, Kind):
         return []
-    return [formula(INDEX[side], "= 1, \\ldots,", SIZE[side])]
+    return [formula(kind.index, "= 1, \\ldots,", kind.size)]
+
+
+def limit(kinds: Iterable[Kind]) -> Fragments:
+    """Return ``N and P to infinity at a fixed ratio alpha = P/N``."""
+    every = list(kinds)
+    ratios = [Equation(kind.ratio, kind.size / N) for kind in every if kind.ratio != 1]
+    sizes = list(dict.fromkeys((N, *(kind.size for kind in every))))
+    words = plural(len(ratios), "a fixed ratio", "fixed ratios")
+    return [*listed(sizes), f" to infinity at {words} ", *listed(ratios)]
 
 
 def quantity(obj: Any) -> Any:
@@ -98,11 +109,17 @@ def states_of(step: Step) -> list[Any]:
     return list(states) if isinstance(states, list | tuple) else [states]
 
 
-def side_in(step: Step) -> str:
-    """Return the side that a step is about, or nothing."""
-    return str(step.data.get("side", ""))
+def kind_in(step: Step) -> Kind | str:
+    """Return the kind of site that a step is about, or nothing."""
+    return step.data.get("kind", "")
+
+
+def hearers_in(step: Step) -> str:
+    """Return the plural of the kinds of sites that hear the inserted one."""
+    found = [kind.plural for kind in step.data.get("hearers", ())]
+    return " and the ".join(found) or "others"
 
 
 def small(order: Any) -> Any:
     """Return the order of a dropped term: 1/sqrt(N) unless the step says otherwise."""
-    return 1 / sqrt(SIZE["feature"]) if order is None else order
+    return 1 / sqrt(N) if order is None else order

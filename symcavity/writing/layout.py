@@ -9,6 +9,7 @@ from typing import Any
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.writing.assumptions import assumption
@@ -192,21 +193,22 @@ def _opening(derivation: Derivation) -> Fragments:
         str(q.family): q for step in derivation.steps if step.rule == "problem"
         for some in dict(step.data.get("states") or {}).values() for q in some if isinstance(q, SiteQuantity)
     }  # fmt: skip
-    out: Fragments = ["We derive the large-size theory of a bipartite system of features and data "]
+    kinds = next((list(step.data["kinds"]) for step in derivation.steps if step.data.get("kinds")), [FEATURE, DATUM])
+    bipartite = all(step.data.get("bipartite", True) for step in derivation.steps)
+    what = "a bipartite system of " if bipartite else "a system of "
+    out: Fragments = [f"We derive the large-size theory of {what}", *listed([kind.plural for kind in kinds])]
     if quantities:
-        out += ["with the site variables ", *listed(quantities.values())]
+        out += [" with the site variables ", *listed(quantities.values())]
         out += [", which interact through random couplings. "]
     else:
-        out[0] += "that interact through random couplings. "
+        out += [" that interact through random couplings. "]
     if derivation.method == "naive":
         out += ["The method is the naive mean-field analysis: the messages that a site receives are treated "]
         out += ["as independent of the couplings that carry them. This is "]
         out += [Emphasis("not justified in general"), ", and the end of the derivation shows what it costs. "]
     else:
-        out += [
-            "The method is the cavity method at zero temperature: a site is inserted on either side in turn, "
-        ]
-        out += ["the other side responds linearly, and the average over the fresh couplings, of which the "]
+        out += ["The method is the cavity method at zero temperature: a site of each kind is inserted in turn, "]
+        out += ["those that hear it respond linearly, and the average over the fresh couplings, of which the "]
         out += ["unperturbed system knows nothing, closes the equations. "]
     if derivation.parameters:
         out += ["The theory is expressed by "]

@@ -10,16 +10,16 @@ from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
+from symcavity.algebra.indexed import Unequal
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import (
     Average,
     Complementary,
     Coupling,
-    Datum,
     Family,
-    Feature,
     Quenched,
     SiteQuantity,
+    Variable,
 )
 from symcavity.writing.lines import width
 from symcavity.writing.markup import Frac, MarkupError, Row, Script, parse
@@ -185,12 +185,15 @@ class CavityPrinter(LatexPrinter):
             limits += list(body.limits)
             body = body.function
         limits.reverse()
+        body, apart = _without_unequal(body, {entry[0] for entry in limits})
         groups: dict[tuple[Any, ...], list[Any]] = {}
         for entry in limits:
+            if entry[0] in apart:
+                continue
             bounds = tuple(entry[1:])
             free = set().union(*(b.free_symbols for b in bounds)) & {e[0] for e in limits}
             groups.setdefault((*bounds, entry[0]) if free else bounds, []).append(entry[0])
-        out = ""
+        out = "".join(f"\\sum_{{{self._print(k)} \\ne {self._print(other)}}} " for k, other in apart.items())
         for bounds, dummies in groups.items():
             names = ",".join(self._print(d) for d in sorted(dummies, key=str))
             low, high = (self._print(b) for b in bounds[:2]) if len(bounds) >= 2 else ("", "")
@@ -294,6 +297,13 @@ class CavityPrinter(LatexPrinter):
         return f"\\mathtt{{{escape_tex(str(expr))}}}"
 
 
+def _without_unequal(body: Expr, bound: set[Any]) -> tuple[Expr, dict[Any, Any]]:
+    """The body of a sum without the factors that leave one site out, and what each index differs from."""
+    apart = {f.args[0]: f.args[1] for f in Mul.make_args(body) if isinstance(f, Unequal) and f.args[0] in bound}
+    kept = [f for f in Mul.make_args(body) if not (isinstance(f, Unequal) and f.args[0] in apart)]
+    return (Mul(*kept), apart) if apart else (body, {})
+
+
 _ESCAPES = {
     "\\": "\\textbackslash ", "{": "\\{", "}": "\\}", "$": "\\$", "%": "\\%", "&": "\\&", "#": "\\#",
     "_": "\\_", "^": "\\textasciicircum ", "~": "\\textasciitilde ",
@@ -319,7 +329,7 @@ def _factor_key(factor: Any) -> tuple[int, int, str]:
     elif isinstance(core, Symbol):
         rank = 4 if name == "CavitySymbol" else 2 if name == "OrderParameter" else 1
     elif isinstance(core, SiteQuantity):
-        ranks = ((Coupling, 5), (Quenched, 3), (Datum, 8), (Feature, 8))
+        ranks = ((Coupling, 5), (Quenched, 3), (Variable, 8))
         rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
     elif name in ("ResponseElement", "SiteResponse"):
         rank = 6

@@ -10,30 +10,30 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SIZE, Quenched, SiteQuantity, alpha
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
-    Emphasis,
     Fragments,
     Given,
     Prose,
     Show,
     formula,
+    hearers_in,
+    kind_in,
+    limit,
     listed,
     over_sites,
     plural,
     quantity,
-    side_in,
     small,
     states_of,
 )
+from symcavity.writing.naive_prose import TEMPLATES as NAIVE
 from symcavity.writing.set_prose import TEMPLATES
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = dict(TEMPLATES)
-
-_PLURAL = {"feature": "features", "datum": "data"}
-_OTHER = {"feature": "datum", "datum": "feature"}
+_TEMPLATES: dict[str, Template] = {**TEMPLATES, **NAIVE}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -49,7 +49,7 @@ def rule(name: str) -> Callable[[Template], Template]:
 # The rules whose words need no data: what leads to the claims, and the reason after them.
 _PLAIN = {
     "sources": (
-        "We add an infinitesimal source to each equation that hears the other side,",
+        "We add an infinitesimal source to each equation in which a field stands,",
         "The sources define the response functions, and are set to zero at the end.",
     ),
     "implicit": (
@@ -73,29 +73,16 @@ _PLAIN = {
         "",
     ),
     "work_identity": (
-        "Multiplying each equation by its state and summing over the sites of either side gives",
+        "Multiplying each equation by its state and summing over the sites of either kind gives",
         (
             "The identity is exact at any size: the same bilinear form in the couplings is summed in two "
-            "orders. No "
-            "average over the disorder has been taken, and no independence was assumed."
+            "orders. No average over the disorder has been taken, and no independence was assumed."
         ),
-    ),
-    "inconsistency": (
-        "The exact identity and the naive statistics do not agree. They give",
-        (
-            "The two formulas contradict each other: the naive analysis ignores the correlations between "
-            "the states "
-            "and the quenched disorder."
-        ),
-    ),
-    "consistency": (
-        "With the response that the cavity method gives, the formulas agree by the identity",
-        "The contradiction of the naive analysis is thereby resolved.",
     ),
 }
 
 
-_STARTS = frozenset(["sources", "inconsistency"])
+_STARTS = frozenset(["sources"])
 
 
 def rules() -> tuple[str, ...]:
@@ -131,16 +118,16 @@ def _reason(step: Step) -> Fragments:
 def _problem(step: Step) -> Prose:
     data = step.data
     said: Fragments = []
-    states = {side: list(some) for side, some in dict(data.get("states") or {}).items() if some}
+    states = {kind: list(some) for kind, some in dict(data.get("states") or {}).items() if some}
     who: Fragments = []
-    for side in ("feature", "datum"):
-        if states.get(side):
+    for kind, some in states.items():
+        if some:
             who += [
                 " and " if who else "",
-                f"the {side} variables ",
-                *listed(states[side]),
+                f"the {kind} variables ",
+                *listed(some),
                 ", ",
-                *over_sites(side),
+                *over_sites(kind),
             ]
             who += [","]
     if who and who[-1] == ",":
@@ -174,9 +161,7 @@ def _problem(step: Step) -> Prose:
         said += [f"The quenched {plural(len(quenched), 'parameter', 'parameters')} ", *listed(quenched)]
         said += [f" {plural(len(quenched), 'is', 'are')} drawn once and then held fixed"]
         said += [*_laws(data.get("quenched") or []), ". "]
-    said += ["We take ", SIZE["feature"], " and ", SIZE["datum"], " to infinity at a fixed ratio "]
-    said += [Equation(alpha, SIZE["datum"] / SIZE["feature"]), "."]
-    return Prose(said)
+    return Prose([*said, "We take ", *limit(data.get("kinds") or (FEATURE, DATUM)), "."])
 
 
 def _laws(quenched: Iterable[Any]) -> Fragments:
@@ -195,9 +180,8 @@ def _laws(quenched: Iterable[Any]) -> Fragments:
 @rule("disorder")
 def _disorder(step: Step) -> Prose:
     couplings = [quantity(c) for c in step.data.get("couplings") or []]
-    before = ["The couplings ", *listed(couplings), " are independent and identically distributed"]
-    if any(c.rhs.has(SiteQuantity) for c in step.claims):
-        before = ["The couplings ", *listed(couplings), " are independent of each other"]
+    alike = " and" if step.data.get("identical", True) else ", though not"
+    before = ["The couplings ", *listed(couplings), f" are independent{alike} identically distributed"]
     after = [
         "No other property of their distribution enters: each sum over couplings has many small terms, and "
     ]
@@ -252,12 +236,14 @@ def _dual(step: Step) -> Prose:
 def _complementarity(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
     before: Fragments = [
-        "Primal feasibility, dual feasibility and complementary slackness say that, at every site,"
+        Given("Primal feasibility, dual feasibility and complementary slackness say that, at every site,")
     ]
-    if pairs and not step.claims:
+    if pairs:
         before += [Show(tuple(pairs))]
     after: Fragments = ["Both members of each pair are non-negative, and at least one of them is zero."]
-    return Prose(before, after) if step.claims else Prose([*before, *after])
+    if not step.claims:
+        return Prose([*before, *after])
+    return Prose([*before, f"with the {plural(len(step.claims), 'slack', 'slacks')}"], after)
 
 
 # ----------------------------------------------------------------------------- insertion of one site
@@ -265,33 +251,29 @@ def _complementarity(step: Step) -> Prose:
 
 @rule("insert")
 def _insert(step: Step) -> Prose:
-    side = side_in(step)
-    other = str(step.data.get("other", _OTHER.get(side, "other")))
+    kind, hearers = kind_in(step), hearers_in(step)
     states = states_of(step)
     couplings = [quantity(c) for c in step.data.get("couplings") or []]
-    before: Fragments = [f"We start from the unperturbed system and insert a new {side}, with index 0"]
+    before: Fragments = [f"We start from the unperturbed system and insert a new {kind}, with index 0"]
     if states:
         before += [f" and {plural(len(states), 'variable', 'variables')} ", *listed(states)]
     if couplings:
         before += [", through fresh couplings ", *listed(couplings)]
-    before += [". " if not step.claims else f". The fields of the {_PLURAL.get(other, other)} change by"]
-    after: Fragments = [f"Since the graph of interactions is bipartite, the new {side} is heard by the "]
-    after += [
-        (
-            f"{_PLURAL.get(other, other)} only, and it hears nothing but them. The fresh couplings are "
-            "independent "
-        )
-    ]
-    after += ["of every quantity of the unperturbed system."]
+    before += [". " if not step.claims else f". The fields of the {hearers} change by"]
+    bipartite = step.data.get("bipartite", True)
+    why = f"Since the graph of interactions is bipartite, the new {kind}" if bipartite else f"The new {kind}"
+    senders = [one.plural for one in step.data.get("senders", ())]
+    heard = "them" if bipartite or not senders else "the " + " and the ".join(senders)
+    after: Fragments = [f"{why} is heard by the {hearers} only, and it hears nothing but {heard}. The fresh couplings "]
+    after += ["are independent of every quantity of the unperturbed system."]
     return Prose(before, after)
 
 
 @rule("respond")
 def _respond(step: Step) -> Prose:
-    side = side_in(step)
-    other = str(step.data.get("other", _OTHER.get(side, "")))
+    hearers = hearers_in(step)
     before = [
-        Given(f"The shift of the fields is small, and the {_PLURAL.get(other, other)} respond linearly:")
+        Given(f"The shift of the fields is small, and the {hearers} respond linearly:")
     ]
     after: Fragments = ["The next order of this expansion is smaller by a factor of order "]
     return Prose(list(before), [*after, small(step.data.get("order")), " and is dropped."])
@@ -299,8 +281,8 @@ def _respond(step: Step) -> Prose:
 
 @rule("substitute")
 def _substitute(step: Step) -> Prose:
-    side = side_in(step)
-    subject = f"The equation of the new {side}" if side else "The equation of the new site"
+    kind = kind_in(step)
+    subject = f"The equation of the new {kind}" if kind else "The equation of the new site"
     return Prose([Given(f"{subject}, with the perturbed messages, reads")])
 
 
@@ -322,8 +304,8 @@ def _self_coupling(step: Step) -> Prose:
 
 @rule("cavity_equation")
 def _cavity_equation(step: Step) -> Prose:
-    side = side_in(step) or "site"
-    return Prose([Given(f"In these terms the new {side} obeys")])
+    kind = kind_in(step) or "site"
+    return Prose([Given(f"In these terms the new {kind} obeys")])
 
 
 @rule("field_statistics")
@@ -355,29 +337,11 @@ def _self_coupling_mean(step: Step) -> Prose:
     return Prose([Given(f"{head}, with mean")], [*after, small(None), " and are dropped."])
 
 
-@rule("naive_drop")
-def _naive_drop(step: Step) -> Prose:
-    before = [
-        (
-            "The naive analysis treats the messages as independent of the couplings that they are summed "
-            "with, and "
-        )
-    ]
-    before += ["so leaves out the self-coupling of the feature side" + (":" if step.claims else ".")]
-    after: Fragments = [
-        "This assumption is ",
-        Emphasis("not correct"),
-        ": the messages depend on the couplings. ",
-    ]
-    after += ["It is kept here in order to see what follows from it."]
-    return Prose(before, after)
-
-
 @rule("effective_law")
 def _effective_law(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
-    side = side_in(step)
-    where = f"of a {side} site " if side else ""
+    kind = kind_in(step)
+    where = f"of a {kind} site " if kind else ""
     before: Fragments = [Given(f"With the self-coupling at its mean, the effective law {where}is")]
     after: Fragments = ["It is to be read together with ", *listed(pairs), "."] if pairs else []
     return Prose(before, after)
@@ -391,8 +355,9 @@ def _branches(step: Step) -> Prose:
     branches = list(step.data.get("branches") or [])
     field_ = step.data.get("field")
     signs = list(step.data.get("sign_assumptions") or [])
-    if len(branches) < 2 and not signs:
-        return Prose([Given("The law of a single site is solved by")])
+    used = ["This uses ", *listed(signs), "."] if signs else []
+    if len(branches) < 2:
+        return Prose([Given("The law of a single site is solved by")], used)
     before: Fragments = []
     if branches:
         before += [
@@ -407,10 +372,7 @@ def _branches(step: Step) -> Prose:
     if field_ is not None:
         before[-1] = Given("For each value of ")
         before += [field_, " exactly one branch is consistent, and the solution is"]
-    after: Fragments = []
-    if signs:
-        after = ["This uses ", *listed(signs), "."]
-    return Prose(before, after)
+    return Prose(before, used)
 
 
 def _count(number: int) -> str:
@@ -442,8 +404,8 @@ def _comma(groups: Iterable[Fragments]) -> Fragments:
 
 @rule("response")
 def _response(step: Step) -> Prose:
-    side = side_in(step)
-    whose = f" of a {side}" if side else ""
+    kind = kind_in(step)
+    whose = f" of a {kind}" if kind else ""
     return Prose(
         [Given(f"Differentiation with respect to the source gives the response{whose},")],
         [],
@@ -455,7 +417,7 @@ def _closure(step: Step) -> Prose:
     symbol = step.data.get("symbol")
     if symbol is None:
         return Prose([Given("Averaging over the cavity field closes the equations:")])
-    return Prose([Given("Averaging over the cavity field fixes "), symbol, ":"])
+    return Prose([Given("Averaging over the cavity field, at zero source, fixes "), symbol, ":"])
 
 
 # --------------------------------------------------------------------------------------------- results
@@ -464,13 +426,14 @@ def _closure(step: Step) -> Prose:
 @rule("closed_system")
 def _closed_system(step: Step) -> Prose:
     unknowns = list(step.data.get("unknowns") or [])
-    parameters = list(step.data.get("parameters") or [])
+    parameters = [quantity(p) for p in step.data.get("parameters") or []]
     before: Fragments = ["Collecting the conditions, the theory is closed by"]
     after: Fragments = []
     if unknowns:
         after += [f"There are as many equations as unknowns, {plural(len(unknowns), 'namely', 'which are')} "]
         after += [*listed(unknowns)]
-        after += ["; the parameters are ", *listed(parameters)] if parameters else []
+        if parameters:
+            after += [f"; the {plural(len(parameters), 'parameter is', 'parameters are')} ", *listed(parameters)]
         after += ["."]
     return Prose(before, after)
 
@@ -501,10 +464,31 @@ def _symmetry(step: Step) -> Prose:
         ]
         after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
         return Prose(before, after)
-    before = ["No rescaling of the states of one side leaves the rest of the law as it is"]
+    before = ["No rescaling of the messages that a feature hears leaves the rest of the law as it is"]
     return Prose(
         [*before, ":" if step.claims else "."], ["The naive analysis is not protected by a symmetry here."]
     )
+
+
+@rule("inconsistency")
+def _inconsistency(step: Step) -> Prose:
+    after: Fragments = ["The two are not equal: the naive analysis ignores the correlations between the states and "]
+    after += ["the quenched disorder."]
+    if not step.data.get("loads", True):
+        return Prose([Given("The naive statistics give the two sides of the exact identity the values")], after)
+    first, *_, second = [claim.lhs for claim in step.claims] or ["once", "again"]
+    before: Fragments = [Given("The load follows twice, "), first, " from the naive statistics, and ", second]
+    return Prose([*before, " from the exact identity with the naive states:"], after)
+
+
+@rule("consistency")
+def _consistency(step: Step) -> Prose:
+    if step.data.get("proved", True):
+        before = "With the response that the cavity method gives, the two sides of the exact identity agree, by the"
+        return Prose([Given(f"{before} identity")], ["So the theory does not contradict itself."])
+    before = "With the response that the cavity method gives, the exact identity reads"
+    after: Fragments = ["This is a consequence of the closed equations: it holds at their solution, "]
+    return Prose([Given(before)], [*after, "not for all values of the unknowns."])
 
 
 @rule("proof")

@@ -7,19 +7,19 @@ from sympy import oo
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import Fragments, Given, Prose, formula
-from symcavity.writing.printing import CavityPrinter
+from symcavity.writing.printing import CavityPrinter, tex
 
 
 def projection(step: Step) -> Prose:
     """The law as the optimality conditions of a projection."""
     data = step.data
-    g, bound, cap, V, eta = data["g"], data["bound"], data["cap"], data["V"], data["eta"]
+    g, bound, cap, V = data["g"], data["bound"], data["cap"], data["V"]
     before: Fragments = [
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
         " convex problem in one vector: of all vectors, ",
         formula(bold(CavityPrinter(), V, V.indices[-1])),
-        " minimizes half the squared distance from the field ",
-        eta,
+        " minimizes half the squared distance from the field and its source, ",
+        formula(_field(step)),
     ]
     softness, strength = data["softness"], data["strength"]
     if softness != 0:
@@ -46,12 +46,18 @@ def projection(step: Step) -> Prose:
     return Prose(before, after)
 
 
+def _field(step: Step) -> str:
+    """TeX of the field of the site with its source, as vectors."""
+    source = step.data["source"]
+    return f"{step.data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
+
+
 def interior(step: Step) -> Prose:
     """The first regime."""
     return Prose(
         [
-            "There are three regimes. First, the field may lie inside: ",
-            formula(step.data["g"], ">", step.data["bound"]),
+            "There are three regimes. First, the field may lie inside: where ",
+            formula(f"{tex(step.data['g'].g)}\\left({_field(step)}\\right)", ">", step.data["bound"]),
             ", ",
             formula(step.data["lam"], "=", 0),
             ", and the vector follows its source,",

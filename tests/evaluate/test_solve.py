@@ -17,6 +17,7 @@ from symcavity import (
     Feature,
     Infeasible,
     N,
+    NotConverged,
     P,
     Quenched,
     ValuesError,
@@ -136,7 +137,7 @@ def test_float_arrays_have_fifteen_digits(ridge):
 
 
 def test_a_regularisation_of_zero_has_an_edge(ridge):
-    with pytest.raises(Infeasible, match="'1e-6'"):
+    with pytest.raises(NotConverged, match="'1e-6'"):
         ridge.solve({kernel_ridge.gamma: 0, P: 10, **ROWS})
 
 

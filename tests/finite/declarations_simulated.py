@@ -2,7 +2,16 @@
 
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
-from symcavity import BipartiteSystem, ConvexProblem
+from symcavity import (
+    BipartiteSystem,
+    ConvexProblem,
+)
+from symcavity.model.kinds import (
+    N,
+    P,
+    i,
+    mu,
+)
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -10,12 +19,8 @@ from symcavity.model.quantities import (
     Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
     average,
-    i,
-    mu,
 )
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")

@@ -8,7 +8,7 @@ from symcavity.errors import Infeasible
 from symcavity.finite import cavity_experiment
 from symcavity.finite.insertion import extended, insert
 from symcavity.finite.run import as_system, prepare
-from symcavity.model.quantities import alpha
+from symcavity.model.kinds import DATUM, FEATURE, alpha
 
 
 def setup_of(name):
@@ -26,27 +26,28 @@ def line(inserted, name):
     return next(f for f in inserted.findings() if f.name == name)
 
 
-@pytest.mark.parametrize("side", ["feature", "datum"])
+@pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_the_instance_without_the_site_is_part_of_the_instance_with_it(side):
     setup = setup_of("uneven")
     instance = setup.instance(30, 5)
-    grown, fresh, variances = extended(setup, instance, side)
-    n, p = grown.size["feature"], grown.size["datum"]
-    assert (n, p) == ((31, 15) if side == "feature" else (30, 16))
+    grown, fresh = extended(setup, instance, side)
+    n, p = grown.size[FEATURE], grown.size[DATUM]
+    assert (n, p) == ((31, 15) if side == FEATURE else (30, 16))
     assert np.array_equal(grown.couplings[0][:15, :30], instance.couplings[0])
-    last = grown.couplings[0][:, -1] if side == "feature" else grown.couplings[0][-1]
-    assert np.array_equal(last, fresh[0])
-    assert variances[0].shape == fresh[0].shape
-    assert instance.size == {"feature": 30, "datum": 15}
+    last = grown.couplings[0][:, -1] if side == FEATURE else grown.couplings[0][-1]
+    (strand,) = fresh.values()
+    assert np.array_equal(last, strand.couplings)
+    assert strand.variance.shape == strand.couplings.shape
+    assert instance.size == {FEATURE: 30, DATUM: 15}
 
 
-@pytest.mark.parametrize("side", ["feature", "datum"])
+@pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_a_linear_system_obeys_the_cavity_exactly(side):
     setup = setup_of("ridge")
     found = insert(setup, (side, 30, 1))
     assert found.linear_shift == pytest.approx(found.shift, abs=1e-10)
     own = found.shift  # what the others send has moved by R x0 times what the site sends
-    assert own.shape == (1, 60 if side == "feature" else 30)
+    assert own.shape == (60 if side == FEATURE else 30,)
     states = dict(zip(as_system(ridge).laws[side].unknowns, found.state, strict=True))
     sent = next(iter(states.values()))
     assert found.field == pytest.approx(found.cavity_field + found.self_coupling[:, 0] * sent, rel=1e-9)
@@ -62,9 +63,9 @@ def test_globals_losses_and_bounds_have_a_cavity_too(name):
         assert np.median(gap) < 0.05 * np.std(inserted.actual[:, j])
 
 
-@pytest.mark.parametrize("side", ["feature", "datum"])
+@pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_the_single_site_law_holds_sample_by_sample(experiment, side):
-    inserted = getattr(experiment, side)
+    inserted = getattr(experiment, side.name)
     j = inserted._shown()
     actual = inserted.actual[:, j]
     assert np.corrcoef(actual, inserted.predicted[:, j])[0, 1] > 0.99

@@ -24,7 +24,8 @@ from sympy import Eq, Ne, Sum, sqrt
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.finite import Simulations, response_by_source, simulate
 from symcavity.finite.run import as_system
-from symcavity.model.quantities import Global, N, P, alpha, average, i, mu, response
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
+from symcavity.model.quantities import Global, average, response
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +83,14 @@ def test_what_is_not_a_number_is_explained(sim):
 @pytest.mark.parametrize(
     "name", ["hard", "soft", "biased", "logistic", "lasso", "positive", "mixed", "ridge"]
 )
-@pytest.mark.parametrize("side", ["feature", "datum"])
+@pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_linear_algebra_and_sources_agree(name, side):
     problem, values = VALUES[name]
     sim = simulate(problem, values, N=25, seeds=1)
     reader = sim.reader(0)
-    matrix = reader.responses.matrix(side)
+    matrix = reader.responses.matrix(side).site
     measured = response_by_source(as_system(problem), reader.instance, side, 4)
-    for other in ("feature", "datum"):
+    for other in (FEATURE, DATUM):
         assert matrix[other][:, :, 4] == pytest.approx(
             measured[other], abs=2e-7 * max(1, np.abs(matrix[other]).max())
         )

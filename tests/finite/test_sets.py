@@ -34,6 +34,7 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.responses import Responses
 from symcavity.finite.run import prepare
+from symcavity.model.kinds import DATUM, FEATURE
 
 TRIANGLE = PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1.0]])
 SQUARE = Polytope([[1, 0], [0, 1], [-1, 0], [0, -1]])
@@ -169,18 +170,18 @@ def test_responses_are_what_a_source_does(shape):
     instance = setup.instance(20, 1)
     solved = solve_instance(setup.system, instance)
     exact = Responses(instance, solved)
-    law = instance.system.laws["datum"]
-    regimes = law.sets.regimes(solved.state.site["datum"])
+    law = instance.system.laws[DATUM]
+    regimes = law.sets.regimes(solved.state.site[DATUM])
     sites = [int(np.flatnonzero(regimes == r)[0]) for r in np.unique(regimes)]
     assert len(sites) > 1
     for site in sites:
         for field in range(3):
-            measured = response_by_source(setup.system, instance, "datum", site, field=field, size=1e-5)
-            for side in ("feature", "datum"):
-                linear = exact.matrix("datum", field)[side][:, :, site]
+            measured = response_by_source(setup.system, instance, DATUM, site, field=field, size=1e-5)
+            for side in (FEATURE, DATUM):
+                linear = exact.matrix(DATUM, field).site[side][:, :, site]
                 assert measured[side] == pytest.approx(linear, abs=2e-4 * (1 + np.abs(linear).max()))
-    measured = response_by_source(setup.system, instance, "feature", 3, size=1e-5)
-    assert measured["feature"] == pytest.approx(exact.matrix("feature")["feature"][:, :, 3], abs=1e-4)
+    measured = response_by_source(setup.system, instance, FEATURE, 3, size=1e-5)
+    assert measured[FEATURE] == pytest.approx(exact.matrix(FEATURE).site[FEATURE][:, :, 3], abs=1e-4)
 
 
 def test_observables_in_the_words_of_the_declaration():

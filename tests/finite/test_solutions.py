@@ -5,6 +5,7 @@ import pytest
 from declarations_simulated import (
     VALUES,
     C,
+    field,
     gamma,
     hard,
     l,
@@ -19,8 +20,10 @@ from declarations_simulated import (
     y,
 )
 from scipy.optimize import minimize
+from sympy import Abs, Max, Sum, Symbol, exp, sqrt
 
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.face import ConvexProblem
 from symcavity.finite import simulate
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.draw import coupling_law
@@ -29,7 +32,19 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
 from symcavity.finite.run import as_system
-from symcavity.model.quantities import average, i
+from symcavity.model.kinds import (
+    FEATURE,
+    N,
+    P,
+    alpha,
+    i,
+    mu,
+)
+from symcavity.model.quantities import (
+    Coupling,
+    average,
+    response,
+)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -52,8 +67,8 @@ def test_an_independent_conic_solver_agrees(name):
     ours = solve_instance(system, instance)
     program = quadratic_program(system)
     theirs = solve_assembled(program.assemble(instance))
-    weights = ours.state.site["feature"][:, compile_system(system).laws["feature"].labels.index("w[i]")]
-    start = 20 * [str(q) for q in program.forms["feature"].states].index("w[i]")
+    weights = ours.state.site[FEATURE][:, compile_system(system).laws[FEATURE].labels.index("w[i]")]
+    start = 20 * [str(q) for q in program.forms[FEATURE].states].index("w[i]")
     assert weights == pytest.approx(theirs.variables[start : start + 20], abs=1e-5)
 
 
@@ -66,6 +81,34 @@ def test_logistic_minimises_the_written_objective():
         return v @ v / 2 + np.sum(np.log1p(np.exp(-signs * (x @ v))))
 
     assert sim.samples[0]["w"] == pytest.approx(minimize(objective, np.zeros(12), tol=1e-10).x, abs=1e-5)
+
+
+def test_a_squared_hinge_with_a_sum_of_moduli_minimises_the_written_objective():
+    problem = ConvexProblem(Sum(Max(0, 1 - field) ** 2, (mu, 1, P)) / 2 + Sum(Abs(w[i]), (i, 1, N)) / 5)
+    sim = simulate(problem, {"alpha": 3}, N=8, seeds=2)
+    for k in range(2):
+        (x,) = sim.reader(k).instance.couplings
+
+        def objective(v):  # w = v[:8] - v[8:], with both parts positive
+            return np.sum(np.maximum(0, 1 - x @ (v[:8] - v[8:])) ** 2) / 2 + np.sum(v) / 5  # noqa: B023
+
+        best = minimize(objective, np.full(16, 0.1), bounds=16 * [(0, None)], tol=1e-13).x
+        assert 0 < np.count_nonzero(sim.samples[k]["w"]) < 8
+        assert sim.samples[k]["w"] == pytest.approx(best[:8] - best[8:], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "exp", "numpy", "q0", "response0", "x0", "q_w", "S_w", "z_1", "lambda_"])
+@pytest.mark.parametrize("assumptions", [{}, {"real": True}, {"positive": True}])
+def test_parameters_may_have_any_name(name, assumptions):
+    def read(scale):
+        x = Coupling("x", variance=sqrt(1 + scale**2) / N)
+        h = Sum(x[mu, i] * w[i], (i, 1, N))
+        bowl = Sum(exp(w[i] - scale) + w[i] ** 2, (i, 1, N))
+        problem = ConvexProblem(bowl + Sum(sqrt(1 + (h - scale) ** 2), (mu, 1, P)))
+        sim = simulate(problem, {alpha: 1, scale: 0.3}, N=12, seeds=1)
+        return [sim[o].mean for o in (average(scale * sqrt(1 + w[i] ** 2)), response(w) + average(scale * w[i]))]
+
+    assert read(Symbol(name, **assumptions)) == read(Symbol("C", **assumptions))
 
 
 def test_ridge_is_the_textbook_solution():

@@ -2,16 +2,34 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from declarations_simulated import C, hard, kappa, soft, w
-from sympy import Rational
+from declarations_simulated import VALUES, C, field, half_norm, hard, kappa, l, soft, uneven, w
+from sympy import Max, Rational, Sum, Symbol
 
 from symcavity.errors import ValuesError
+from symcavity.face import ConvexProblem
 from symcavity.finite import BrokenExecutor, processes, sweep_simulation, sweep_theory
-from symcavity.finite.sweep import RowFile
-from symcavity.model.quantities import alpha, average, i, response
+from symcavity.finite.rows import (
+    RowFile,
+)
+from symcavity.model.kinds import (
+    P,
+    alpha,
+    i,
+    mu,
+)
+from symcavity.model.quantities import (
+    N as SIZE,
+)
+from symcavity.model.quantities import (
+    average,
+    response,
+)
 
 GRID = {alpha: [0.5, 1.0], C: [1, 2]}
 NORM = [average(w[i] ** 2), response(w)]
@@ -104,19 +122,175 @@ def test_a_disk_that_fills_up_loses_nothing(tmp_path):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-        def flush(self):
-            pass
-
         def close(self):
-            pass
+            raise OSError(28, "No space left on device")
 
-    with RowFile(tmp_path / "rows.csv", ("a",)) as store:
-        store.add({"a": 1})
-        store._handle.close()
-        store._handle = Full()
-        with pytest.raises(BrokenExecutor, match="No space left") as caught:
+    def fill():
+        with RowFile(tmp_path / "rows.csv", ("a",)) as store:
+            store.add({"a": 1})
+            store._handle.close()
+            store._handle = Full()
             store.add({"a": 2})
+
+    with pytest.raises(BrokenExecutor, match="No space left") as caught:
+        fill()
     assert caught.value.rows == [{"a": 1}, {"a": 2}]
+
+
+def test_a_file_that_may_not_grow_keeps_whole_rows_and_the_error_has_all(tmp_path):
+    resource = pytest.importorskip("resource")
+    path, before = tmp_path / "rows.csv", resource.getrlimit(resource.RLIMIT_FSIZE)
+    small(file=path)
+    size = path.stat().st_size
+    path.unlink()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, before[1]))
+    try:
+        with pytest.raises(BrokenExecutor, match=r"rows\.csv could not be written after") as caught:
+            small(file=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert 2 < len(caught.value.rows) < 7
+    calls = []
+    assert len(small(file=path, progress=lambda *args: calls.append(args))) == 8
+    assert len(calls) == 8 - (len(caught.value.rows) - 1)
+
+
+ANOTHER = {
+    "a declaration": (lambda file: sweep_simulation(hard, GRID_OF_LOADS, N=20, seeds=1, **NORMS, file=file), "margin"),
+    "couplings": (lambda file: loads(file=file, couplings="rademacher"), "couplings = rademacher"),
+    "a method": (lambda file: loads(file=file, method="conic"), "method = conic"),
+    "values": (lambda file: loads(file=file, values={C: 2}), "C = 2"),
+    "a law of couplings": (lambda file: loads(file=file, couplings=_three_points), "couplings = _three_points"),
+}
+NORMS = {"observables": [average(w[i] ** 2)]}
+GRID_OF_LOADS = {alpha: [0.5]}
+
+
+def loads(**options):
+    return sweep_simulation(soft, GRID_OF_LOADS, N=20, seeds=1, **{**NORMS, "values": {C: 1}, **options})
+
+
+def _three_points(rng, shape):
+    return rng.choice([-(1.5**0.5), 0.0, 1.5**0.5], shape)
+
+
+@pytest.mark.parametrize("what", ANOTHER)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_rows_of_another_simulation_are_refused_and_both_are_named(tmp_path, what, name):
+    path = tmp_path / name
+    loads(file=path)
+    before = path.read_bytes()
+    run, said = ANOTHER[what]
+    with pytest.raises(ValuesError, match=r"another sweep: there .* here ") as caught:
+        run(path)
+    assert what == "a declaration" or said in caught.value.found
+    assert path.read_bytes() == before
+    assert len(loads(file=path)) == 1
+
+
+def test_rows_of_another_theory_are_refused_and_both_are_named(tmp_path):
+    path, grid = tmp_path / "theory.csv", {kappa: [1]}
+    law = {l: {Rational(1, 5): Rational(1, 2), Rational(9, 5): Rational(1, 2)}}
+    options = {"observables": [alpha], "file": path}
+    sweep_theory(uneven.naive(), grid, values=law, **options)
+    with pytest.raises(ValuesError, match="there method = naive; here method = cavity"):
+        sweep_theory(uneven.cavity(), grid, values=law, **options)
+    other = {l: {Rational(1, 2): Rational(1, 2), Rational(50): Rational(1, 2)}}
+    with pytest.raises(ValuesError, match=r"l = \{1/5: 1/2, 9/5: 1/2\}; here l = \{1/2: 1/2, 50: 1/2\}"):
+        sweep_theory(uneven.naive(), grid, values=other, **options)
+    with pytest.raises(ValuesError, match="digits = 15; here digits = 20"):
+        sweep_theory(uneven.naive(), grid, values=law, dps=20, **options)
+    (row,) = sweep_theory(uneven.naive(), grid, values=law, **options)
+    assert not row.get("error")
+
+
+def test_a_fingerprint_is_the_same_in_every_process():
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import declarations_simulated as d\n"
+        "from symcavity.finite.fingerprint import fingerprint\n"
+        "print([fingerprint(d.as_system(p), {d.C: 1, d.l: [1, 2]}) for p, _ in d.VALUES.values()])"
+    ).replace("d.as_system", "__import__('symcavity.finite.run', fromlist=['as_system']).as_system")
+    found = {
+        subprocess.run(  # noqa: S603 - this interpreter, on a code of our own
+            [sys.executable, "-c", code, os.path.dirname(__file__)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "77")
+    }
+    assert len(found) == 1
+    assert len(set(next(iter(found)).decode().split("', '"))) == len(VALUES)
+
+
+DAMAGE = {
+    "a line of garbage": (lambda lines: [*lines[:2], b"\x00\x01garbage", *lines[2:]], "Line 3 "),
+    "bytes that are no text": (lambda lines: [lines[0], b"\xff" + lines[1], *lines[2:]], "Line 2 "),
+    "a list": (lambda lines: [*lines, b"[1, 2]"], "Line "),
+    "half a row": (lambda lines: [*lines[:2], lines[2][: len(lines[2]) // 2], *lines[3:]], "Line 3 "),
+    "a size that is no number": (lambda lines: [lines[0], lines[1].replace(b",20,0,", b",2x,0,").replace(
+        b'"N": 20', b'"N": "2x"'), *lines[2:]], "its N is '2x'"),
+    "a number that is none": (lambda lines: [lines[0], lines[1].replace(b"0.", b"0_"), *lines[2:]], "Line 2 "),
+    "another parameter": (lambda lines: [lines[0], lines[1].replace(b",0.5,", b",0.7,").replace(
+        b'"alpha": 0.5', b'"alpha": 0.7'), *lines[2:]], "contradicts itself"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_damaged_files_are_refused_and_left_as_they_are(tmp_path, what, name):
+    path = tmp_path / name
+    small(file=path)
+    damage, said = DAMAGE[what]
+    path.write_bytes(b"\n".join(damage(path.read_bytes().splitlines())) + b"\n")
+    before = path.read_bytes()
+    with pytest.raises(ValuesError, match=said):
+        small(file=path)
+    assert path.read_bytes() == before
+
+
+def test_two_writers_of_one_file_are_one_too_many(tmp_path):
+    path = tmp_path / "rows.csv"
+    refused = []
+
+    def during(done, *_):
+        if done == 1:
+            with pytest.raises(ValuesError, match="being written by another sweep") as caught:
+                small(file=path)
+            refused.append(caught.value)
+
+    assert len(small(file=path, progress=during)) == 8
+    assert len(refused) == 1
+    assert len(small(file=path)) == 8
+    assert len(path.read_text().splitlines()) == 9
+
+
+def test_points_that_are_given_twice_count_once(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = sweep_simulation(soft, {alpha: [0.5, 1, 0.5]}, N=20, seeds=1, values={C: 1}, file=path)
+    assert rows.column("alpha") == [0.5, 1.0]
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_points_that_differ_in_the_last_digit_are_two():
+    rows = sweep_simulation(soft, {C: [0.3, 0.1 + 0.2]}, N=20, seeds=1, values={alpha: 1}, observables=NORM)
+    assert len(rows) == 2
+
+
+def test_a_parameter_called_like_a_column_is_refused():
+    seed = Symbol("seed", positive=True)
+    problem = ConvexProblem(half_norm + seed * Sum(Max(0, 1 - field), (mu, 1, P)))
+    with pytest.raises(ValuesError, match="seed has the name of another column"):
+        sweep_simulation(problem, {alpha: [1], seed: [1, 2]}, N=20, seeds=1)
+
+
+def test_sizes_may_stand_in_the_grid_of_a_theory(tmp_path):
+    path, theory = tmp_path / "rows.csv", hard.cavity()
+    for _ in range(2):
+        rows = sweep_theory(theory, [{P: 50, SIZE: 100}, {P: 100, SIZE: 100}], observables=[alpha], file=path)
+        assert rows.column("N") == [100, 100]
+        assert rows.column("alpha") == [0.5, 1.0]
 
 
 def test_an_executor_that_dies_loses_nothing(tmp_path):

@@ -11,9 +11,10 @@ from sympy import Abs, Eq, Integer, Max, Min, Rational, S, Sum, Symbol, exp, lam
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, average, i, mu
 from symcavity.algebra.indexed import explicit, substituted
-from symcavity.model.quantities import DATUM, FEATURE, INDEX, SiteQuantity
+from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import Coupling as CouplingFamily
 from symcavity.model.quantities import Quenched as QuenchedFamily
+from symcavity.model.quantities import SiteQuantity
 
 SIZES = {N: 3, P: 2}
 COUNT = {FEATURE: 3, DATUM: 2}
@@ -112,7 +113,7 @@ class Instance:
 
     def write(self, expr, site=None, at=0):
         if site is not None:
-            expr = substituted(expr, {INDEX[site]: Integer(at + 1)})
+            expr = substituted(expr, {site.index: Integer(at + 1)})
         return explicit(S(expr), SIZES, self.leaf, SiteQuantity).xreplace(
             {k: S(n) for k, n in VALUES.items()}
         )
@@ -160,7 +161,7 @@ class Instance:
         objective = self.write(self.minimize)
         same, least = [], []
         for relation in self.subject_to:
-            (side,) = {c.side for c in self.problem.constraints if c.declared == relation}
+            (side,) = {c.kind for c in self.problem.constraints if c.declared == relation}
             for at in range(COUNT[side]):
                 low, high = (
                     (relation.lhs, relation.rhs) if relation.rel_op == "<=" else (relation.rhs, relation.lhs)
@@ -173,7 +174,7 @@ def is_minimum(instance, solution, rng):
     """Whether no feasible point nearby is better (for a convex problem: no feasible point at all)."""
     primal = instance.write(instance.minimize).free_symbols
     for c in instance.subject_to:
-        (side,) = {k.side for k in instance.problem.constraints if k.declared == c}
+        (side,) = {k.kind for k in instance.problem.constraints if k.declared == c}
         primal |= set().union(
             *(instance.write(c.lhs - c.rhs, side, at).free_symbols for at in range(COUNT[side]))
         )
@@ -247,7 +248,7 @@ def test_stationarity_is_the_derivative_of_the_explicit_lagrangian(name):
         total = total.xreplace({kink.xreplace(fields): bound})
     for multiplier, expr, _ in record.multipliers:
         (side,) = multiplier.site
-        total -= Sum(multiplier * expr.xreplace(fields), (INDEX[side], 1, {FEATURE: N, DATUM: P}[side]))
+        total -= Sum(multiplier * expr.xreplace(fields), side.range)
     lagrangian = instance.write(total)
     for state, equation in record.stationarity:
         difference = (

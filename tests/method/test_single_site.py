@@ -42,12 +42,12 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.method.average import ParameterBook
-from symcavity.method.inserted import build_side
-from symcavity.model.quantities import DATUM, FEATURE, SiteQuantity, SiteResponse
+from symcavity.method.derive import derive
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import SiteQuantity, SiteResponse
 from symcavity.record.symbols import CavitySymbol
-from symcavity.sites.branches import SitePuzzle
-from symcavity.sites.scalar import solve_site
+from symcavity.sites.branching.branches import SitePuzzle
+from symcavity.sites.branching.layout import solve_site
 
 x, w, v, xi = Coupling("x"), Feature("w"), Feature("v"), Datum("xi")
 y, l, c = Quenched("y", mu), Quenched("l", i), Quenched("c", i)
@@ -222,9 +222,7 @@ def against_the_field(penalty, named, strength, eta, z):
 
 
 def solved(problem, side):
-    theory_side = build_side(problem.kkt(), side, ParameterBook(), naive=False)
-    theory_side.solve()
-    return theory_side
+    return derive(problem.kkt()).sites[side]
 
 
 def message_factor(problem, other):
@@ -309,7 +307,7 @@ def test_a_datum_minimises_its_loss(name):
         for eta in np.linspace(-6.3, 6.1, 14):
             states = evaluated.states(eta)[0]
             at = rule | {k: sympify(value) for k, value in states.items()}
-            message = sum(float((f * e).xreplace(at)) for e, (f, _) in heard.couplings.items())
+            message = sum(float((k.symbol * k.emission).xreplace(at)) for k in heard.feedback)
             best = argmin(partial(on_the_field, loss, named, strength, eta))
             assert eta + message == pytest.approx(best, abs=2e-4 if name == "equality" else 3e-6)
 
@@ -334,7 +332,7 @@ def test_the_response_is_the_derivative_with_respect_to_the_source(name):
     problem, which = (LOSSES[name][0], DATUM) if name in LOSSES else (PENALTIES[name][0], FEATURE)
     side = solved(problem, which)
     rule, _ = numbers(side, np.random.default_rng(4))
-    evaluated, ensemble = Evaluated(side, rule), side.ensemble()
+    evaluated, ensemble = Evaluated(side, rule), side.ensemble
     checked = 0
     for eta in np.linspace(-4.1, 4.3, 9):
         step = 1e-5
@@ -434,15 +432,14 @@ def test_a_declared_law_with_a_clip():
             Eq(Delta[i], c[i] - Sum(x[mu, i] * eps[mu], (mu, 1, P))),
         ]
     )
-    side = build_side(system, DATUM, ParameterBook(), naive=False)
-    side.solve()
+    side = derive(system).sites[DATUM]
     assert len(side.generic.regions) == 3
 
 
 def test_the_signs_of_the_self_couplings_are_found():
     for name, (problem, _) in LOSSES.items():
         side = solved(problem, DATUM)
-        assert [s for _, s in side.signs] == [1], name
+        assert list(side.signs.values()) == [1], name
 
 
 def test_jumps_are_refused():

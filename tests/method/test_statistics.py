@@ -7,17 +7,15 @@ from sympy import Eq, Rational, S, Sum, Symbol, sqrt
 
 from symcavity import BipartiteSystem, ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, i, mu
 from symcavity.algebra.indexed import explicit
-from symcavity.method.average import (
-    ParameterBook,
-    carrier_state,
-    covariance,
-    field_sum,
-    is_coupling,
-    self_coupling_mean,
-    self_coupling_sum,
-)
-from symcavity.model.quantities import DATUM, FEATURE, INDEX, OTHER, SiteQuantity, SiteResponse
-from symcavity.record.symbols import ResponseElement
+from symcavity.method.average import ParameterBook, field_covariance, is_coupling, self_coupling_mean
+from symcavity.method.identify import identify
+from symcavity.method.insert import insert
+from symcavity.method.respond import respond
+from symcavity.method.sources import carrier_state
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import ResponseElement, Source
 
 a = Symbol("a", integer=True, positive=True)
 x, u = Coupling("x"), Coupling("u", variance=3 / N)
@@ -76,7 +74,7 @@ class Numbers:
 
     def __call__(self, leaf):
         if is_coupling(leaf):
-            rule = dict(zip((INDEX[slot] for slot in leaf.family.slots), leaf.indices, strict=False))
+            rule = dict(zip((slot.index for slot in leaf.family.slots), leaf.indices, strict=False))
             return self.signs[leaf] * sqrt(
                 explicit(leaf.family.variance.xreplace(rule), SIZES, self, SiteQuantity)
             )
@@ -129,52 +127,75 @@ PAIRS = [
 ]
 
 
+def heard(system, kind):
+    """The fields of the inserted site with their echoes, as the first three verbs leave them."""
+    make = StepMaker()
+    return identify(system, respond(system, insert(system, kind, make), make), make).problem.heard
+
+
+def other_sum(f):
+    """The inserted site's field, written again with another index: what it is multiplied by for a second moment."""
+    other = Symbol("rho" if f.hearer == FEATURE else "k", integer=True, positive=True)
+    body = (f.coupling * f.emission).xreplace({f.hearer.index: S.Zero}).xreplace({f.sender.index: other})
+    return Sum(body, (other, 1, f.sender.size))
+
+
+def own_sum(f):
+    body = (f.coupling * f.emission).xreplace({f.hearer.index: S.Zero})
+    return Sum(body, f.sender.range)
+
+
+def declared_self_coupling(system, f, g):
+    """The self-coupling through f by the shift of g, from the declared fields: couplings out and back."""
+    b = f.sender
+    second = Symbol("rho" if b == DATUM else "k", integer=True, positive=True)
+    there = g.coupling.xreplace({f.hearer.index: S.Zero}).xreplace({b.index: second})
+    weight = system.laws[b].coefficient(g).xreplace({b.index: second})
+    source = Source(b, str(system.laws[b].fields.index(g) + 1) if system.laws[b].fields.index(g) else "")
+    body = f.coupling.xreplace({f.hearer.index: S.Zero}) * there * weight * ResponseElement(f.emission, source[second])
+    return Sum(body, b.range, (second, 1, b.size))
+
+
 @pytest.mark.parametrize(("name", "side", "k", "n"), PAIRS)
 def test_the_covariance_of_cavity_fields_is_their_exact_second_moment(name, side, k, n):
-    fields = SYSTEMS[name].laws[side].fields
-    f, g = fields[k], fields[n]
+    one, two = (heard(SYSTEMS[name], side)[place] for place in (k, n))
     numbers = Numbers()
-    other = Symbol("rho" if side == FEATURE else "k", integer=True, positive=True)
-    true = exact_mean(field_sum(f) * field_sum(g, other), numbers)
-    averaged, contracted = covariance(f, g)
-    for form in (averaged, contracted):
-        found = explicit(S(form), SIZES, numbers, LEAVES)
-        assert (S(found) - true).doit().expand() == 0
+    true = exact_mean(own_sum(one.declared) * other_sum(two.declared), numbers)
+    found = explicit(S(field_covariance(one, two)), SIZES, numbers, LEAVES)
+    assert (S(found) - true).doit().expand() == 0
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_the_mean_self_coupling_is_the_exact_mean_at_any_response_matrix(name, side):
     system = SYSTEMS[name]
-    law, other = system.laws[side], system.laws[OTHER[side]]
-    for f in law.fields:
-        for g in other.fields:
-            if not f.states():
-                assert self_coupling_mean(system, f, g) == 0
-                continue
-            named, index = carrier_state(system, g), INDEX[OTHER[side]]
+    for h in heard(system, side):
+        if not h.declared.states():
+            assert not h.feedback
+        for k in h.feedback:
+            g = k.through
+            named, index = carrier_state(system, g), g.hearer.index
 
             def carrier(at, named=named, index=index):
                 return named.xreplace({index: at}) if named else None
 
             numbers = Numbers(carrier)
-            true = exact_mean(self_coupling_sum(system, f, g), numbers)
-            found = explicit(S(self_coupling_mean(system, f, g)), SIZES, numbers, LEAVES)
+            true = exact_mean(declared_self_coupling(system, h.declared, g), numbers)
+            found = explicit(S(self_coupling_mean(system, k)), SIZES, numbers, LEAVES)
             assert (S(found) - true).doit().expand() == 0
 
 
 def test_fields_of_independent_couplings_do_not_correlate():
-    f, g = SYSTEMS["two couplings"].datum.fields
-    assert covariance(f, g) == (0, 0)
+    one, two = heard(SYSTEMS["two couplings"], DATUM)
+    assert field_covariance(one, two) == 0
 
 
 def test_a_wrong_variance_is_seen():
     numbers = Numbers()
-    (f,) = SYSTEMS["variance by features"].datum.fields
-    (g,) = SYSTEMS["one coupling"].datum.fields
-    other = Symbol("k", integer=True, positive=True)
-    true = exact_mean(field_sum(f) * field_sum(f, other), numbers)
-    wrong = explicit(covariance(g, g)[1], SIZES, numbers, SiteQuantity)
+    (h,) = heard(SYSTEMS["variance by features"], DATUM)
+    (plain,) = heard(SYSTEMS["one coupling"], DATUM)
+    true = exact_mean(own_sum(h.declared) * other_sum(h.declared), numbers)
+    wrong = explicit(field_covariance(plain, plain), SIZES, numbers, SiteQuantity)
     assert true != wrong
 
 

@@ -53,6 +53,7 @@ from symcavity import (
     response,
 )
 from symcavity.model.exact import exact, finite_law
+from symcavity.model.kinds import DATUM
 
 x, u, w, v = Coupling("x"), Coupling("u"), Feature("w"), Feature("v")
 xi, lam, eps, Delta = Datum("xi"), Datum("lam"), Datum("eps"), Feature("Delta")
@@ -85,17 +86,17 @@ REFUSED = {
     "features coupled directly": (
         lambda: problem(q + Sum(Sum(w[i] * w[j], (i, 1, N)), (j, 1, N))),
         "runs over (i, 1, N) and (j, 1, N)",
-        "one side",
+        "one kind of site",
     ),
     "data coupled directly": (
         lambda: problem(subject_to=[Sum(lam[nu] * lam[mu], (nu, 1, P)) >= 1]),
         "index mu",
-        "one index of each side",
+        "one index of each kind",
     ),
     "data coupled in a sum of their own": (
         lambda: system(Eq(eps[mu], Sum(eps[nu], (nu, 1, P)) + to_datum), linear[1]),
         "couples the datum sites",
-        "bipartite",
+        'Coupling("J", between=',
     ),
     "no coupling in a sum": (
         lambda: problem(subject_to=[xi[mu] * Sum(w[i], (i, 1, N)) >= 1]),
@@ -405,7 +406,7 @@ REFUSED = {
     ),
     "no coupling at all": (
         lambda: problem(subject_to=[w[i] >= 1]).kkt(),
-        "sum over the other side",
+        "a sum over other sites",
         "Sum(x[mu, i]",
     ),
     "field in a problem": (lambda: problem(subject_to=[Field("h")[mu] >= 1]), "h[mu]", "BipartiteSystem"),
@@ -475,7 +476,7 @@ REFUSED = {
     "code in a law": (lambda: Quenched("z", mu, {"exit()": 1}), "string", "decimals"),
     "quenched without index": (lambda: Quenched("z"), "None", 'Quenched("z", mu)'),
     "quenched over N": (lambda: Quenched("z", N), "declared over N", 'Quenched("z", mu)'),
-    "field over N": (lambda: Field("z", index=N), "declared over N", "i and mu"),
+    "field over N": (lambda: Field("z", index=N), "declared over N", "i (features) and mu (data)"),
     "negative variance": (lambda: Coupling("z", variance=-1 / N), "-1/N", "positive variance"),
     "zero variance": (lambda: Coupling("z", variance=0), "0", "positive variance"),
     "nan variance": (lambda: Coupling("z", variance=nan), "nan", "finite"),
@@ -549,7 +550,7 @@ REFUSED = {
     ),
     "collapsed equation": (lambda: system(Eq(S(1), 1), *linear), "True", "SymPy decides"),
     "one side only": (lambda: system(linear[0]), "feature sites", "Sum(x[mu, i]"),
-    "nothing": (system, "feature sites", "Sum("),
+    "nothing": (system, "no equation", "Sum("),
     "too few equations": (
         lambda: system(linear[0], Eq(Delta[i] + w[i], to_feature)),
         "2 variables",
@@ -570,8 +571,8 @@ REFUSED = {
         lambda: system(
             Eq(eps[mu], to_datum + b), linear[1], Eq(Sum(Delta[i], (i, 1, N)) + Sum(eps[mu], (mu, 1, P)), 0)
         ),
-        "both sides",
-        "one side",
+        "several kinds of site",
+        "one kind of site",
     ),
     "relation as a condition": (
         lambda: system(*linear, conditions=[eps[mu] >= 0]),
@@ -585,7 +586,7 @@ REFUSED = {
     ),
     "condition across the sides": (
         lambda: system(*linear, conditions=[Complementary(eps[mu], Delta[i])]),
-        "both sides",
+        "several kinds of site",
         "one site",
     ),
     "string in a condition": (lambda: Complementary("p", eps[mu]), "string", "quotes"),
@@ -692,7 +693,7 @@ def test_the_shared_part_of_a_global_condition_does_not_depend_on_the_order_of_i
     for condition in (Eq(N * b, data), Eq(data, N * b), Eq(data - N * b, 0)):
         found = system(Eq(lam[mu], to_datum + b), Eq(Delta[i], Sum(x[mu, i] * lam[mu], (mu, 1, P))), condition)
         ((side, body),) = found.global_conditions
-        assert side == "datum"
+        assert side == DATUM
         assert sp.expand(body - (lam[mu] - b / alpha)) * sp.expand(body + lam[mu] - b / alpha) == 0
 
 

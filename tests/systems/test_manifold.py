@@ -30,8 +30,9 @@ from symcavity import (
     response,
 )
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
+from symcavity.model.kinds import DATUM
 from symcavity.shapes import ExpressionShape
-from symcavity.sites.set_averages import GAP2, LAM, PSI, ProjectionAverage
+from symcavity.sites.sets.averages import GAP2, LAM, PSI, ProjectionAverage
 
 HALF = Rational(1, 2)
 x, y, z = symbols("x y z")
@@ -215,7 +216,7 @@ class TestSlack:
         from symcavity.derivations.soft_manifold import C
 
         system = soft.kkt()
-        solution = soft.cavity().sides["datum"].solution()
+        solution = soft.cavity().inserted[DATUM].solution
         assert solution.cap == C
         assert solution.bound == 1
         assert not system.symmetry()

@@ -19,6 +19,7 @@ from symcavity import (
 from symcavity.derivations import soft_manifold
 from symcavity.derivations.manifold import D, a, g, problem, w
 from symcavity.model.convex_law import regime_of
+from symcavity.model.kinds import DATUM
 
 SIZE = {"N": 120, "seeds": 24}
 CASES = {
@@ -28,7 +29,7 @@ CASES = {
     "ellipsoid": (Ellipsoid([1, Rational(1, 2), Rational(1, 4)]), 0.3),
     "triangle": (PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1.0]]), 0.35),
 }
-TIP = average(Eq(regime_of("datum"), 3))
+TIP = average(Eq(regime_of(DATUM), 3))
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,11 @@
 from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symbols
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.phi import phi
 from symcavity.face import Derivation, Step
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 from symcavity.model.quantities import (
     Complementary,
     Coupling,
@@ -13,13 +15,8 @@ from symcavity.model.quantities import (
     Feature,
     Field,
     Global,
-    N,
-    P,
     Quenched,
-    alpha,
     average,
-    i,
-    mu,
     response,
 )
 from symcavity.record.symbols import (
@@ -37,9 +34,9 @@ a, rho = Quenched("a", i), Quenched("rho", i)
 b = Global("b")
 nu, j = Symbol("nu", integer=True), Symbol("j", integer=True)
 kappa, gamma, z = Symbol("kappa", positive=True), Symbol("gamma", positive=True), Symbol("z", real=True)
-source, source_w = Source("datum"), Source("feature")
-eta, eta_w = CavitySymbol("eta", "datum"), CavitySymbol("eta", "feature")
-F, F_w = CavitySymbol("F", "datum"), CavitySymbol("F", "feature")
+source, source_w = Source(DATUM), Source(FEATURE)
+eta, eta_w = CavitySymbol("eta", DATUM), CavitySymbol("eta", FEATURE)
+F, F_w = CavitySymbol("F", DATUM), CavitySymbol("F", FEATURE)
 S_w, S_lam, q_lam = OrderParameter("S_w"), OrderParameter("S_lambda"), OrderParameter("q_lambda")
 L = Symbol("L")
 
@@ -67,6 +64,10 @@ shift = Sum(response_of(lam[mu], source[nu]) * x[nu, 0] * w[0], (nu, 1, P))
 double = Sum(x[mu, 0] * x[nu, 0] * response_of(lam[mu], source[nu]), (mu, 1, P), (nu, 1, P))
 IID = (("iid", {}), ("clt", {}))
 
+zeta = Field("zeta")
+others = Sum(x[mu, i] * x[nu, i] * lam[nu] * Unequal(nu, mu), (i, 1, N), (nu, 1, P))
+NAIVE = {"kind": FEATURE, "hearers": [DATUM], "messages": [lam[mu]], "couplings": [x[mu, i]]}
+
 STEPS = (
     Step(
         "declaration",
@@ -78,7 +79,7 @@ STEPS = (
             "fixed": [Equation(average(w[i] ** 2), 1 / kappa**2)],
             "equations": [],
             "conditions": [],
-            "states": {"feature": [w[i]], "datum": []},
+            "states": {FEATURE: [w[i]], DATUM: []},
             "quenched": [y],
             "globals": [b],
         },
@@ -140,7 +141,7 @@ STEPS = (
         "insert",
         (Equation(Perturbation(field), x[mu, 0] * w[0]),),
         "Feature cavity",
-        {"side": "feature", "other": "datum", "states": [w[0]], "couplings": [x[mu, 0]]},
+        {"kind": FEATURE, "hearers": [DATUM], "states": [w[0]], "couplings": [x[mu, 0]]},
         (("independence", {}),),
     ),
     Step(
@@ -148,7 +149,7 @@ STEPS = (
         "respond",
         (Equation(Perturbation(lam[mu]), shift),),
         "Feature cavity",
-        {"side": "feature", "other": "datum", "order": 1 / sqrt(N)},
+        {"kind": FEATURE, "hearers": [DATUM], "order": 1 / sqrt(N)},
         (("linear_response", {"order": 1 / sqrt(N)}),),
         ("feature.insert",),
         reference="28",
@@ -161,7 +162,7 @@ STEPS = (
             Equation(w[0], Sum(x[mu, 0] * lam[mu], (mu, 1, P)) + double * w[0] + source_w[0]),
         ),
         "Feature cavity",
-        {"side": "feature"},
+        {"kind": FEATURE},
         (),
         ("sources", "feature.respond"),
     ),
@@ -177,7 +178,7 @@ STEPS = (
         "cavity_equation",
         (Equation(w[0], eta_w + F_w * w[0] + source_w[0]),),
         "Feature cavity",
-        {"side": "feature"},
+        {"kind": FEATURE},
         (),
         ("feature.substitute", "feature.field", "feature.self"),
     ),
@@ -207,7 +208,7 @@ STEPS = (
         "effective_law",
         (Equation(w[0], eta_w + alpha * S_lam * w[0] + source_w[0]),),
         "Feature cavity",
-        {"side": "feature", "pairs": []},
+        {"kind": FEATURE, "pairs": []},
         (),
         ("feature.equation", "feature.mean"),
     ),
@@ -216,7 +217,7 @@ STEPS = (
         "response",
         (Equation(S_w, 1 / (1 - alpha * S_lam)),),
         "Feature cavity",
-        {"side": "feature"},
+        {"kind": FEATURE},
         (),
         ("feature.law",),
         reference="38",
@@ -234,7 +235,7 @@ STEPS = (
         "effective_law",
         (Equation(h[0], eta + S_w * lam[0] - 1 + source[0]),),
         "Datum cavity",
-        {"side": "datum", "pairs": [Complementary(lam[0], h[0])]},
+        {"kind": DATUM, "pairs": [Complementary(lam[0], h[0])]},
     ),
     Step(
         "datum.branches",
@@ -261,7 +262,7 @@ STEPS = (
         "response",
         (Equation(response(lam), -phi(0, kappa) / S_w),),
         "Datum cavity",
-        {"side": "datum"},
+        {"kind": DATUM},
         (),
         ("datum.branches",),
     ),
@@ -326,6 +327,39 @@ STEPS = (
         ),
         "Checks",
     ),
+    Step(
+        "naive.put",
+        "substitution",
+        (Equation(h[mu], Sum(x[mu, i] * x[nu, i] * lam[nu], (i, 1, N), (nu, 1, P)) - 1),),
+        "Substitution",
+        NAIVE,
+    ),
+    Step(
+        "naive.split",
+        "substitution_split",
+        (Equation(h[mu], lam[mu] * Sum(x[mu, i] ** 2, (i, 1, N)) + others - 1),),
+        "Substitution",
+        NAIVE,
+        rests_on=("naive.put",),
+    ),
+    Step("naive.field", "substitution_field", (Equation(zeta[mu], others),), "Substitution", NAIVE),
+    Step(
+        "naive.statistics",
+        "substitution_statistics",
+        (Equation(DisorderAverage(zeta[mu] ** 2), alpha * q_lam),),
+        "Substitution",
+        {**NAIVE, "echoes": True},
+        rests_on=("naive.field",),
+    ),
+    Step(
+        "naive.law",
+        "substitution_law",
+        (Equation(h[mu], zeta[mu] + lam[mu] - 1),),
+        "Substitution",
+        {**NAIVE, "pairs": [Complementary(lam[mu], h[mu])]},
+    ),
+    Step("naive.agreement", "substitution_agreement", (Equation(S_w, S_w / S_w),), "Substitution", NAIVE),
+    Step("naive.none", "no_substitution", (), "Substitution", {"kind": FEATURE, "parts": ["the law is ", a[i], "."]}),
     Step(
         "consistent",
         "consistency",

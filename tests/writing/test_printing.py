@@ -27,7 +27,8 @@ from sympy import (
 )
 
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, N, P, alpha, average, i, mu, response
+from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Complementary, average, response
 from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import MarkupError, parse, to_tex
 from symcavity.writing.printing import mathml, tex, text, tree

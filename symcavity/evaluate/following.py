@@ -1,0 +1,298 @@
+"""Continuation: follow a solution along the load, and keep what its end proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sympy import Symbol
+
+from symcavity.errors import NotConverged
+from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
+from symcavity.evaluate.roots import newton
+from symcavity.model.kinds import (
+    N,
+    P,
+    alpha,
+)
+from symcavity.model.quantities import (
+    SiteQuantity,
+)
+
+WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
+FINEST, EDGE = 1e-3, 1e-9
+VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
+
+
+@dataclass(frozen=True)
+class LoadRange:
+    """The loads that exist over all values of an unknown parameter: the one asked for is not among them.
+
+    Attributes
+    ----------
+    parameter : Symbol
+    wanted, lowest, highest : float
+        The load asked for, and the ends of the range.
+    sampled : int
+        At how many values of the parameter the load was computed.
+    """
+
+    parameter: Symbol
+    wanted: float
+    lowest: float
+    highest: float
+    sampled: int
+
+    @property
+    def excludes(self) -> bool:
+        """Whether the load asked for is outside, or at an end that is reached in a limit only."""
+        return not self.lowest * (1 + EDGE) < self.wanted < self.highest * (1 - EDGE)
+
+    @property
+    def way(self) -> str:
+        """Where the load has to go."""
+        return "smaller" if self.wanted >= self.highest * (1 - EDGE) else "larger"
+
+    def __str__(self) -> str:
+        if self.way == "smaller":
+            return f"Over all {self.parameter} the load alpha ranges up to the capacity {self.highest:.6g}."
+        return f"Over all {self.parameter} the load alpha is at least {self.lowest:.6g}."
+
+
+@dataclass(frozen=True)
+class BranchEnd:
+    """Where a solution ends that was followed continuously along the load.
+
+    Attributes
+    ----------
+    load : float
+        The last load with a solution, on the way to the one asked for.
+    wanted : float
+    vanishing, diverging : tuple of Symbol
+        The unknowns that go to zero, and to infinity, there.
+    values : dict
+        All unknowns at the last load.
+    """
+
+    load: float
+    wanted: float
+    vanishing: tuple[Symbol, ...]
+    diverging: tuple[Symbol, ...]
+    values: dict[Symbol, float]
+
+    @property
+    def way(self) -> str:
+        """Where the load has to go."""
+        return "smaller" if self.wanted > self.load else "larger"
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the end is one: a norm diverges, or a state vanishes."""
+        return bool(self.vanishing or self.diverging)
+
+    def __str__(self) -> str:
+        side = "weak" if self.way == "smaller" else "large"
+        text = f"Followed from {side} loads, the solution ends near alpha = {self.load:.4g}"
+        if self.vanishing:
+            text += f", where {_listed(self.vanishing)} vanish{'es' if len(self.vanishing) == 1 else ''}"
+        if self.diverging:
+            text += f"{' and' if self.vanishing else ', where'} {_listed(self.diverging)} "
+            text += "diverges" if len(self.diverging) == 1 else "diverge"
+        if self.way == "larger" and self.diverging:
+            return text + ": below, the minimum is flat, and does not fix the states."
+        if self.vanishing and not self.diverging:
+            return text + ": beyond, the minimum may be at zero, which is no point of this theory."
+        return text + "."
+
+
+@dataclass(frozen=True)
+class OnlyRoot:
+    """The only solution of the equations, which elimination gives explicitly, and the sign that it violates.
+
+    Attributes
+    ----------
+    values : dict
+    complaint : str
+    """
+
+    values: dict[Symbol, float]
+    complaint: str
+    way: str = ""
+
+    def __str__(self) -> str:
+        return f"The equations have one solution only, and there {self.complaint}."
+
+
+@dataclass(frozen=True)
+class NothingButZero:
+    """An equation that reads: a product of what does not vanish is zero.
+
+    Attributes
+    ----------
+    equation : Expr
+        What would have to vanish.
+    """
+
+    equation: Any
+    way: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"The equations leave {self.equation} = 0, and each factor is positive or negative in this theory: "
+            "the minimum may be at zero, which is no point of this theory."
+        )
+
+
+def _listed(symbols: tuple[Symbol, ...]) -> str:
+    return " and ".join(map(str, symbols))
+
+
+# -- a parameter at a given load ------------------------------------------------------------------
+
+
+def explicit_range(system: Reduced) -> LoadRange | None:
+    """The range of the load, where it is an explicit function of the parameter that is sought."""
+    task, given = system.task, system.given
+    if len(given.solve_for) != 1 or alpha not in task.with_load.definitions or alpha not in given.exact:
+        return None
+    expr = task.with_load.explicit(alpha)
+    (other,) = given.solve_for
+    if expr.free_symbols - set(given.exact) - {other} - {alpha} or expr.has(SiteQuantity):
+        return None
+    x = np.exp(np.linspace(-20, 4, 400)) if other.is_nonnegative else np.sinh(np.linspace(-6, 6, 400))
+    env = {**given.environment("numpy"), other: x}
+    with np.errstate(all="ignore"):
+        y = np.broadcast_to(np.asarray(task.compiled(expr, "numpy")(env), dtype=float), x.shape)
+    y = y[np.isfinite(y)]
+    if not y.size:
+        return None
+    found = LoadRange(other, float(given.exact[alpha]), float(y.min()), float(y.max()), y.size)
+    return found if found.excludes else None
+
+
+def by_load(system: Reduced) -> tuple[np.ndarray | None, LoadRange | None]:
+    """For a parameter sought at a given load: follow the load as a function of the parameter.
+
+    Returns the root, or the range of the load that was found.
+    """
+    task, given = system.task, system.given
+    if len(given.solve_for) != 1 or alpha not in given.exact:
+        return None, None
+    (parameter,) = given.solve_for
+    if not parameter.is_nonnegative:
+        return None, None
+    exact = {k: v for k, v in given.exact.items() if k not in (alpha, N, P)}
+    wanted = float(given.exact[alpha])
+    states: dict[float, Point] = {}
+
+    def excess(t: float) -> float:
+        inner = Reduced.of(task, replace(given, exact={**exact, parameter: float(np.exp(t))}, solve_for=(alpha,)))
+        near = min(states, key=lambda s: abs(s - t), default=None)
+        guess = states[near] if near is not None else None
+        try:
+            admitted, _ = sift(replace(inner, given=replace(inner.given, double=True)), roots_of(inner, guess))
+        except NotConverged:
+            return float("nan")
+        if not admitted or (len(admitted) > 1 and not task.convex):
+            return float("nan")
+        states[t] = inner.complete(admitted[0])
+        return float(np.log(states[t][alpha] / wanted))
+
+    bracket = _bracket(excess)
+    loads = [point[alpha] for point in states.values()]
+    if loads and (found := LoadRange(parameter, wanted, min(loads), max(loads), len(loads))).excludes:
+        return None, found
+    if bracket is None:
+        return None, None
+    from scipy.optimize import brentq
+
+    t = brentq(excess, *bracket, xtol=1e-10)
+    point = {**states.get(t, states[min(states, key=lambda s: abs(s - t))]), parameter: float(np.exp(t))}
+    polished = newton(system.residual(), system.unknowns, [point[s] for s in system.left])
+    return polished, None
+
+
+def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, float] | None:
+    """Search a change of sign on a line, outwards from 0; undefined points end a direction."""
+    centre = f(0.0)
+    if not np.isfinite(centre):
+        return None
+    ends = {1: (0.0, centre), -1: (0.0, centre)}
+    step = 0.5
+    while ends:
+        for way in list(ends):
+            t, value = ends[way]
+            here = f(t + way * step)
+            if not np.isfinite(here) or abs(t) > reach:
+                del ends[way]
+            elif here * value <= 0:
+                return min(t, t + way * step), max(t, t + way * step)
+            else:
+                ends[way] = (t + way * step, here)
+        step *= 1.15
+    return None
+
+
+# -- a given load ---------------------------------------------------------------------------------
+
+
+def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, BranchEnd | None]:
+    """For a given load: follow the solution from a share of it, such as a weak load.
+
+    Returns the root, or where the solution ended.
+    """
+    task, given = system.task, system.given
+    if given.solve_for or alpha not in given.exact:
+        return None, None
+
+    def at(share: float) -> Reduced:
+        exact = {k: float(v) * share if k in (alpha, P) else v for k, v in given.exact.items()}
+        return Reduced.of(task, replace(given, exact=exact, double=True))
+
+    def attempt(share: float, start: Point | None) -> Point | None:
+        here = at(share)
+        if start is None or not here.left:
+            admitted, _ = sift(here, roots_of(here, None))
+            return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
+        root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
+        if root is None:
+            return None
+        found = here.complete(root)
+        return None if inadmissible(here, found) else found
+
+    share, step = begin, 1.0
+    way = 1.0 if begin < 1 else -1.0
+    state = attempt(share, None)
+    if state is None:
+        return None, None
+    path = [state]
+    while (1 - share) * way > 0 and step > FINEST:
+        following = share * float(np.exp(way * step))
+        following = min(1.0, following) if way > 0 else max(1.0, following)
+        found = attempt(following, state)
+        if found is None:
+            step /= 2
+            continue
+        state, share, step = found, following, step * 1.3
+        path.append(state)
+    if share == 1:
+        return np.array([state[s] for s in system.left]), None
+    sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
+    gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
+    grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * np.median(v) and v[-1] == v.max())
+    return None, BranchEnd(share * float(given.exact[alpha]), float(given.exact[alpha]), gone, grown, state)
+
+
+__all__ = [
+    "STRONGEST",
+    "WEAKEST",
+    "BranchEnd",
+    "LoadRange",
+    "NothingButZero",
+    "OnlyRoot",
+    "along_load",
+    "by_load",
+    "explicit_range",
+]

@@ -1,0 +1,339 @@
+"""What is left of the closed equations: its roots, and which of them are admissible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Add, Dummy, Expr, Symbol
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.errors import InternalError, NotConverged
+from symcavity.evaluate.roots import STARTS, Unknown, find_all_roots, find_roots, polish
+from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice, limited
+from symcavity.evaluate.values import Given, Task
+from symcavity.model.kinds import (
+    alpha,
+)
+from symcavity.model.quantities import (
+    SiteQuantity,
+)
+from symcavity.record.symbols import CavitySymbol
+
+COARSE = 500
+SPURIOUS, INFINITE = 1e-3, 1e10
+SCALES = (1.0, 1e-3, 30.0)  # of the fields, where the closed equations are iterated from
+_LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
+Point = dict[Symbol, float]
+
+
+@dataclass
+class Reduced:
+    """What is left to be solved: expressions that vanish, and the unknowns in them.
+
+    Attributes
+    ----------
+    task : Task
+    given : Given
+    core : list of Expr
+    definitions : dict
+        Eliminated unknowns, each by those after it and the unknowns left.
+    left : list of Symbol
+    """
+
+    task: Task
+    given: Given
+    core: list[Expr]
+    definitions: dict[Symbol, Expr]
+    left: list[Symbol]
+    known: dict[tuple[float, ...], Point] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: Task, given: Given) -> Reduced:
+        """Sort the unknowns into eliminated ones and those left for the root finder."""
+        closed = task.with_load if alpha in given.solve_for else task.eliminated
+        if any(e.is_number for e in closed.core):
+            raise InternalError(
+                f"Elimination has led to {next(e for e in closed.core if e.is_number)} = 0. This is a defect of the "
+                "package: the closed equations are as printed, and what was divided out of them vanishes.",
+                hint="theory.equations holds the closed equations, for a root finder of your own",
+            )
+        core, definitions = list(closed.core), dict(closed.definitions)
+        core += [symbol - definitions.pop(symbol) for symbol in list(definitions) if symbol in given.exact]
+        left = [s for s in (*task.unknowns, *given.solve_for) if s not in definitions]
+        return cls(task, given, core, definitions, left)
+
+    @property
+    def unknowns(self) -> list[Unknown]:
+        """The unknowns left, with the charts in which they are searched."""
+        return [Unknown(str(s), 1 if s.is_nonnegative else -1 if s.is_nonpositive else 0) for s in self.left]
+
+    @property
+    def costly(self) -> bool:
+        """Whether one evaluation is expensive."""
+        return self.given.sites > COARSE or any(e.has(GaussianAverage, ImplicitAverage) for e in self.core)
+
+    def residual(self) -> Callable[..., list[tuple[Any, Any]]]:
+        """Return the core in double: each value together with the sum of the absolute values of its terms."""
+        base = self.given.environment("numpy")
+        calls = [[self.task.compiled(term, "numpy") for term in Add.make_args(expr)] for expr in self.core]
+
+        def evaluate(*x: Any) -> list[tuple[Any, Any]]:
+            env = {**base, **dict(zip(self.left, x, strict=True))}
+            out = []
+            for terms in calls:
+                values = [call(env) for call in terms]
+                out.append((sum(values), sum(abs(v) for v in values) + (len(values) == 1)))
+            return out
+
+        return evaluate
+
+    def complete(self, root: Any) -> Point:
+        """All unknowns in double, from those left."""
+        key = tuple(map(float, root))
+        if key in self.known:
+            return dict(self.known[key])
+        found = dict(zip(self.left, key, strict=True))
+        env = {**self.given.environment("numpy"), **found}
+        for symbol in reversed(list(self.definitions)):
+            with np.errstate(all="ignore"):
+                try:
+                    value = float(self.task.compiled(self.definitions[symbol], "numpy")(env))
+                except (ZeroDivisionError, TypeError):
+                    value = float("nan")
+            found[symbol] = env[symbol] = value
+        self.known[key] = dict(found)
+        return found
+
+    def complete_exactly(self, root: Sequence[Any]) -> list[Any]:
+        """All unknowns at mpmath's current precision, in the order of :meth:`order`."""
+        found = {s: +v for s, v in zip(self.left, root, strict=True)}
+        env = {**self.given.environment("mpmath"), **found}
+        for symbol in reversed(list(self.definitions)):
+            value = limited(self.task.compiled(self.definitions[symbol], "mpmath"), env)
+            found[symbol] = env[symbol] = value
+        return [found[s] for s in self.order]
+
+    @property
+    def order(self) -> list[Symbol]:
+        """All unknowns."""
+        return [*self.task.unknowns, *self.given.solve_for]
+
+    def refined(self, root: Sequence[Any], guard: int) -> list[Any]:
+        """Return the unknowns left, polished with a number of guard digits."""
+        if not self.left:
+            return []
+        with mpmath.workdps(self.given.dps + guard):
+            env = self.given.environment("mpmath")
+            calls = [self.task.compiled(expr, "mpmath") for expr in self.core]
+
+            def residual(*x: Any) -> list[Any]:
+                here = {**env, **dict(zip(self.left, x, strict=True))}
+                return [call(here) for call in calls]
+
+            signed = [u.sign != 0 for u in self.unknowns]
+            found = polish(residual, list(root), self.given.dps + guard - GUARD, signed)
+            # an unknown of either sign that is zero to the precision, and solves as zero too, is zero
+            small = mpmath.mpf(10) ** (-self.given.dps)
+            snapped = [v if s or abs(v) > small else mpmath.mp.zero for v, s in zip(found, signed, strict=True)]
+            if snapped != found and max(map(abs, residual(*snapped))) < small * mpmath.mpf(10) ** (6 - guard):
+                return snapped
+            return found
+
+
+def sift(system: Reduced, roots: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
+    """Return the admissible ones among roots, and what is wrong with the others."""
+    admitted, rejected = [], []
+    for root in roots:
+        complaint = inadmissible(system, system.complete(root))
+        if complaint and not system.given.is_quick(system.task):
+            complaint = _exact_complaint(system, root) or ""
+        if complaint:
+            rejected.append(complaint)
+        else:
+            admitted.append(root)
+    return admitted, rejected
+
+
+def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
+    """Repeat the complaint with digits enough that it is not a matter of rounding."""
+    try:
+        found, _, _ = exactly(system, root)
+    except NotConverged as problem:
+        return problem.found
+    return inadmissible(system, {k: float(v) for k, v in found.items()})
+
+
+def roots_of(
+    system: Reduced, guess: Mapping[Symbol, Any] | None, starts: int = STARTS, *, every: bool = False
+) -> list[np.ndarray]:
+    """Return the roots that were found, near a guess or from many starting points.
+
+    Parameters
+    ----------
+    system : Reduced
+    guess : mapping, optional
+        A solution nearby: the root next to it is the only one that is returned.
+    starts : int
+        The number of starting points.
+    every : bool
+        Whether all roots are looked for; else the search ends when some are found.
+    """
+    task, given, left = system.task, system.given, system.left
+    evaluate = system.residual()
+    if not left:
+        for value, size in evaluate():
+            if not abs(value) <= 1e-9 * size:
+                return []
+        return [np.array([])]
+    if len(system.core) != len(left):
+        raise NotConverged(
+            f"{len(system.core)} equations are left for the unknowns {', '.join(map(str, left))}.",
+            system.core,
+            hint="the theory does not fix these; see theory.equations",
+        )
+    near: list[Mapping[Symbol, Any]] = []
+    if guess is not None:
+        near = [guess]
+    elif len(left) > 1 and not given.solve_for:
+        found = (_iterate(task, given, scale) for scale in SCALES[: None if every else 1])
+        near = [state for state in found if state is not None]
+    points = [[float(point[s]) for s in left] for point in near if all(s in point for s in left)]
+    if guess is not None or not every:
+        start = points[0] if points else None
+        return find_roots(evaluate, system.unknowns, costly=system.costly, guess=start, starts=starts)
+    return find_all_roots(evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts)
+
+
+def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> Point | None:
+    """Iterate the closed equations, damped: the state evolution of the problem.
+
+    It is only a starting point for the root finder: None if it does not settle.
+    """
+    maps = [(e.lhs, task.compiled(e.rhs, "numpy")) for e in task.equations if e.lhs in task.unknowns]
+    if len(maps) != len(task.unknowns):
+        return None
+    env = given.environment("numpy")
+    state = {s: -1.0 if s.is_nonpositive else scale if s.is_nonnegative else 0.1 * scale for s, _ in maps}
+    for k in range(steps):
+        gap = 0.0
+        for symbol, call in maps:
+            with np.errstate(all="ignore"):
+                try:
+                    new = float(call({**env, **state}))
+                except (NotConverged, ZeroDivisionError, TypeError):
+                    return None
+            if not np.isfinite(new):
+                return None
+            gap = max(gap, abs(new - state[symbol]) / (abs(new) + abs(state[symbol]) + 1e-300))
+            state[symbol] += (0.9 if k < 20 else 0.5) * (new - state[symbol])
+        if gap < 1e-4:
+            return state
+    return None
+
+
+# -- which roots are admissible -------------------------------------------------------------------
+
+
+def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
+    """Say what is wrong with a root: an unknown that is no number or of the wrong sign, or what was assumed."""
+    for symbol, value in found.items():
+        if np.isnan(value) and not _at_an_edge(system):
+            return f"{symbol} is not a number"
+        slack = 1e-9 * max(1.0, abs(value)) if np.isfinite(value) else 0.0
+        if (symbol.is_nonnegative and value < -slack) or (symbol.is_nonpositive and value > slack):
+            return f"{symbol} would be {value:.6g}"
+        if symbol.is_integer and abs(value - round(value)) > 1e-9:
+            return f"{symbol} would be {value:.6g}"
+    env = {**system.given.environment("numpy"), **found}
+    for condition in system.task.conditions:
+        if not _holds(system, condition, env):
+            return f"the derivation assumed {condition}"
+    return "" if solved else _spurious(system, env)
+
+
+def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
+    """Whether an assumed inequality holds: at all sites, and for all values of what is not fixed by the root."""
+    gap = (condition.lhs - condition.rhs).xreplace(system.task.units)
+    here = dict(env)
+    families = sorted({q.family for q in gap.atoms(SiteQuantity)}, key=str)
+    for kind in dict.fromkeys(q.slots[0] for q in families):
+        own = [q for q in families if q.slots[0] == kind]
+        columns, _ = system.given.laws[kind].table(own)
+        here.update({q: np.asarray(v)[:, None] for q, v in zip(own, columns, strict=True)})
+    free = [s for s in gap.free_symbols if isinstance(s, Dummy | CavitySymbol)]
+    here.update(dict.fromkeys(free, _LINE))
+    with np.errstate(all="ignore"):
+        try:
+            values = np.asarray(system.task.compiled(gap, "numpy")(here), dtype=float)
+        except ZeroDivisionError:
+            return _at_an_edge(system)
+    unknown = np.isnan(values)
+    if unknown.any() and not free:  # where functions overflow there is no value to be judged
+        return _at_an_edge(system)
+    return not np.any(values[~unknown] < 0)
+
+
+def _at_an_edge(system: Reduced) -> bool:
+    """Whether a parameter is zero: equations may be undefined there, and hold as limits."""
+    return any(v == 0 for v in system.given.exact.values())
+
+
+def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
+    """Say which closed equation a root does not solve: numerators vanish where denominators do, too."""
+    for equation in system.task.equations:
+        exprs = [side.xreplace(system.task.units) for side in (equation.lhs, equation.rhs)]
+        numbers = [env[s] for e in exprs for s in e.free_symbols if s in system.order]
+        if not np.all(np.isfinite(np.array(numbers, dtype=float))):  # at an edge, such as kappa = 0
+            continue
+        with np.errstate(all="ignore"):
+            try:
+                sides = [float(system.task.compiled(e, "numpy")(env)) for e in exprs]
+            except (ZeroDivisionError, TypeError):
+                continue
+        if np.isnan(sides).any() and not _at_an_edge(system):
+            return f"{equation.lhs} or its equation is not a number"
+        size = max(map(abs, sides))
+        if size < INFINITE and abs(sides[0] - sides[1]) > SPURIOUS * (size if all(sides) else max(size, 1.0)):
+            return f"a root of the reduced equations has {equation.lhs} = {sides[0]:.4g}, and not {sides[1]:.4g}"
+    return ""
+
+
+def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], int]:
+    """All unknowns to the digits asked for: more guard digits until rounding does not show.
+
+    What keeps shrinking or growing with the precision is zero or infinite.
+
+    Returns
+    -------
+    The unknowns, those left for the root finder, and the guard digits used.
+    """
+    dps = system.given.dps
+    previous = None
+    for guard in _guards(system):
+        root = system.refined(root, guard)
+        complete = partial(system.complete_exactly, list(root))
+        twice = evaluate_twice(complete, dps, guard, system.task.is_numerical)
+        if all(v.sound for v in twice):
+            break
+        if previous is not None:
+            limits = [old.limit(new) for old, new in zip(previous, twice, strict=True)]
+            if all(v.sound or limit is not None for v, limit in zip(twice, limits, strict=True)):
+                values = [
+                    v.value if v.sound or limit is None else limit for v, limit in zip(twice, limits, strict=True)
+                ]
+                return dict(zip(system.order, values, strict=True)), list(root), guard
+        previous = twice
+    return dict(zip(system.order, (v.value for v in twice), strict=True)), list(root), guard
+
+
+def _guards(system: Reduced) -> Iterator[int]:
+    yield from GUARDS[:1] if system.task.is_numerical else GUARDS
+
+
+__all__ = ["Point", "Reduced", "exactly", "inadmissible", "roots_of", "sift"]

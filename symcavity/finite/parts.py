@@ -1,0 +1,155 @@
+"""Responses of solutions that jump, by Gaussian integration by parts over the couplings.
+
+The vertex of a linear program does not move under an infinitesimal source, and jumps under a small one; what a
+theory calls its response is the average over both.  Over Gaussian fields the average of a derivative is the average
+of a product: with ``v = eta + F*e`` the field of a site, ``e`` what it sends back, and ``eta`` Gaussian of a known
+variance, ``<dz/deta> = <z*eta> / <eta^2>`` for every variable z of the site.  The two self-couplings are the only
+unknowns: they have to give eta the variance that the couplings give it, at both ends, and both integrals by parts
+of the one double sum of ``x*e*e`` have to agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.finite.draw import stream
+from symcavity.finite.instance import Instance, State
+from symcavity.finite.newton import linearise, relaxed, slopes
+from symcavity.model.kinds import Kind
+
+_PROBE, _SAMPLED, _STILL = 12, 24, 1e-9
+
+
+def jumps(instance: Instance, state: State) -> bool:
+    """Tell whether a solution jumps where a pair changes its branch.
+
+    It does if nothing holds the free member of a pair back: it moves with the fields, but not with the member
+    that is held at zero.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    state : State
+        Its solution.
+    """
+    system = instance.system
+    if any(law.sets is not None for law in system.laws.values()):
+        return False
+    linear = linearise(instance, state)
+    rng = stream(instance.seed, _PROBE)
+
+    def moved(rhs: dict[Kind, np.ndarray]) -> dict[Kind, np.ndarray]:
+        blank = np.zeros((system.count, next(iter(rhs.values())).shape[2]))
+        found, out = linear.solve(rhs, blank), {}
+        for s, z in found.site.items():
+            at, on = slopes(instance, state, s), state.active[s][:, :, None]
+            free = np.where(on, at.q_slopes, at.p_slopes) @ z
+            out[s] = free + np.where(on, at.q_shared, at.p_shared) @ found.shared
+        return out
+
+    def sources(columns: int) -> dict[Kind, np.ndarray]:
+        return {s: np.zeros((instance.size[s], law.k, columns)) for s, law in system.laws.items()}
+
+    kick = sources(1)
+    for s, law in system.laws.items():
+        for row in set(law.carrier):
+            kick[s][:, row, 0] = rng.standard_normal(instance.size[s])
+    heard = moved(kick)
+    for s, law in system.laws.items():
+        sites = rng.permutation(instance.size[s])[:_SAMPLED]
+        for pair in range(law.kp):
+            rhs = sources(len(sites))
+            rhs[s][sites, law.ke + pair, np.arange(len(sites))] = 1.0
+            back = moved(rhs)[s][sites, pair, np.arange(len(sites))]
+            listening = np.abs(heard[s][sites, pair, 0]) > _STILL
+            if np.any(listening & (np.abs(back) < _STILL)):
+                return True
+    return False
+
+
+class ByParts:
+    """The average responses of an instance whose two kinds of sites hear each other through one coupling.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    state : State
+        Its solution.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If a kind hears several fields or itself, or the variance of a coupling is no product over its two ends.
+    """
+
+    def __init__(self, instance: Instance, state: State) -> None:
+        system = instance.system
+        ends = system.couplings[0].family.slots
+        lone = len(system.couplings) == 1 and all(law.m == 1 for law in system.laws.values())
+        if not lone or ends[0] == ends[1]:
+            raise UnsupportedLaw(
+                "The solution of this instance jumps from branch to branch, and its sites hear several fields: "
+                "its responses cannot be told from one instance.",
+                "responses where two kinds of sites hear one field each, or where a penalty is strictly convex",
+            )
+        self.instance, self.state = instance, state
+        spread = instance.spread(0)
+        rows, columns = spread.mean(axis=1), spread.mean(axis=0)
+        mean = float(spread.mean())
+        if not np.allclose(spread, np.outer(rows, columns) / mean, rtol=1e-9, atol=0) or not np.all(spread > 0):
+            raise UnsupportedLaw(
+                "The solution of this instance jumps from branch to branch, and the variance of its couplings is no "
+                "product of positive factors of their two ends.",
+                "a variance such as l[i]*s[mu]/N",
+            )
+        self.ends = ends[::-1]  # the columns and the rows of the couplings
+        self.weight = dict(zip(self.ends, (columns, rows / mean), strict=True))
+        self.field = {s: instance.fields(s, state)[:, 0] for s in ends}
+        self.sent = {s: instance.emissions(s, state)[:, 0] for s in ends}
+        self.power = {s: float(np.sum(self.weight[s] * self.sent[s] ** 2)) for s in ends}
+        self.coupling = dict(zip(self.ends, self._self_couplings(), strict=True))
+
+    def _self_couplings(self) -> tuple[float, float]:
+        """Return F over the weight of a site, at the two ends."""
+        field, sent, weight, size = self.field, self.sent, self.weight, self.instance.size
+        one, two = self.ends
+        qf, qd = self.power[one], self.power[two]
+        both = float(field[one] @ sent[one])  # = sum of x e e = qd*a + qf*c, with F = c and F = a
+        if qf == 0 or qd == 0:
+            return 0.0, 0.0
+        excess = {s: float(np.sum(field[s] ** 2 / weight[s])) for s in self.ends}
+        a = Polynomial([0.0, 1.0])
+        c = (both - qd * a) / qf
+        gap_f = excess[one] - 2 * both * c + qf * c**2 - size[one] * qd
+        gap_d = excess[two] - 2 * both * a + qd * a**2 - size[two] * qf
+        # each a sum of squared Gaussians minus its mean, whose variance goes with the number of sites
+        misfit = gap_f**2 / (qd**2 * size[one]) + gap_d**2 / (qf**2 * size[two])
+        sign = self._sign()
+        roots = np.asarray(misfit.deriv().roots(), dtype=complex)
+        found = roots.real[np.abs(roots.imag) < 1e-9 * (1 + np.abs(roots))]
+        best = min([0.0, *found[found * sign > 0].tolist()], key=lambda r: float(misfit(r)))
+        return float(c(best)), best
+
+    def _sign(self) -> float:
+        """Return the sign with which the first end responds: that of the same equations with soft pairs."""
+        instance, one = self.instance, self.ends[0]
+        law, at = instance.system.laws[one], slopes(instance, self.state, one)
+        rhs = {s: np.zeros((instance.size[s], each.k, 1)) for s, each in instance.system.laws.items()}
+        kick = stream(instance.seed, _PROBE, 1).standard_normal(instance.size[one])
+        rhs[one][:, : law.ke, 0] = -at.hears[:, :, 0] * kick[:, None]
+        moved = relaxed(instance, self.state).solve(rhs, np.zeros((instance.system.count, 1))).site[one]
+        return float(np.sign(kick @ (at.emits @ moved)[:, 0, 0]))
+
+    def local(self, kind: Kind, variable: int) -> np.ndarray:
+        """Return numbers, one a site, whose averages are those of the responses of a variable."""
+        law, (other,) = self.instance.system.laws[kind], (end for end in self.ends if end != kind)
+        coefficient = -slopes(self.instance, self.state, kind).hears[:, law.carrier[0], 0]
+        cavity = self.field[kind] - self.weight[kind] * self.coupling[kind] * self.sent[kind]
+        return self.state.site[kind][:, variable] * cavity / (self.weight[kind] * self.power[other] * coefficient)
+
+
+__all__ = ["ByParts", "jumps"]

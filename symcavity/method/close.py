@@ -1,0 +1,86 @@
+"""Close: what the statistics need are averages over single sites (verb six)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sympy import Dummy, Expr, S, Sum
+
+from symcavity.errors import DeclarationError
+from symcavity.method.eliminate import tidy_arguments
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind, kind_of_range
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.system import System
+from symcavity.record.symbols import CavitySymbol
+from symcavity.sites.site import Site
+
+
+def over_sites(expr: Expr) -> set[Expr]:
+    """The averages and the sums over sites; sums over components are none."""
+    sums = {node for node in expr.atoms(Sum) if any(kind_of_range(lim) for lim in node.limits)}
+    return expr.atoms(Average) | sums
+
+
+def kind_of_body(body: Expr) -> Kind:
+    """The kind of a single-site expression; averages inside it are numbers.
+
+    Raises
+    ------
+    DeclarationError
+        If it holds quantities of several kinds, or of none.
+    """
+    body = body.xreplace(dict.fromkeys(over_sites(body), S.One))
+    found = {kind for q in site_quantities(body) for kind in q.site}
+    found |= {kind for r in body.atoms(SiteResponse) for kind in r.state.site}
+    if len(found) != 1:
+        raise DeclarationError(f"{body} is not a quantity of one site.", "quantities of one kind of site, at one index")
+    return found.pop()
+
+
+def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
+    """Replace each average over sites, and each sum over them, by the single-site average that it is.
+
+    Parameters
+    ----------
+    sites : mapping
+        The solved site of each kind.
+    expr : Expr
+        In averages and sums; those of quenched quantities alone are given numbers and stay.
+    """
+    rule: dict[Expr, Expr] = {}
+    for node in over_sites(expr):
+        body = node.args[0]
+        if not body.has(SiteResponse) and all(isinstance(q.family, Quenched) for q in site_quantities(body)):
+            continue
+        ensemble = sites[kind_of_body(body)].ensemble
+        if isinstance(node, Average):
+            rule[node] = ensemble.average(body)
+            continue
+        inner = ensemble.at_site(body)
+        ((index, _, size),) = node.limits
+        rule[node] = Sum(inner, (index, 1, size)) if inner.has(SiteQuantity) else size * inner
+    return tidy_arguments(expr.xreplace(rule))
+
+
+def conditions(system: System, sites: Mapping[Kind, Site]) -> list[Equation]:
+    """The condition for each global variable, averaged over the sites that it sums over."""
+    return [
+        Equation(tidy_arguments(sites[kind].ensemble.average(body)), S.Zero) for kind, body in system.global_conditions
+    ]
+
+
+def assumed(sites: Mapping[Kind, Site]) -> tuple[Any, ...]:
+    """The inequalities that the single-site solutions assume, at the mean self-couplings."""
+    found = [c for site in sites.values() for c in site.solution.assumed]
+    return tuple(c for c in found if c != S.true)
+
+
+def positive_parts(sites: Mapping[Kind, Site]) -> tuple[Expr, ...]:
+    """The denominators that were taken as positive: of laws whose sites are all alike, in order parameters."""
+    found = [c.lhs for c in assumed(sites) if c.rhs == 0]
+    return tuple(e for e in found if not e.atoms(SiteQuantity, Dummy, CavitySymbol))
+
+
+__all__ = ["assumed", "averaged_over", "conditions", "kind_of_body", "over_sites", "positive_parts"]

@@ -1,0 +1,288 @@
+"""Derive: a fold of the verbs over the kinds of sites, and the closure of what they leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, cancel
+
+from symcavity.algebra.indexed import contract
+from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.method.average import Averaged, ParameterBook, average
+from symcavity.method.close import averaged_over, conditions, positive_parts
+from symcavity.method.identify import Identified, identify
+from symcavity.method.insert import insert
+from symcavity.method.naive import drop, dropped_kind
+from symcavity.method.naming import at_zero, cavity_of
+from symcavity.method.respond import respond
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.model.system import System
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import OrderParameter
+from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.protocol import SiteProblem, Solution, Strategy
+from symcavity.sites.site import Site
+from symcavity.sites.strategies import strategy_for
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What the fold leaves.
+
+    Attributes
+    ----------
+    system : System
+        With those quenched parameters marked positive that the laws need.
+    sites : dict
+        The inserted site of each kind.
+    meanings : dict
+        Each order parameter and what it stands for.
+    closures : dict
+        Each order parameter by the single-site average that it stands for.
+    steps : tuple of Step
+        What each verb claimed, kind by kind.
+    """
+
+    system: System
+    is_naive: bool
+    sites: dict[Kind, Site]
+    meanings: dict[OrderParameter, Expr]
+    closures: dict[OrderParameter, Expr]
+    global_equations: list[Equation]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """One kind after the verbs that need no order parameters: its identified and solved law."""
+
+    identified: Identified
+    solution: Solution
+    strategy: Strategy
+    problem: SiteProblem
+    steps: tuple[Step, ...]
+
+
+def derive(system: System, *, naive: bool = False) -> Derived:
+    """Derive the cavity theory of a system, or its naive mean field.
+
+    Raises
+    ------
+    IllPosed
+        If a law does not fix the states of its sites.
+    UnsupportedLaw
+        If no strategy solves a law.
+    """
+    last: IllPosed | None = None
+    for candidate, strict in _readings(system):
+        make = StepMaker(candidate.source, naive)
+        try:
+            opened = {kind: _open(candidate, kind, make, strict=strict) for kind in candidate.kinds}
+        except IllPosed as problem:
+            last = last or problem
+            if not strict:
+                raise
+            continue
+        return _closed(candidate, opened, make, dropped_kind(system) if naive else None)
+    raise last or IllPosed("The system has no solution.")
+
+
+def _readings(system: System) -> Iterator[tuple[System, bool]]:
+    """The system as it is; with as few quenched parameters taken as positive as will do; with open signs at last."""
+    yield system, True
+    unsigned = [q for q in system.quenched if not q.positive and q.law is None]
+    for size in range(1, len(unsigned) + 1):
+        for chosen in combinations(unsigned, size):  # labels have both signs
+            yield system.assuming_positive(chosen), True
+    yield system, False
+
+
+def _open(system: System, kind: Kind, make: StepMaker, *, strict: bool) -> _Opened:
+    """Insert a site, follow the responses, identify its echo, and solve its law."""
+    make = make.within(cavity_of(kind))
+    inserted = insert(system, kind, make)
+    responded = respond(system, inserted, make)
+    identified = identify(system, responded, make)
+    first = average(system, identified, ParameterBook(), make)  # which self-couplings vanish needs no order parameter
+    problem = replace(
+        identified.problem.feeding_back(lambda f: first.means[f] != 0),
+        strict=strict,
+        proved=_proved(system, identified.problem, first),
+    )
+    strategy = strategy_for(problem)
+    solution = strategy.solve(problem)
+    steps = (inserted.step, *([responded.step] if responded.step else []), *identified.steps)
+    return _Opened(identified, solution, strategy, problem.signed(solution.signs), steps)
+
+
+def _proved(system: System, problem: SiteProblem, averaged: Averaged) -> dict[Symbol, int]:
+    """The signs of self-couplings that convexity fixes.
+
+    The states of a convex problem respond upwards to the force on them, and messages, minus the slopes of convex
+    functions, downwards to the field.  The echo through a field and the answer to it has one sign; that through
+    a field and the answer to another one may have either.
+    """
+    record = getattr(system, "record", None)
+    if not system.convex or record is None:
+        return {}
+    primal = {f.as_sum: record.messages[f.symbol] for f in record.fields}
+    out: dict[Symbol, int] = {}
+    for h in problem.heard:
+        for k in h.feedback:
+            f, g = h.declared, k.through
+            if f.coupling.family != g.coupling.family or averaged.means[k.symbol] == 0 or f.components or f.inner:
+                continue
+            if f.as_sum in primal:
+                field, answer, way = f, g, 1
+            elif g.as_sum in primal:
+                field, answer, way = g, f, -1
+            else:
+                continue
+            factor = cancel(primal[field.as_sum] / answer.emission)  # numbers stand in front of the field
+            known = None if factor.atoms(SiteQuantity) else sign_of(factor)
+            if known:
+                out[k.symbol] = known * way
+    return out
+
+
+# -- closing -----------------------------------------------------------------------------------------
+
+
+def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, dropped: Kind | None) -> Derived:
+    """Name the order parameters, average, and learn their signs until nothing new is found."""
+    signs: dict[str, int] = {}
+    while True:
+        book = ParameterBook(signs=signs)
+        averaged = {
+            kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()
+        }
+        sites = {kind: _site(o, averaged[kind], kind == dropped) for kind, o in opened.items()}
+        found = _signs_of_statistics(sites, dropped, book)
+        if not found:
+            closures = {s: averaged_over(sites, meaning) for s, meaning in book.meanings.items()}
+            positive = positive_parts(sites)
+            found = {s: sign_given(value, positive) or 0 for s, value in closures.items() if not _signed(s)}
+        new = {s.name: sign for s, sign in found.items() if sign}
+        if not new:
+            break
+        signs |= new
+    steps = [
+        step
+        for kind in opened
+        for step in _steps_of(opened, averaged[kind], sites[kind], book, make, kind == dropped)
+    ]
+    return Derived(
+        system,
+        make.is_naive,
+        sites,
+        dict(book.meanings),
+        closures,
+        conditions(system, sites),
+        tuple(steps),
+    )
+
+
+def _site(opened: _Opened, averaged: Averaged, dropped: bool) -> Site:
+    """The inserted site at the statistics of its fields."""
+    means: dict[Symbol, Expr] = {}
+    for h, declared in zip(opened.problem.heard, opened.identified.problem.heard, strict=True):
+        known = {k.through: averaged.means[k.symbol] for k in declared.feedback}
+        means |= {k.symbol: S.Zero if dropped else known[k.through] for k in h.feedback}
+    signs = {f.signed(s): s for f, s in opened.solution.signs.items()}
+    return Site(opened.problem, opened.strategy, opened.solution.solved, signs, averaged.covariance, means)
+
+
+def _signed(symbol: OrderParameter) -> bool:
+    return bool(symbol.is_positive or symbol.is_negative)
+
+
+def _signs_of_statistics(
+    sites: dict[Kind, Site], dropped: Kind | None, book: ParameterBook
+) -> dict[OrderParameter, int]:
+    """Signs of order parameters: those of variances, and those that the sign of a self-coupling implies."""
+    out: dict[OrderParameter, int] = {}
+    for kind, site in sites.items():
+        if kind != dropped:
+            for f, sign in site.signs.items():
+                out |= _implied(site.means[f], sign)
+        for h in site.heard:
+            out |= _implied(site.covariance[h.eta, h.eta], 1)
+    return {s: sign for s, sign in out.items() if s in book.meanings and not _signed(s)}
+
+
+def _implied(expr: Expr, sign: int) -> dict[OrderParameter, int]:
+    """The sign of the one order parameter in an expression whose sign is known."""
+    expr = expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One))
+    parameters = sorted(expr.atoms(OrderParameter), key=str)
+    if len(parameters) != 1:
+        return {}
+    prefactor = Mul(*(expr / parameters[0]).as_ordered_factors())
+    if prefactor.has(parameters[0]):
+        return {}
+    known = sign_of(prefactor.xreplace({q: Symbol("v", positive=True) for q in prefactor.atoms(SiteQuantity)}))
+    return {parameters[0]: known * sign} if known else {}
+
+
+# -- what the verbs claim --------------------------------------------------------------------------------
+
+
+def _steps_of(
+    opened: dict[Kind, _Opened], averaged: Averaged, site: Site, book: ParameterBook, make: StepMaker, dropped: bool
+) -> list[Step]:
+    """The steps of one kind, in the order of the verbs."""
+    kind = site.kind
+    make = make.within(cavity_of(kind))
+    steps = [*opened[kind].steps]
+    if dropped:
+        statistics, *_ = averaged.steps
+        steps += [statistics, drop(opened[kind].identified, (o.problem for o in opened.values()), make)]
+    else:
+        steps += averaged.steps
+    steps.append(_effective(site, make, dropped=dropped))
+    wanted = [meaning for meaning in book.meanings.values() if meaning.has(SiteResponse)]
+    steps += site.strategy.steps(site, make, _responses(wanted, kind))
+    return steps
+
+
+def _responses(meanings: list[Expr], kind: Kind) -> list[Expr]:
+    """What is averaged in the order parameters that are responses of a kind: sums over components stay whole."""
+    found: set[Any] = set()
+    for meaning in meanings:
+        body = meaning.args[0]
+        sums = [s for s in body.atoms(Sum) if s.has(SiteResponse)]
+        found |= set(sums) or body.atoms(SiteResponse)
+    own = [r for r in found if all(kind in node.state.site for node in r.atoms(SiteResponse))]
+    return sorted(own, key=str)
+
+
+def _effective(site: Site, make: StepMaker, *, dropped: bool) -> Step:
+    """The law of the new site with the mean self-couplings put in."""
+    kind = site.kind
+    claims = [at_zero(_contracted(e.xreplace(dict(site.means))), kind) for e in site.equations()]
+    return make(
+        f"{kind.key}.effective_law",
+        "effective_law",
+        claims,
+        data={"kind": kind, "pairs": [at_zero(p, kind) for p in site.law.pairs]},
+        rests_on=(
+            f"{kind.key}.cavity_equation",
+            f"{kind.key}.naive_drop" if dropped else f"{kind.key}.self_coupling_mean",
+        ),
+    )
+
+
+def _contracted(equation: Equation) -> Equation:
+    """Contract identity matrices."""
+    if not equation.difference.has(KroneckerDelta):
+        return equation
+    terms = [contract(t) if t.has(KroneckerDelta) else t for t in Add.make_args(equation.rhs)]
+    return Equation(equation.lhs, Add(*terms))
+
+
+__all__ = ["Derived", "derive"]

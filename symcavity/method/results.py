@@ -1,0 +1,165 @@
+"""What closes the theory and what elimination makes of it, as steps of the record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Mul, S, Sum, Symbol, fraction
+
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
+from symcavity.errors import NoClosedForm
+from symcavity.method.theory import Theory
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import alpha
+from symcavity.model.quantities import (
+    Coupling,
+    Quenched,
+    SiteQuantity,
+    families,
+)
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.sites.sets.averages import ProjectionAverage
+
+READABLE = 300  # operations in a formula that fills half a page
+
+
+def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """Each order parameter by the single-site average that it stands for, and the closed system."""
+    make = make.within("Self-consistent equations")
+    steps = []
+    if any(e.difference.has(phi) for e in theory.equations):
+        n, kappa, z = (
+            Symbol("n", integer=True, nonnegative=True),
+            Symbol("kappa", real=True),
+            Symbol("z", real=True),
+        )
+        steps.append(
+            make(
+                "truncated_moments",
+                "truncated_moments",
+                [Equation(phi(n, kappa), TruncatedIntegral((kappa - z) ** n, z, kappa))],
+                data={"order": n, "variable": z},
+            )
+        )
+    for symbol, value in theory.closures.items():
+        meaning = theory.order_parameters[symbol]
+        steps.append(
+            make(
+                f"closure.{symbol}",
+                "closure",
+                [Equation(symbol, value)],
+                data={"symbol": symbol, "meaning": meaning, "observable": meaning},
+                assumptions=(("self_averaging", {}),),
+                rests_on=tuple(f"{s}.solution" for s in _kinds(meaning)),
+            )
+        )
+    for k, equation in enumerate(theory.global_equations):
+        side, _ = theory.system.global_conditions[k]
+        steps.append(
+            make(
+                f"global.{k + 1}",
+                "global_condition",
+                [equation],
+                rests_on=(f"{side}.solution",),
+                evidence={"number": k},
+            )
+        )
+    for k, equation in enumerate(theory.fixed_equations):
+        steps.append(
+            make(
+                f"fixed.{k + 1}",
+                "fixed",
+                [equation],
+                rests_on=("problem",),
+                evidence={"number": k},
+            )
+        )
+    free = [alpha] if theory.system.fixed else []
+    steps.append(
+        make(
+            "closed_system",
+            "closed_system",
+            theory.equations,
+            data={"unknowns": [*theory.unknowns, *free], "parameters": _parameters(theory, free)},
+            rests_on=tuple(s.key for s in steps),
+        )
+    )
+    return steps
+
+
+def _parameters(theory: Theory, free: list[Symbol]) -> list[Any]:
+    """What must be given: parameters, ratios and sizes, quenched parameters without a law, and convex sets."""
+    written = [_without_ranges(e.difference) for e in theory.equations]
+    symbols = set().union(*(e.atoms(Symbol) for e in written))
+    kinds = theory.system.kinds
+    plain = [*theory.system.parameters, *(k.ratio for k in kinds if k.ratio.is_Symbol), *(k.size for k in kinds)]
+    quenched = sorted((q for q in families(written, Quenched) if q.law is None), key=lambda q: q.name)
+    sets = sorted({node.g for e in written for node in e.atoms(ProjectionAverage)}, key=str)
+    return [*(s for s in plain if s in symbols and s not in free), *quenched, *sets]
+
+
+def _without_ranges(expr: Expr) -> Expr:
+    """An expression without the ranges of its sums."""
+    while totals := expr.atoms(Sum):
+        expr = expr.xreplace({total: total.function for total in totals})
+    return expr
+
+
+def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """What elimination leaves: the explicit unknowns, and the core that needs a root finder."""
+    make = make.within("Results")
+    closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
+    steps = []
+    shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
+    if shifts:
+        steps.append(make("units", "units", shifts))
+    for symbol, expr in closed.definitions.items():
+        steps.append(
+            make(
+                f"eliminate.{symbol}",
+                "elimination",
+                [_readable(symbol, expr)],
+                data={"solved": symbol},
+                rests_on=("closed_system",),
+            )
+        )
+    # a core that nobody would read is left as the equation that it came from, beside the formulas above
+    claims = [
+        Equation(core, S.Zero) if core.count_ops() <= READABLE else whole
+        for core, whole in zip(closed.core, theory.remaining(closed), strict=True)
+    ]
+    for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):
+        try:
+            explicit = theory.closed_form(target)
+        except NoClosedForm:
+            continue
+        if target == alpha or explicit.count_ops() <= READABLE:
+            claims.append(Equation(target, explicit))
+    if claims:
+        steps.append(
+            make(
+                "result",
+                "result",
+                claims,
+                rests_on=tuple(s.key for s in steps) or ("closed_system",),
+            )
+        )
+    return steps
+
+
+def _readable(symbol: Symbol, expr: Expr) -> Equation:
+    """What an unknown equals; a long sum below it is multiplied up, so that lines may end in it."""
+    top, bottom = fraction(expr)
+    if bottom.count_ops() > READABLE // 8 and any(f.is_Add for f in Mul.make_args(bottom)):
+        return Equation(bottom * symbol, top)
+    return Equation(symbol, expr)
+
+
+def _kinds(expr: Expr) -> list[str]:
+    found = {slot.key for q in expr.atoms(SiteQuantity) if not isinstance(q.family, Coupling) for slot in q.site}
+    return sorted(found, reverse=True)
+
+
+__all__ = ["closing_steps", "result_steps"]

@@ -1,0 +1,63 @@
+"""The identity of the two capacity formulas of convex sets: Euler's theorem, and Gaussian integration by parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Symbol, oo
+
+from symcavity.method.theory import Theory
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage
+from symcavity.sites.sets.solution import ProjectionSolution
+
+
+def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
+    """The identity of the two capacity formulas: Euler's theorem, and Gaussian integration by parts."""
+    site = next(s for s in theory.inserted.values() if isinstance(s.solution, ProjectionSolution))
+    convex, solution = site.solution.convex, site.solution
+    if solution.cap != oo or solution.softness != 0:
+        return []
+    bounds = {node.k for node in claim.difference.atoms(ProjectionAverage)}
+    k: Expr = Symbol(f"k_{convex.g.name.partition('_')[0]}", real=True)
+    several = len(bounds) > 1 or any(b.is_Add or b.is_Mul or b.has(SiteQuantity) for b in bounds)
+    if not several:
+        (k,) = bounds
+    size = convex.components.size
+
+    def mean(body: Expr) -> Expr:
+        return ProjectionAverage(body, convex.g, size, k)
+
+    common: dict[str, Any] = {"evidence": {"bound": k}}
+    return [
+        make(
+            "euler",
+            "euler",
+            (Equation(GAP2, LAM * GV - TD), Equation(LAM * GV, k * LAM)),
+            data={"g": convex.g, "bound": k if several else None},
+            rests_on=("consistency",),
+            **common,
+        ),
+        make(
+            "stein",
+            "stein",
+            (Equation(mean(TD), mean(PSI)),),
+            data={"size": size},
+            rests_on=("consistency",),
+            **common,
+        ),
+        make(
+            "stein.conclusion",
+            "stein_conclusion",
+            (Equation(mean(GAP2), k * mean(LAM) - mean(PSI)),),
+            data={"several": several},
+            rests_on=("euler", "stein"),
+            **common,
+        ),
+    ]
+
+
+__all__ = ["stein_steps"]

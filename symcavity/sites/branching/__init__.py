@@ -1,0 +1,1 @@
+"""Laws with complementary pairs, kinks and smooth functions: branches along the field."""

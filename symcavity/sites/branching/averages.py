@@ -1,0 +1,367 @@
+"""Averages of single-site quantities over the cavity fields and the quenched parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sympy import (
+    Abs,
+    Add,
+    And,
+    Dummy,
+    Expr,
+    Heaviside,
+    Matrix,
+    Piecewise,
+    Pow,
+    S,
+    Symbol,
+    Tuple,
+    cancel,
+    oo,
+    sign,
+    sqrt,
+    symbols,
+    together,
+)
+
+from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.branching.polyhedra import over_cells
+from symcavity.sites.branching.shifts import Shift, find_shift
+from symcavity.sites.branching.solution import SiteSolution
+from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
+
+LONGEST = 400  # operations, above which a sum is left as it is
+
+
+@dataclass(frozen=True)
+class SiteEnsemble:
+    """A site whose fields are Gaussian: what every average of its quantities is computed from.
+
+    Attributes
+    ----------
+    kind : Kind
+    solution : SiteSolution
+        The states as functions of the fields, at the mean self-couplings.
+    fields : tuple of Symbol
+        The cavity fields; the last one is the inner field of the solution.
+    covariance : dict
+        Covariances of the fields, by pairs of symbols.
+    sources : dict
+        For the quantity that names a field's equation (None where there is one field): its source symbol,
+        the field, and the field's factor in that equation.
+    """
+
+    kind: Kind
+    solution: SiteSolution
+    fields: tuple[Symbol, ...]
+    covariance: dict[tuple[Symbol, Symbol], Expr]
+    sources: dict[Any, tuple[Symbol, Symbol, Expr]]
+
+    @cached_property
+    def thresholds(self) -> Thresholds | None:
+        """The field that enters the law through thresholds only, if there is one."""
+        return find_thresholds(self)
+
+    @cached_property
+    def shift(self) -> Shift | None:
+        """The field that only shifts the law, if there is one."""
+        return find_shift(self)
+
+    @property
+    def outer(self) -> tuple[Symbol, ...]:
+        """All fields but the inner one."""
+        return self.fields[:-1]
+
+    def standardised(self) -> tuple[dict[Symbol, Expr], list[Symbol], Expr, Expr]:
+        """Write the fields by independent standard Gaussians.
+
+        Returns
+        -------
+        rule, zs, mean, scale
+            The outer fields by the variables ``zs[:-1]``; and the inner field as ``mean + scale*zs[-1]``.
+        """
+        zs = (
+            [Symbol("z", real=True)]
+            if len(self.fields) == 1
+            else list(symbols(f"z_1:{len(self.fields) + 1}", real=True))
+        )
+        lower = cholesky([[self.covariance[a, b] for b in self.fields] for a in self.fields])
+        values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(self.fields))]
+        rule = dict(zip(self.outer, values[:-1], strict=True))
+        if self.outer:  # the first field is a positive multiple of the first Gaussian
+            rule[sign(self.outer[0])] = sign(zs[0])
+        scale = lower[len(zs) - 1, len(zs) - 1]
+        return rule, zs, values[-1].xreplace({zs[-1]: S.Zero}), scale
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities over its fields and its quenched parameters."""
+        self._check(body)
+        out = self.over_fields(body)
+        return quenched_average(out)
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the fields only: a function of the site's quenched parameters."""
+        self._check(body)
+        return self.over_fields(body)
+
+    def _check(self, body: Expr) -> None:
+        for q in site_quantities(body):
+            if set(q.site) != {self.kind}:
+                raise DeclarationError(
+                    f"{q} stands in an average over the {self.kind} sites.",
+                    f"quantities of one {self.kind}",
+                    "averages of products across kinds of sites are not single-site quantities",
+                )
+            if not isinstance(q.family, Quenched) and q not in self.solution.unknowns:
+                raise DeclarationError(
+                    f"{q} is not a variable of the {self.kind} sites.",
+                    ", ".join(map(str, self.solution.unknowns)),
+                )
+
+    def over_fields(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities and fields over its fields."""
+        stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
+        if stein:
+            return self._by_parts(body, stein)
+        thresholds = self.thresholds
+        if thresholds is not None and (out := thresholds.average(self, body)) is not None:
+            return out
+        shift = self.shift
+        if shift is not None and (out := shift.average(self, body)) is not None:
+            return out
+        rule, zs, mean, scale = self.standardised()
+        z = zs[-1]
+        solution = self.solution
+        marks: dict[Any, Any] = {r: Dummy("R", real=True) for r in body.atoms(SiteResponse)}
+        quantities = {q: Dummy(q.family.name, real=True) for q in solution.unknowns if body.has(q)}
+        expr = body.xreplace(marks).xreplace(quantities)
+        s = solution.reflection.xreplace(self._zero())
+        inner = {solution.inner: mean + s * scale * z if s != 1 else mean + scale * z}
+        if not solution.regions:
+            cells = self._branches(expr, quantities, marks, inner, rule)
+            if self.outer and not solution.overlapping:
+                averaged = over_cells(cells, zs)
+                if averaged is not None:
+                    return averaged
+            out = _without_order(cells, z)
+        else:
+            breaks = [
+                cancel((r.high.xreplace(self._zero()) - s * mean) / scale)
+                for r in solution.regions[:-1]
+                if r.high is not None
+            ]
+            breaks = [b.xreplace(rule) for b in breaks]
+            if solution.is_implicit:
+                out = self._implicit(expr, quantities, marks, breaks, z, mean, scale, rule)
+            else:
+                values = []
+                for region in solution.regions:
+                    row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
+                    row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
+                    values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
+                out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
+        for outer in reversed(zs[:-1]):
+            out = gaussian_average(_odd_signs(out), outer)
+        return out
+
+    def _zero(self) -> dict[Symbol, Expr]:
+        return dict.fromkeys(self.solution.sources, S.Zero)
+
+    def _source(self, response: SiteResponse) -> tuple[Symbol, Symbol, Expr]:
+        if response.field in self.sources:
+            return self.sources[response.field]
+        if response.field is None:
+            raise DeclarationError(
+                f"{response} does not say to which field: the {self.kind} sites hear several.",
+                " or ".join(f"response({response.state}, {name})" for name in self.sources),
+            )
+        if len(self.sources) == 1:
+            return next(iter(self.sources.values()))
+        raise DeclarationError(f"{response.field} carries no source.", ", ".join(str(name) for name in self.sources))
+
+    def response(self, values: dict[SiteQuantity, Expr], implicit: Any, response: SiteResponse) -> Expr:
+        """The derivative of a state with respect to a source on one branch."""
+        source = self._source(response)[0]
+        value = values[response.state]
+        direct = value.diff(source)
+        if implicit is None:
+            return tidy_fraction(direct)
+        x, psi = implicit
+        return direct - value.diff(x) * psi.diff(source) / psi.diff(x)
+
+    def _branches(
+        self, expr: Expr, quantities: Any, marks: Any, inner: Any, rule: Any
+    ) -> list[tuple[Expr, list[Expr]]]:
+        """An expression on each branch, and the conditions of the branch, in the standard Gaussians."""
+        out = []
+        for branch in self.solution.branches:
+            row = {m: branch.values[q].xreplace(self._zero()) for q, m in quantities.items()}
+            row |= {m: self.response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
+            parts = [expr.xreplace(row), *(c.xreplace(self._zero()) for c in branch.conditions)]
+            body, *conditions = (part.xreplace(inner).xreplace(rule) for part in parts)
+            out.append((body, conditions))
+        return out
+
+    def _implicit(
+        self, expr: Expr, quantities: Any, marks: Any, breaks: list[Expr], z: Symbol, mean: Expr, scale: Expr, rule: Any
+    ) -> Expr:
+        """Sum the regions: implicit ones change variables, explicit ones are Gaussian averages."""
+        total = S.Zero
+        s = self.solution.reflection.xreplace(self._zero())
+        zero = self._zero()
+        regions = self.solution.regions
+        for k, region in enumerate(regions):
+            row = {m: region.values[q] for q, m in quantities.items()}
+            row |= {m: self.response(region.values, region.implicit, r) for r, m in marks.items()}
+            row = {m: v.xreplace(zero) for m, v in row.items()}
+            body = expr.xreplace(row)
+            if region.implicit is None:
+                inner = {self.solution.inner: mean + s * scale * z}
+                inside = body.xreplace(inner).xreplace(rule)
+                mark = Dummy("piece", real=True)
+                pieces = [{mark: inside if n == k else S.Zero} for n in range(len(regions))]
+                total += average_branches(breaks, pieces, mark, z)
+                continue
+            x, psi = region.implicit
+            standard = (s * (psi.xreplace(zero) - mean) / scale).xreplace(rule)
+            field_value = {self.solution.inner: psi.xreplace(zero)}
+            body = body.xreplace(field_value).xreplace(rule)
+            low = self._edge(region, 0) if k else -oo
+            high = self._edge(region, 1) if k < len(regions) - 1 else oo
+            total += ImplicitAverage(body, x, standard, low, high)
+        return total
+
+    def _edge(self, region: Any, which: int) -> Expr:
+        """The end of an implicit branch in its own unknown."""
+        x, psi = region.implicit
+        t = (region.low, region.high)[which]
+        ends = set()
+        for branch in self.solution.branches:
+            if branch.implicit != region.implicit or branch.label != region.label:
+                continue
+            for condition in branch.conditions:
+                slope = condition.diff(x)
+                if slope == 0 or slope.has(x):
+                    continue
+                edge = cancel(-condition.xreplace({x: S.Zero}) / slope)
+                if (psi.xreplace({x: edge}) * self.solution.reflection - t).expand() == 0:
+                    ends.add(edge)
+        if len(ends) != 1:
+            raise UnsupportedLaw(
+                f"The end {t} of an implicit branch of the {self.kind} law is not an end of its unknown.",
+                "branches that end where a pair or a kink switches",
+            )
+        return ends.pop().xreplace(self._zero())
+
+    # -- responses to fields in which the law jumps ----------------------------------------------
+
+    def _jumps(self, response: SiteResponse) -> bool:
+        """Whether the states jump with the field whose source this is (a sign, a step)."""
+        if not self.outer:
+            return False
+        field = self._source(response)[1]
+        if field == self.solution.inner:
+            return False
+        for branch in self.solution.branches:
+            for expr in (
+                *branch.values.values(),
+                *branch.conditions,
+                *([branch.implicit[1]] if branch.implicit else []),
+            ):
+                if any(k.has(field) for k in expr.atoms(sign, Heaviside, Piecewise)):
+                    return True
+        return False
+
+    def _by_parts(self, body: Expr, jumping: list[SiteResponse]) -> Expr:
+        """Average a response by Gaussian integration by parts: <dm/dη_a> = sum_b (C^-1)_ab <η_b m>."""
+        marks = {r: Dummy("R", real=True) for r in jumping}
+        marked = body.xreplace(marks)
+        total = S.Zero
+        rest = marked.xreplace(dict.fromkeys(marks.values(), S.Zero))
+        if rest != 0:
+            total += self.over_fields(rest)
+        for response, mark in marks.items():
+            weight = marked.diff(mark)
+            if weight.has(*marks.values()) or set(site_quantities(weight)) & set(self.solution.unknowns):
+                raise UnsupportedLaw(
+                    f"{body} multiplies a response to a field in which the law jumps with other states.",
+                    "responses with quenched weights there",
+                )
+            _, field, factor = self._source(response)
+            if self.thresholds is not None and self.thresholds.field == field:
+                jump = self.thresholds.jump(self, weight / factor * response.state)
+                if jump is not None:
+                    total += jump
+                    continue
+            inverse = Matrix([[self.covariance[a, b] for b in self.fields] for a in self.fields]).inv()
+            row = self.fields.index(field)
+            for column, other in enumerate(self.fields):
+                moment = self.over_fields(weight / factor * response.state * other)
+                total += cancel(inverse[row, column]) * moment
+        return _cancelled(total)
+
+
+def _cancelled(expr: Expr) -> Expr:
+    """Cancel what a sum has in common with its denominator, square roots of quantities included.
+
+    The determinant of the covariances often drops out; where fields coincide at the root, it would be 0/0.
+    """
+    if expr.count_ops() > LONGEST or expr.has(GaussianAverage, ImplicitAverage):
+        return expr
+    halves = {p.base for p in expr.atoms(Pow) if p.exp.is_Rational and p.exp.q == 2 and not p.base.is_number}
+    rule = {b: Dummy(f"r{k}", positive=True) for k, b in enumerate(sorted(halves, key=str)) if not b.is_Add}
+    plain = expr.xreplace({b: r**2 for b, r in rule.items()})
+    found = cancel(together(plain)).xreplace({r: sqrt(b) for b, r in rule.items()})
+    return min((expr, found), key=lambda e: len(str(e)))
+
+
+def _without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:
+    """Average over branches that come in no single order: by cases, and in general numerically."""
+    cases = [(body, And(*(c >= 0 for c in conditions))) for body, conditions in cells]
+    return gaussian_average(Piecewise(*cases[:-1], (cases[-1][0], True)), z)
+
+
+def _odd_signs(expr: Expr) -> Expr:
+    """Reduce even powers of signs to one, and their absolute values too."""
+    rule: dict[Any, Any] = {Abs(s): S.One for s in expr.atoms(sign)}
+    for power in expr.atoms(Abs):
+        if isinstance(power.args[0], sign):
+            rule[power] = S.One
+    expr = expr.xreplace(rule)
+    return expr.replace(
+        lambda e: e.is_Pow and isinstance(e.base, sign) and e.exp.is_Integer, lambda e: e.base ** (e.exp % 2)
+    )
+
+
+def cholesky(rows: list[list[Expr]]) -> Matrix:
+    """Return the lower triangular square root of a covariance matrix of expressions."""
+    size = len(rows)
+    lower = Matrix.zeros(size, size)
+    for r in range(size):
+        for c in range(r + 1):
+            rest = rows[r][c] - Add(*(lower[r, k] * lower[c, k] for k in range(c)))
+            lower[r, c] = sqrt(rest) if r == c else (cancel(rest) / lower[c, c] if rest != 0 else S.Zero)
+    return lower
+
+
+def quenched_average(expr: Expr) -> Expr:
+    """Average over the quenched parameters of the site; finite laws that are declared are summed at once."""
+    quenched = site_quantities(expr, Quenched)
+    if not quenched:
+        return expr
+    for q in quenched:
+        law = q.family.law
+        if isinstance(law, Tuple):
+            expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
+    if not site_quantities(expr, Quenched):
+        return expr
+    constant, rest = expr.as_independent(SiteQuantity, as_Add=False)
+    return constant * Average(rest)

@@ -1,0 +1,297 @@
+"""The branches of a single-site law: every choice in its complementary pairs and kinks, solved.
+
+A branch is a set of equations (which member of each pair is zero, which piece of each kink holds) and
+a set of inequalities (the rest).  Nothing here knows what the variables mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from sympy import (
+    Abs,
+    Expr,
+    Heaviside,
+    Max,
+    Min,
+    Piecewise,
+    S,
+    Symbol,
+    cancel,
+    fraction,
+    linear_eq_to_matrix,
+    linsolve,
+    sign,
+)
+from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
+from sympy.logic.boolalg import And, Or
+from sympy.solvers.solveset import NonlinearError
+
+from symcavity.errors import UnsupportedLaw
+
+KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise)
+MOST_BRANCHES = 512
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One branch of a law.
+
+    Attributes
+    ----------
+    values : dict
+        The unknowns as functions of the field; of ``implicit[0]`` where the branch is implicit.
+    conditions : tuple of Expr
+        Expressions that must not be negative.
+    label : tuple of Expr
+        The expressions that vanish on this branch (one of each pair).
+    implicit : (Symbol, Expr) or None
+        The unknown x that is fixed implicitly, and the field as a function psi(x) of it.
+    """
+
+    values: dict[Expr, Expr]
+    conditions: tuple[Expr, ...]
+    label: tuple[Expr, ...] = ()
+    implicit: tuple[Symbol, Expr] | None = None
+
+
+@dataclass
+class SitePuzzle:
+    """A single-site law with plain symbols: equations = 0, complementary pairs, unknowns, one field.
+
+    Attributes
+    ----------
+    loose : list of (tuple of Symbol, tuple of Expr)
+        Faces on which unknowns stay free: those unknowns, and the expressions that must not be negative.
+    """
+
+    equations: list[Expr]
+    pairs: list[tuple[Expr, Expr]]
+    unknowns: list[Symbol]
+    inner: Symbol
+    text: str = ""
+    loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...]]] = field(default_factory=list)
+
+    def branches(self) -> list[Branch]:
+        """Solve every branch; the impossible ones are left out."""
+        known = self._settle()
+        return [replace(b, values={**known, **b.values}) for b in self._enumerate()]
+
+    def _settle(self) -> dict[Expr, Expr]:
+        """Take out the unknowns that are given without the inner field, such as another field's value."""
+        known: dict[Expr, Expr] = {}
+        while True:
+            hit = next(
+                (
+                    (equation, x)
+                    for equation in self.equations
+                    for x in self.unknowns
+                    if not equation.has(self.inner)
+                    and not equation.has(*(u for u in self.unknowns if u != x))
+                    and equation.has(x)
+                    and not equation.diff(x).has(x)
+                ),
+                None,
+            )
+            if hit is None:
+                return known
+            equation, x = hit
+            value = cancel(x - equation / equation.diff(x))
+            known = {k: v.xreplace({x: value}) for k, v in known.items()} | {x: value}
+            self.equations = [e.xreplace({x: value}) for e in self.equations if e is not equation]
+            self.pairs = [(p.xreplace({x: value}), q.xreplace({x: value})) for p, q in self.pairs]
+            self.unknowns = [u for u in self.unknowns if u != x]
+
+    def _enumerate(self) -> list[Branch]:
+        choices = list(unkinked(self.equations, [q for pair in self.pairs for q in pair], self.unknowns))
+        if len(choices) * 2 ** len(self.pairs) > MOST_BRANCHES:
+            raise UnsupportedLaw(
+                f"{self.text} has {len(choices) * 2 ** len(self.pairs)} branches.", f"at most {MOST_BRANCHES}"
+            )
+        out = []
+        for equations, flat, conditions in choices:
+            pairs = list(zip(flat[::2], flat[1::2], strict=True))
+            for picks in product((0, 1), repeat=len(pairs)):
+                zero = [pair[k] for pair, k in zip(pairs, picks, strict=True)]
+                rest = [pair[1 - k] for pair, k in zip(pairs, picks, strict=True)]
+                branch = self._solve([*equations, *zero], [*rest, *conditions], tuple(zero))
+                if branch is not None:
+                    out.append(branch)
+        return out
+
+    def _solve(
+        self,
+        equations: list[Expr],
+        conditions: list[Expr],
+        label: tuple[Expr, ...],
+        unknowns: list[Symbol] | None = None,
+    ) -> Branch | None:
+        unknowns = self.unknowns if unknowns is None else unknowns
+        try:
+            matrix, right = linear_eq_to_matrix(equations, unknowns)
+        except NonlinearError:
+            return self._pinned(equations, conditions, label, unknowns)
+        found = linsolve((matrix, right), *unknowns)
+        if not found:
+            return None
+        (point,) = found
+        free = tuple(u for u in unknowns if any(entry.has(u) for entry in point))
+        if free:  # a face on which the law leaves a direction free must have no volume of fields
+            rule = dict(zip(unknowns, point, strict=True))
+            self.loose.append((free, tuple(c.xreplace(rule) for c in conditions)))
+            return None
+        values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
+        return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
+
+    def _pinned(
+        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: list[Symbol]
+    ) -> Branch | None:
+        """Put in an unknown that one equation of the branch fixes by itself, such as a bound that is reached."""
+        for k, equation in enumerate(equations):
+            own = [u for u in unknowns if equation.has(u)]
+            slope = equation.diff(own[0]) if len(own) == 1 else S.Zero
+            if slope == 0 or slope.has(*own) or equation.has(self.inner):
+                continue
+            rule = {own[0]: (own[0] - equation / slope).expand()}
+            rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
+            others = [u for u in unknowns if u not in own]
+            branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
+            return replace(branch, values={**rule, **branch.values}) if branch is not None else None
+        return self._implicit(equations, conditions, label, unknowns)
+
+    def _implicit(
+        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], remaining: Sequence[Symbol]
+    ) -> Branch | None:
+        """Eliminate what stands linearly; one unknown x remains, and the field is a function of it."""
+        values: dict[Expr, Expr] = {}
+        left = list(equations)
+        unknowns = list(remaining)
+        while len(left) > 1:
+            hit = next(
+                (
+                    (k, x, slope)
+                    for k, equation in sorted(enumerate(left), key=lambda pair: pair[1].has(self.inner))
+                    for x in unknowns
+                    if (slope := equation.diff(x)) != 0 and not slope.has(*unknowns)
+                ),
+                None,
+            )
+            if hit is None:
+                raise UnsupportedLaw(
+                    f"{self.text}: {len(left)} equations of a branch are non-linear in "
+                    f"{', '.join(map(str, unknowns))} together.",
+                    "laws in which all but one unknown can be eliminated linearly",
+                )
+            k, x, slope = hit
+            equation = left.pop(k)
+            solved = x - equation / slope
+            solved = solved.expand() if not solved.has(Piecewise) else solved
+            values = {key: v.xreplace({x: solved}) for key, v in values.items()} | {x: solved}
+            left = [e.xreplace({x: solved}) for e in left]
+            unknowns.remove(x)
+        if len(unknowns) != 1 or not left:
+            return None
+        (x,), (equation,) = unknowns, left
+        slope = equation.diff(self.inner)
+        if slope == 0:
+            # the field has dropped out: x is a number on this branch only if the equation is linear in it
+            return None
+        if slope.has(self.inner) or slope.has(x):
+            raise UnsupportedLaw(
+                f"{self.text}: the field does not stand linearly in {equation} = 0.",
+                "laws that contain their random field linearly",
+            )
+        psi = (self.inner - equation / slope).expand()
+        return Branch({**values, x: x}, tuple(c.xreplace(values) for c in conditions), label, (x, psi))
+
+
+def unkinked(
+    equations: Sequence[Expr], others: Sequence[Expr], unknowns: Sequence[Symbol]
+) -> Iterator[tuple[list[Expr], list[Expr], list[Expr]]]:
+    """Yield (equations, others, conditions) for every choice of pieces of the kinks in the unknowns."""
+    count = len(equations)
+
+    def go(exprs: list[Expr], conditions: list[Expr]) -> Iterator[tuple[list[Expr], list[Expr], list[Expr]]]:
+        kink = _innermost([*exprs, *conditions], unknowns)
+        if kink is None:
+            yield exprs[:count], exprs[count:], conditions
+            return
+        for value, new in _pieces(kink):
+            rule = {kink: value}
+            more = [_one_sided(e.xreplace(rule), kink, value) for e in exprs]
+            yield from go(more, [c.xreplace(rule) for c in conditions] + new)
+
+    yield from go([*equations, *others], [])
+
+
+def _one_sided(expr: Expr, kink: Expr, value: Expr) -> Expr:
+    """Set the sign and the step of a kink's argument along with the kink itself."""
+    if isinstance(kink, sign | Heaviside | Abs):
+        argument = kink.args[0]
+        up = value in (S.One, argument)
+        rule = {
+            sign(argument): S.One if up else S.NegativeOne,
+            Abs(argument): argument if up else -argument,
+            **{h: S.One if up else S.Zero for h in expr.atoms(Heaviside) if h.args[0] == argument},
+        }
+        return expr.xreplace(rule)
+    return expr
+
+
+def _innermost(exprs: Sequence[Expr], unknowns: Sequence[Symbol]) -> Expr | None:
+    kinks = {k for e in exprs for k in e.atoms(*KINKS) if k.has(*unknowns)}
+    found = sorted(kinks, key=lambda k: (k.count_ops(), str(k)))
+    for kink in found:
+        inner = [k for arg in kink.args for k in arg.atoms(*KINKS) if k.has(*unknowns)]
+        if not inner:
+            return kink
+    return None
+
+
+def _pieces(kink: Expr) -> list[tuple[Expr, list[Expr]]]:
+    """The pieces of a kink: (value, expressions that must not be negative)."""
+    if isinstance(kink, Abs | sign | Heaviside):
+        a = kink.args[0]
+        high = {Abs: a, sign: S.One, Heaviside: S.One}[type(kink)]
+        low = {Abs: -a, sign: S.NegativeOne, Heaviside: S.Zero}[type(kink)]
+        return [(high, [a]), (low, [-a])]
+    if isinstance(kink, Max | Min):
+        flip = 1 if isinstance(kink, Max) else -1
+        return [(a, [flip * (a - b) for b in kink.args if b != a]) for a in kink.args]
+    out: list[tuple[Expr, list[Expr]]] = []
+    failed: list[list[Expr]] = [[]]
+    for value, condition in kink.args:
+        if condition == S.true:
+            out += [(value, list(conds)) for conds in failed]
+            break
+        for case in condition.args if isinstance(condition, Or) else [condition]:
+            holds = [_non_negative(part) for part in (case.args if isinstance(case, And) else [case])]
+            out += [(value, [*conds, *holds]) for conds in failed]
+            # it fails at the first inequality, or at the second and not the first: these do not overlap
+            failed = [[*conds, *holds[:k], -holds[k]] for conds in failed for k in range(len(holds))]
+    return out
+
+
+def _non_negative(condition: Any) -> Expr:
+    if isinstance(condition, Relational):
+        if isinstance(condition, GreaterThan | StrictGreaterThan):
+            return condition.lhs - condition.rhs
+        if isinstance(condition, LessThan | StrictLessThan):
+            return condition.rhs - condition.lhs
+    raise UnsupportedLaw(
+        f"The condition {condition} of a Piecewise is not supported.",
+        "inequalities, And(...) of inequalities, and Or(...) of these",
+    )
+
+
+
+def tidy_fraction(expr: Expr) -> Expr:
+    """Cancel common factors, and give the denominator a positive constant term (or leading sign)."""
+    top, bottom = fraction(cancel(expr))
+    constant = bottom.as_coeff_Add()[0]
+    if constant.is_negative or (constant == 0 and bottom.could_extract_minus_sign()):
+        top, bottom = (-top).expand(), (-bottom).expand()
+    return top / bottom

@@ -1,0 +1,278 @@
+"""The signs of self-couplings: only what convexity proves, or what the law itself needs.
+
+A self-coupling F is real.  What is positive is the denominator of the law, the site's own curvature minus
+the feedback: it is so for weak feedback, and must stay so.  Denominators whose sign is not proved become
+conditions, which the parameters meet where the branches are laid out, and which are tested at the root.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import And, Dummy, Expr, Mul, Piecewise, S, Symbol, factor_terms, fraction, together
+from sympy.core.relational import Relational, StrictGreaterThan
+
+from symcavity.algebra.compiled import compiled
+from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.model.convexity import seeded
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
+from symcavity.sites.branching.layout import IllPosed, solve_site
+from symcavity.sites.branching.solution import SiteSolution
+
+WEAK, STRONG = 1e-9, 9.0
+HALVINGS, ATTEMPTS = 60, 200
+_LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """A law solved for every value of its field, and what was taken of the signs.
+
+    Attributes
+    ----------
+    solution : SiteSolution
+        Its ``assumed`` holds the denominators that were taken as positive.
+    signs : dict
+        The sign of each self-coupling that convexity proves, or that the law needs to fix its states.
+    """
+
+    solution: SiteSolution
+    signs: dict[Symbol, int]
+
+
+def solve_with_feedback(
+    equations: Sequence[Expr],
+    pairs: Sequence[tuple[Expr, Expr]],
+    unknowns: Sequence[SiteQuantity],
+    inner: Symbol,
+    sources: Sequence[Symbol],
+    text: str,
+    couplings: Sequence[Symbol],
+    *,
+    proved: Mapping[Symbol, int],
+    convex: bool,
+    strict: bool,
+    signed: Any,
+) -> Feedback:
+    """Solve a single-site law with feedback.
+
+    Parameters
+    ----------
+    equations, pairs, unknowns, inner, sources, text
+        The law, as :func:`solve_site` takes it.
+    couplings : sequence of Symbol
+        The self-couplings.
+    proved : mapping
+        Signs that are known: those that convexity fixes.
+    convex : bool
+        Whether the denominators are positive by convexity.
+    strict : bool
+        Whether to refuse denominators that the signs of the self-couplings and of the parameters leave open
+        (they become conditions otherwise).
+    signed : callable
+        Gives a self-coupling the assumption of a sign.
+
+    Raises
+    ------
+    IllPosed
+        If the law does not fix its states whatever the signs.
+    """
+    last: IllPosed | None = None
+    for choice in _choices([f for f in couplings if f not in proved]):
+        signs = {**proved, **choice}
+        rule = {f: signed(f, s) for f, s in signs.items()}
+        here = [rule.get(f, f) for f in couplings]
+        draws = FeedbackDraws(tuple(here), tuple(sources), text, convex=convex, strict=strict)
+        try:
+            solution = solve_site(
+                [e.xreplace(rule) for e in equations],
+                [(p.xreplace(rule), q.xreplace(rule)) for p, q in pairs],
+                unknowns,
+                inner,
+                sources,
+                text,
+                draws,
+            )
+        except IllPosed as problem:
+            last = last or problem
+            continue
+        taken = tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in draws.conditions if c.recorded)
+        known = [a for a in solution.assumed if not _implied(a, draws.positive)]
+        return Feedback(replace(solution, assumed=(*known, *taken)), signs)
+    raise last or IllPosed(f"{text} has no solution.")
+
+
+def _choices(free: Sequence[Symbol]) -> Iterator[dict[Symbol, int]]:
+    """Signs to try: none at all first, then as few as the law needs."""
+    tried = sorted(product((0, -1, 1), repeat=len(free)), key=lambda signs: sum(map(abs, signs)))
+    for signs in tried:
+        yield {f: s for f, s in zip(free, signs, strict=True) if s}
+
+
+def _implied(condition: Relational, positive: Sequence[Expr]) -> bool:
+    """Whether an inequality repeats that a denominator is positive."""
+    return sign_given(condition.lhs - condition.rhs, positive) == 1
+
+
+@dataclass(frozen=True)
+class Denominator:
+    """Something that is positive.
+
+    Attributes
+    ----------
+    expr : Expr
+    variable : Symbol or None
+        The unknown of an implicit branch: it is positive for all its values.
+    inside : tuple of Expr
+        Those values of it at which none of these is negative.
+    recorded : bool
+        Whether it is an assumption, not a consequence of convexity.
+    """
+
+    expr: Expr
+    variable: Symbol | None = None
+    inside: tuple[Expr, ...] = ()
+    recorded: bool = True
+
+    def as_stated(self) -> Expr:
+        """The expression, set to one outside of the branch that it belongs to."""
+        if self.variable is None or not self.inside:
+            return self.expr
+        return Piecewise((self.expr, And(*(c >= 0 for c in self.inside))), (S.One, True))
+
+
+@dataclass
+class FeedbackDraws(Draws):
+    """Draws parameters at which all denominators are positive.
+
+    Attributes
+    ----------
+    couplings : tuple of Symbol
+        The self-couplings; those without an assumption have either sign.
+    """
+
+    couplings: tuple[Symbol, ...] = ()
+    sources: tuple[Symbol, ...] = ()
+    text: str = ""
+    convex: bool = False
+    strict: bool = True
+    conditions: list[Denominator] = field(default_factory=list)
+    _calls: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
+
+    @cached_property
+    def open(self) -> tuple[Symbol, ...]:
+        """The self-couplings of either sign."""
+        return tuple(f for f in self.couplings if f.is_positive is None and f.is_negative is None)
+
+    @property
+    def positive(self) -> tuple[Expr, ...]:
+        """What is known to be positive, on all branches."""
+        return tuple(c.expr for c in self.conditions if c.variable is None)
+
+    def read(self, branches: Sequence[Branch]) -> None:
+        """Collect the denominators of a solution."""
+        found: dict[tuple[Expr, tuple[Expr, ...]], Denominator] = {}
+        zero = dict.fromkeys(self.sources, S.Zero)
+        for branch in branches:
+            if branch.implicit:
+                x, psi = branch.implicit
+                inside = tuple(c for c in branch.conditions if c.has(x))
+                slope = psi.xreplace(zero).diff(x)
+                items = [(f, x, inside) for f in [slope] if f.has(*self.couplings or (Dummy(),))]
+            else:
+                bottoms = {b for v in branch.values.values() for b in _factors(v)}
+                items = [(b, None, ()) for b in bottoms if b.has(*self.couplings or (Dummy(),))]
+            for expr, x, inside in items:
+                one = self._oriented(expr.xreplace(zero), x, inside)
+                if one is not None:
+                    found.setdefault((one.expr, one.inside), one)
+        self.conditions = sorted(found.values(), key=lambda c: (c.expr.count_ops(), str(c.expr)))
+
+    def _oriented(self, expr: Expr, x: Symbol | None, inside: tuple[Expr, ...]) -> Denominator | None:
+        """A denominator with the sign that it has for weak feedback; None if its sign is proved or free."""
+        if sign_of(expr):
+            return None
+        weak = expr.xreplace(dict.fromkeys(self.open, S.Zero))
+        feeds = [f for f in self.couplings if f not in self.open]
+        if weak != expr and weak == 0:  # no curvature of its own: the closed equations decide
+            return None
+        if sign_of(weak) is None and x is not None:
+            start = weak.xreplace({x: S.Zero})
+            weak = start if start.is_finite is not False and not start.has(S.NaN) else weak
+        if sign_of(weak) is None and weak.has(*feeds or (Dummy(),)):
+            weaker = weak.xreplace(dict.fromkeys(feeds, S.Zero))
+            weak = weaker if weaker != 0 else weak
+        known = sign_of(weak)
+        if known is None:
+            weak = weak if weak != expr else S.One
+        oriented = factor_terms(expr * (weak if known is None else known)) if known != 1 else expr
+        settled = self.convex or not expr.has(*self.open or (Dummy(),))
+        if settled and x is None and self.strict:
+            self._refuse_open(oriented)
+        return Denominator(oriented, x, inside, recorded=not (settled and self.strict))
+
+    def _refuse_open(self, expr: Expr) -> None:
+        """Raise IllPosed if the declared signs let a denominator vanish."""
+        symbols = symbols_in([expr], set())
+        call = _compiled(expr, symbols)
+        rng = seeded(11)
+        feeds = [f for f in self.couplings if f not in self.open]
+        for _ in range(DRAWS):
+            point = {s: sample_value(s, rng) for s in symbols} | dict.fromkeys(self.open, 0.0)
+            for share in (WEAK, 1.0, STRONG):
+                scaled = [v * share if s in feeds else v for s, v in ((s, point[s]) for s in symbols)]
+                if not call(*scaled, 0.0) > 0:
+                    raise IllPosed(
+                        f"{self.text}: its response passes through infinity.", "laws with a response of one sign"
+                    )
+
+    def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
+        """Draw values at which all denominators are positive: weaker feedback until they are."""
+        for _ in range(ATTEMPTS):
+            point = super().sample(symbols, rng)
+            for _ in range(HALVINGS):
+                if self._holds(symbols, point):
+                    return point
+                point = [v / 2 if s in self.open else v for s, v in zip(symbols, point, strict=True)]
+        raise IllPosed(
+            f"{self.text}: no feedback was found for which it fixes the states for every value of the field.",
+            "laws that fix the states for every value of the field, at least without feedback",
+            "check the signs in the equations",
+        )
+
+    def _holds(self, symbols: Sequence[Any], point: Sequence[float]) -> bool:
+        key = tuple(symbols)
+        if key not in self._calls:
+            self._calls[key] = [
+                (_compiled(c.expr, symbols, c.variable), [_compiled(e, symbols, c.variable) for e in c.inside])
+                for c in self.conditions
+            ]
+        with np.errstate(all="ignore"):
+            for call, inside in self._calls[key]:
+                values = np.broadcast_to(call(*point, _LINE), _LINE.shape)
+                outside = ~np.isfinite(values)
+                for limit in inside:
+                    outside = outside | (limit(*point, _LINE) < 0)
+                if not np.all((values > 0) | outside):
+                    return False
+        return True
+
+
+def _factors(value: Expr) -> list[Expr]:
+    """The factors of the denominator of an expression."""
+    return [f.as_base_exp()[0] for f in Mul.make_args(factor_terms(fraction(together(value))[1]))]
+
+
+def _compiled(expr: Expr, symbols: Sequence[Any], variable: Symbol | None = None) -> Any:
+    return compiled([*symbols, variable or Dummy("x")], expr)
+
+
+__all__ = ["Feedback", "FeedbackDraws", "solve_with_feedback"]

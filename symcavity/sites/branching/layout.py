@@ -1,0 +1,354 @@
+"""Solve the law of a single site for every value of its field, and average what it gives.
+
+The branches of the law tile the line of the field.  Which branches occur, and in which order, is found
+at seeded values of the parameters that respect their assumptions; the boundaries are then symbolic, and
+an order that the assumptions do not prove becomes a condition that is tested at evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sympy import (
+    Abs,
+    Dummy,
+    Expr,
+    Mul,
+    S,
+    Symbol,
+    cancel,
+    factor_terms,
+    fraction,
+    sign,
+)
+from sympy.core.relational import Relational
+
+from symcavity.algebra.compiled import compiled
+from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.algebra.tails import with_scaled_tails
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.convexity import seeded
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.branches import Branch, SitePuzzle
+from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
+from symcavity.sites.branching.solution import Region, SiteSolution
+
+TRIALS = 2000
+FAR = 1e12
+OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
+_INSIDE = 1e-6
+_GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 200)])
+
+
+class IllPosed(UnsupportedLaw):
+    """The branches of a law leave a gap or overlap: it does not fix the states for every field."""
+
+
+def solve_site(
+    equations: Sequence[Expr],
+    pairs: Sequence[tuple[Expr, Expr]],
+    unknowns: Sequence[SiteQuantity],
+    inner: Symbol,
+    sources: Sequence[Symbol],
+    text: str,
+    draws: Draws | None = None,
+) -> SiteSolution:
+    """Solve a single-site law for every value of its field.
+
+    Parameters
+    ----------
+    equations : sequence of Expr
+        Expressions that vanish, in the unknowns, the fields, the sources and parameters.
+    pairs : sequence of (Expr, Expr)
+        Complementary pairs.
+    unknowns : sequence of SiteQuantity
+        What to solve for.
+    inner : Symbol
+        The field over which the branches are laid out.
+    sources : sequence of Symbol
+        The infinitesimal sources.
+    text : str
+        The law in words, for messages.
+    draws : Draws, optional
+        Where the values come from at which the branches are laid out.
+
+    Raises
+    ------
+    IllPosed
+        If the branches leave a gap or overlap.
+    UnsupportedLaw
+        If a branch cannot be solved, not even implicitly.
+    """
+    marks = {q: Dummy(q.family.name, real=True) for q in unknowns}
+    back = {v: k for k, v in marks.items()}
+    puzzle = SitePuzzle(
+        [e.xreplace(marks) for e in equations],
+        [(p.xreplace(marks), q.xreplace(marks)) for p, q in pairs],
+        list(marks.values()),
+        inner,
+        text,
+    )
+    branches = puzzle.branches()
+    _refuse_loose(puzzle, sources, back)
+    if not branches:
+        raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
+    draws = draws or Draws()
+    draws.read(branches)
+    layout = _Layout(branches, inner, sources, text, draws)
+    found = layout.arrange()
+    solution = SiteSolution(
+        inner, tuple(unknowns), *found, sources=tuple(sources), overlapping=layout.overlapping
+    )
+    # implicit unknowns keep their plain symbol: it is a bound variable of the branch
+    return _named(solution, back)
+
+
+def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any, Any]) -> None:
+    """Raise IllPosed if, for an interval of fields, the law leaves a variable free."""
+    for free, conditions in puzzle.loose:
+        variables = [puzzle.inner, *free]
+        symbols = symbols_in(conditions, set(variables))
+        calls = [compiled([*variables, *symbols], c, ["scipy", "numpy"]) for c in conditions]
+        rng = seeded(3)
+        generator = np.random.default_rng(3)
+        for _ in range(DRAWS):
+            point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
+            where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
+            holds = np.ones(TRIALS, dtype=bool)
+            for call in calls:
+                holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
+            if holds.any():
+                names = " and ".join(str(back.get(u, u)) for u in free)
+                raise IllPosed(
+                    f"{puzzle.text} leaves {names} undetermined for some values of the field.",
+                    "laws that fix every variable of a site",
+                    "a penalty on each variable that the constraints leave free, in the direction in which it is "
+                    "free; no constraint twice",
+                )
+
+
+def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
+    def rename(values: dict[Any, Expr]) -> dict[Any, Expr]:
+        return {back[q]: v for q, v in values.items()}
+
+    regions = tuple(
+        Region(r.low, r.high, rename(r.values), r.implicit, tuple(q.xreplace(back) for q in r.label))
+        for r in solution.regions
+    )
+    branches = tuple(
+        Branch(rename(b.values), b.conditions, tuple(q.xreplace(back) for q in b.label), b.implicit)
+        for b in solution.branches
+    )
+    return replace(solution, regions=regions, branches=branches)
+
+
+class _Layout:
+    """Finds the order of the branches along the field."""
+
+    def __init__(
+        self, branches: list[Branch], inner: Symbol, sources: Sequence[Symbol], text: str, draws: Draws
+    ) -> None:
+        self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
+        self.draws = draws
+        self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
+        self.reference = self._reference()
+        self.overlapping = False
+
+    def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
+        """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
+        variable = branch.implicit[0] if branch.implicit else self.inner
+        out = []
+        for condition in branch.conditions:
+            expanded = condition.expand()
+            slope = expanded.diff(variable)
+            if slope.has(variable):
+                raise UnsupportedLaw(
+                    f"{self.text}: the condition {condition} >= 0 of a branch is not linear.",
+                    "pairs and kinks with linear arguments",
+                )
+            offset = expanded.xreplace({variable: S.Zero})
+            out.append((slope, offset))
+        return out
+
+    def _reference(self) -> Expr:
+        """The reflection: the sign of a slope that the assumptions leave open."""
+        for branch, lines in zip(self.branches, self.lines, strict=True):
+            if branch.implicit:
+                continue
+            for slope, _ in lines:
+                if slope != 0 and sign_of(slope) is None:
+                    top, bottom = fraction(cancel(slope))
+                    factors = Mul.make_args(factor_terms(top)) + Mul.make_args(factor_terms(bottom))
+                    open_ = [f for f in factors if not sign_given(f, self.draws.positive)]
+                    if not open_:
+                        continue
+                    factor = Mul(*open_)
+                    return factor if isinstance(factor, sign) else factor / Abs(factor)
+        return S.One
+
+    def _symbols(self) -> list[Any]:
+        exprs = [e for lines in self.lines for line in lines for e in line]
+        exprs += [v for b in self.branches for v in b.values.values()] + [self.reference]
+        exprs += [b.implicit[1] for b in self.branches if b.implicit]
+        return symbols_in(exprs, {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)})
+
+    def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
+        """Return (regions, branches, reflection, inequalities left open)."""
+        symbols = self._symbols()
+
+        def call(expr: Expr, *first: Symbol) -> Any:
+            return compiled([*first, *symbols], with_scaled_tails(expr), ["scipy", "numpy"])
+
+        lines = [[(call(a), call(b)) for a, b in ls] for ls in self.lines]
+        values = [
+            [call(v, b.implicit[0] if b.implicit else self.inner) for v in b.values.values()] for b in self.branches
+        ]
+        psis = [call(b.implicit[1], b.implicit[0]) if b.implicit else None for b in self.branches]
+        reflection = call(self.reference)
+        rng = seeded(7)
+        layouts: list[tuple[tuple[int, ...], list[float]]] = []
+        points = []
+        for _ in range(DRAWS):
+            point = [
+                0.0 if s in self.sources else v
+                for s, v in zip(symbols, self.draws.sample(symbols, rng), strict=True)
+            ]
+            intervals = self._intervals(lines, psis, float(reflection(*point)), point)
+            layouts.append(self._tile(intervals, values, psis, float(reflection(*point)), point))
+            points.append(point)
+        orders = {order for order, _ in layouts}
+        if len(orders) > 1:
+            if any(b.implicit for b in self.branches):
+                raise UnsupportedLaw(
+                    f"{self.text}: the order of its branches depends on the parameters, and some are implicit.",
+                    "implicit laws whose branches come in one order",
+                    "declare the signs of the parameters: Symbol('...', positive=True)",
+                )
+            return (), tuple(self.branches), S.One, ()
+        (order,) = orders
+        breaks = [self._boundary(order[k], order[k + 1], k, layouts, points, call) for k in range(len(order) - 1)]
+        ends: list[Expr | None] = [None, *breaks, None]
+        regions = tuple(
+            Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
+            for k, b in enumerate(order)
+        )
+        zero = dict.fromkeys(self.sources, S.Zero)
+        gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
+        assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
+        return regions, tuple(self.branches), self.reference, assumed
+
+    def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
+        """The interval of the reflected field on which each branch holds."""
+        out = []
+        for ls, psi in zip(lines, psis, strict=True):
+            low, high = -FAR, FAR
+            if psi is not None:
+                self._check_monotone(ls, psi, point)
+            for slope, offset in ls:
+                a, b = float(slope(*point)), float(offset(*point))
+                if abs(a) < 1e-12:
+                    if b < -1e-9:
+                        low, high = 1.0, 0.0
+                    continue
+                edge = -b / a
+                if psi is not None:
+                    edge = float(psi(edge, *point))
+                    if float(psi(-b / a + 1e-4, *point)) < edge:
+                        a = -a
+                    a *= s
+                a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
+                low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))
+            out.append((low, high))
+        return out
+
+    def _check_monotone(self, lines: Any, psi: Any, point: list[float]) -> None:
+        """Raise if the field is not a monotone function, onto the whole line, of an implicit unknown."""
+        inside = np.ones(_GRID.size, dtype=bool)
+        for slope, offset in lines:
+            inside &= float(slope(*point)) * _GRID + float(offset(*point)) >= 0
+        grid = _GRID[inside]
+        if not grid.size:
+            return
+        with np.errstate(all="ignore"):
+            field_values = np.broadcast_to(np.asarray(psi(grid, *point)), grid.shape)
+        undefined = np.isnan(field_values) & (np.abs(grid) < OVERFLOW)
+        finite = field_values[np.isfinite(field_values)]
+        steps, size = np.diff(finite), 1e-9 * (1 + np.abs(finite[:-1]))
+        if undefined.any() or not (np.all(steps >= -size) or np.all(steps <= size)):
+            raise IllPosed(
+                f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
+                "smooth laws that have one solution for every value of the field",
+                "check the signs; a function that is defined on a part of the line only, such as a logarithm, "
+                "is not supported as a penalty",
+            )
+
+    def _tile(
+        self, intervals: list[tuple[float, float]], values: Any, psis: Any, s: float, point: list[float]
+    ) -> tuple[tuple[int, ...], list[float]]:
+        """Check that the intervals tile the line; return the order of the branches and the boundaries."""
+        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if high - low > 1e-9 * (1 + abs(low)))
+        order: list[int] = []
+        edges: list[float] = []
+        reach = -FAR
+        for low, high, k in alive:
+            if order and low < reach - 1e-7 * (1 + abs(reach)):
+                middle = (low + min(high, reach)) / 2
+                explicit = psis[k] is None and psis[order[-1]] is None
+                if explicit and _same(values, k, order[-1], s * _inside(middle), point):
+                    reach = max(reach, high)
+                    self.overlapping = True
+                    continue
+                raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
+            if abs(low - reach) > 1e-7 * (1 + abs(reach)):
+                break
+            if order:
+                edges.append(low)
+            order.append(k)
+            reach = high
+        if reach < FAR:
+            raise IllPosed(
+                f"{self.text}: no branch holds for some values of the field.",
+                "laws that fix the states for every value of the field",
+                "check the signs in the constraints, and that the penalties grow in every direction",
+            )
+        return tuple(order), edges
+
+    def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any) -> Expr:
+        """The symbolic boundary between two neighbouring branches."""
+        zero = dict.fromkeys(self.sources, S.Zero)
+        candidates: list[tuple[Expr, Expr]] = []
+        for branch, lines in ((self.branches[a], self.lines[a]), (self.branches[b], self.lines[b])):
+            for slope, offset in lines:
+                if slope == 0:
+                    continue
+                edge = cancel(-offset / slope)
+                if branch.implicit:
+                    edge = branch.implicit[1].xreplace({branch.implicit[0]: edge})
+                candidates.append((edge, edge.xreplace(zero)))
+        for edge, bare in sorted(candidates, key=lambda c: (c[0].count_ops(), str(c[0]))):
+            call, s = compile_(bare), compile_(self.reference)
+            match = all(
+                np.isclose(float(call(*p)) * float(s(*p)), edges[k], rtol=1e-6, atol=1e-9)
+                for p, (_, edges) in zip(points, layouts, strict=True)
+            )
+            if match:
+                return cancel(self.reference * edge) if self.reference != 1 else edge
+        raise UnsupportedLaw(
+            f"{self.text}: the boundary between two branches is not one expression for all parameters.",
+            "parameters with declared signs",
+        )
+
+
+def _inside(value: float) -> float:
+    return max(min(value, 1e3), -1e3)
+
+
+def _same(values: Any, a: int, b: int, where: float, point: list[float]) -> bool:
+    return all(
+        np.isclose(float(f(where, *point)), float(g(where, *point)), rtol=1e-7, atol=1e-9)
+        for f, g in zip(values[a], values[b], strict=True)
+    )

@@ -1,0 +1,193 @@
+"""The states of a site on the branches of its law, as functions of the field: data, and how it reads best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sympy import And, Expr, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together
+from sympy.core.relational import Relational
+
+from symcavity.algebra.compiled import compiled
+from symcavity.algebra.signs import sign_of
+from symcavity.model.convexity import seeded
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
+
+_INSIDE = 1e-6
+
+
+@dataclass(frozen=True)
+class Region:
+    """An interval of the (reflected) field, and the states on it.
+
+    Attributes
+    ----------
+    low, high : Expr or None
+        Its ends in the reflected field ``t = reflection*field``; None at infinity.
+    values : dict
+        The states as functions of the field (of ``implicit[0]`` on an implicit branch).
+    implicit : (Symbol, Expr) or None
+        The implicitly fixed unknown x, and the field as a function psi(x).
+    label : tuple of Expr
+        What vanishes on this branch.
+    """
+
+    low: Expr | None
+    high: Expr | None
+    values: dict[SiteQuantity, Expr]
+    implicit: tuple[Symbol, Expr] | None = None
+    label: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class SiteSolution:
+    """The states of a single site for every value of its inner field.
+
+    Attributes
+    ----------
+    inner : Symbol
+        The field over which the regions are laid out.
+    reflection : Expr
+        A factor of modulus one: the regions are sorted in ``reflection*inner``.
+    regions : tuple of Region
+        Sorted; empty if no single order of the branches holds for all parameters.
+    branches : tuple of Branch
+        All branches, for evaluation without an order.
+    assumed : tuple of Relational
+        Inequalities between the boundaries that the assumptions leave open.
+    overlapping : bool
+        Whether several branches, with the same states, hold for the same fields.
+    """
+
+    inner: Symbol
+    unknowns: tuple[SiteQuantity, ...]
+    regions: tuple[Region, ...]
+    branches: tuple[Branch, ...]
+    reflection: Expr = S.One
+    assumed: tuple[Relational, ...] = ()
+    sources: tuple[Symbol, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    overlapping: bool = False
+
+    def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
+        """Replace symbols throughout, for instance the self-coupling by its mean."""
+
+        def on(expr: Any) -> Any:
+            return None if expr is None else expr.xreplace(rule)
+
+        regions = tuple(
+            Region(
+                on(r.low),
+                on(r.high),
+                {q: on(v) for q, v in r.values.items()},
+                (r.implicit[0], on(r.implicit[1])) if r.implicit else None,
+                tuple(on(q) for q in r.label),
+            )
+            for r in self.regions
+        )
+        branches = tuple(
+            Branch(
+                {q: on(v) for q, v in b.values.items()},
+                tuple(on(c) for c in b.conditions),
+                tuple(on(q) for q in b.label),
+                (b.implicit[0], on(b.implicit[1])) if b.implicit else None,
+            )
+            for b in self.branches
+        )
+        return SiteSolution(
+            self.inner,
+            self.unknowns,
+            regions,
+            branches,
+            on(self.reflection),
+            tuple(a.xreplace(rule) for a in self.assumed),
+            self.sources,
+            self.notes,
+            self.overlapping,
+        )
+
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002
+        """The solution at the mean self-couplings; its form does not depend on the covariance of the fields."""
+        return self.xreplace(dict(means))
+
+    def without_sources(self) -> SiteSolution:
+        """The solution at zero sources."""
+        return self.xreplace(dict.fromkeys(self.sources, S.Zero))
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether some branch is fixed implicitly."""
+        return any(b.implicit for b in self.branches)
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
+        if not self.regions:
+            cases = [(b.values[state], And(*(_bare(c) >= 0 for c in b.conditions))) for b in self.branches]
+            return Piecewise(*cases, (S.NaN, True), evaluate=False)  # branches of one value stay apart
+        merged: list[tuple[Region, Expr]] = []
+        for region in self.regions:
+            value = region.values[state]
+            if merged and merged[-1][1] == value:
+                merged[-1] = (Region(merged[-1][0].low, region.high, region.values, region.implicit), value)
+            else:
+                merged.append((region, value))
+        if len(merged) == 1:
+            return merged[0][1]
+        t = self.reflection * self.inner
+        cases = [(value, t < region.high) for region, value in merged[:-1]]
+        by_cases = Piecewise(*cases, (merged[-1][1], True))
+        short = None if self.is_implicit else _clipped([v for _, v in merged], self.inner)
+        agrees = short is not None and (self.reflection == 1 or _agree(short, by_cases))
+        return short if agrees else by_cases
+
+
+def _bare(condition: Expr) -> Expr:
+    """A condition that something is not negative, without factors that are positive."""
+    top, bottom = fraction(together(condition))
+    below = _sign(bottom)
+    if not below:
+        return condition
+    return below * Mul(*(f for f in Mul.make_args(factor_terms(top)) if _sign(f) != 1))
+
+
+def _agree(short: Expr, by_cases: Expr) -> bool:
+    """Whether a short form holds at seeded values: parameters of either sign may reflect the field."""
+    symbols = symbols_in([short, by_cases], set())
+    call = compiled(symbols, short - by_cases, "math")
+    rng = seeded(17)
+    return all(abs(call(*(sample_value(s, rng) for s in symbols))) < _INSIDE for _ in range(DRAWS))
+
+
+def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
+    """Write a continuous monotone function as [.]_+, or as a clip between constants."""
+    if len(values) == 2 and S.Zero in values:
+        active = values[0] if values[1] == 0 else values[1]
+        if active.diff(inner) == 0:
+            return None
+        top, bottom = fraction(factor_terms(active))
+        below = Mul(*(f for f in Mul.make_args(bottom) if _sign(f)))
+        top, grows = top / (bottom / below), _sign(below) or 1
+        outer, core = (grows * top).expand().as_content_primitive()
+        above = Mul(*(f for f in Mul.make_args(factor_terms(core)) if _sign(f) == 1))
+        return outer * above * Max(0, cancel(core / above)) / (grows * below)
+    if len(values) == 3 and values[0].diff(inner) == 0 and values[2].diff(inner) == 0:
+        ends, middle = (values[0], values[2]), values[1]
+        if middle.diff(inner) == 0:
+            return None
+        order = sign_of(ends[1] - ends[0])
+        if order:
+            low, high = ends if order == 1 else ends[::-1]
+            return Max(low, Min(high, middle))
+    return None
+
+
+def _sign(factor: Expr) -> int | None:
+    """The sign of a factor; an even power of a real quantity counts as positive."""
+    base, power = factor.as_base_exp()
+    return 1 if base.is_real and power.is_even else sign_of(factor)
+
+
+__all__ = ["Region", "SiteSolution"]

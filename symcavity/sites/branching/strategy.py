@@ -1,0 +1,137 @@
+"""The strategy for laws with pairs, kinks and smooth functions: enumerate branches, lay them out, average."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sympy import And, Expr, KroneckerDelta, S, StrictGreaterThan, StrictLessThan
+from sympy.core.relational import Relational
+
+from symcavity.model.equations import Equation
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import DisorderAverage
+from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.branching.feedback import solve_with_feedback
+from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.site import Site
+
+
+class Branching:
+    """Any law whose pairs and kinks have linear arguments; what is smooth and not linear stays implicit."""
+
+    def applies(self, problem: SiteProblem) -> bool:  # noqa: ARG002 - the protocol's signature
+        """It is the general case."""
+        return True
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """Solve the law for every value of the inner field; learn the signs of self-couplings that it needs.
+
+        Raises
+        ------
+        IllPosed
+            If the branches leave a gap or overlap.
+        UnsupportedLaw
+            If a branch cannot be solved, not even implicitly.
+        """
+        sources = problem.plain_sources()
+        found = solve_with_feedback(
+            [e.difference.xreplace(sources) for e in problem.equations()],
+            [p.pair for p in problem.law.pairs],
+            problem.law.unknowns,
+            problem.inner().eta,
+            list(sources.values()),
+            problem.text,
+            problem.self_couplings,
+            proved=problem.proved,
+            convex=problem.convex,
+            strict=problem.strict,
+            signed=lambda symbol, sign: symbol.signed(sign),
+        )
+        return Solution(found.solution, found.signs)
+
+    def ensemble(self, site: Site) -> SiteEnsemble:
+        """The averages of the site over its Gaussian fields."""
+        etas = tuple(h.eta for h in site.problem.ordered())
+        return SiteEnsemble(site.kind, site.solution, etas, dict(site.covariance), site.sources())
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """The states as functions of the fields, branch by branch, and their averaged responses."""
+        steps = [self._solution(site, make)]
+        zero = {site.kind.index: S.Zero}
+        responses = [
+            Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted
+        ]
+        if responses:
+            key = site.kind.key
+            steps.append(
+                make(
+                    f"{key}.response",
+                    "response",
+                    responses,
+                    data={"kind": site.kind},
+                    rests_on=(f"{key}.solution",),
+                )
+            )
+        return steps
+
+    def _solution(self, site: Site, make: StepMaker) -> Step:
+        key, zero = site.kind.key, {site.kind.index: S.Zero}
+        solution = site.solution
+        eta = site.problem.inner().eta
+        here = {plain: source for source, plain in site.problem.plain_sources().items()}
+        relations = sign_relations(site)
+        branches: list[Any] = []
+        t = solution.reflection * eta
+        for region in solution.regions:
+            bounds = [t > region.low] if region.low is not None else []
+            bounds += [t < region.high] if region.high is not None else []
+            values = {q.xreplace(zero): v.xreplace(here).xreplace(zero) for q, v in region.values.items()}
+            condition = And(*bounds).xreplace(here).xreplace(zero) if bounds else None
+            branches.append(([], condition, values))
+        claims = [Equation(q, solution.expression(q)) for q in solution.unknowns]
+        implicit = solution.is_implicit
+        if implicit:
+            claims = [*(Equation(eta, b.implicit[1]) for b in solution.branches if b.implicit), *claims]
+        claims = [e.xreplace(here).xreplace(zero) for e in claims]
+        several = len(branches) > 1
+        return make(
+            f"{key}.solution",
+            "implicit" if implicit else "branches",
+            claims,
+            data={
+                "kind": site.kind,
+                "branches": branches if several and not implicit else [],
+                "field": eta,
+                "sign_assumptions": relations,
+            },
+            assumptions=(("sign", {"relations": relations}),) if relations else (),
+            rests_on=(f"{key}.effective_law",),
+        )
+
+
+def sign_relations(site: Site) -> list[Any]:
+    """The signs that the solution takes: of mean self-couplings, of quenched parameters, and of denominators."""
+    out = [
+        (StrictGreaterThan if s > 0 else StrictLessThan)(_diagonal(site.means[f]), 0, evaluate=False)
+        for f, s in site.signs.items()
+        if site.means.get(f, 0) != 0
+    ]
+    out += [
+        StrictGreaterThan(q.at_site(), 0, evaluate=False)
+        for q in site.law.quenched()
+        if q.positive and q.law is None
+    ]
+    out += [c for c in site.solution.assumed if isinstance(c, Relational)]
+    zero = {site.kind.index: S.Zero}
+    at_zero = (c.func(*(side.xreplace(zero) for side in c.args), evaluate=False) for c in out)
+    return list(dict.fromkeys(at_zero))
+
+
+def _diagonal(mean: Expr) -> Expr:
+    """The value of a self-coupling that is a multiple of the identity matrix."""
+    return mean.xreplace(dict.fromkeys(mean.atoms(KroneckerDelta), S.One))
+
+
+__all__ = ["Branching", "sign_relations"]

@@ -1,0 +1,171 @@
+"""The strategy for linear laws: the states are ``A eta + b`` at once, and their moments follow from the covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from sympy import Add, Dummy, Expr, Mul, Poly, S, StrictGreaterThan, Symbol, linear_eq_to_matrix
+from sympy.matrices.exceptions import NonInvertibleMatrixError
+from sympy.polys.polyerrors import PolynomialError
+
+from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
+from symcavity.sites.branching.branches import Branch, tidy_fraction
+from symcavity.sites.branching.feedback import FeedbackDraws
+from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.solution import Region, SiteSolution
+from symcavity.sites.branching.strategy import Branching
+from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.site import Site
+
+DEGREE = 4  # of moments by pairings
+
+
+class Linear(Branching):
+    """Laws without pairs whose equations are linear in the states and the fields: a single branch."""
+
+    def applies(self, problem: SiteProblem) -> bool:
+        """Whether all equations are linear, with coefficients free of states and fields."""
+        if problem.law.pairs:
+            return False
+        moving = [*problem.law.unknowns, *(h.declared.symbol for h in problem.heard)]
+        marks = {m: Dummy() for m in moving}
+        for equation in problem.law.equations:
+            expr = equation.difference.xreplace(marks)
+            if any(expr.diff(m).has(*marks.values()) for m in marks.values()):
+                return False
+        return True
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """Solve the linear equations.
+
+        Raises
+        ------
+        IllPosed
+            If the equations do not fix the states.
+        """
+        signs = dict(problem.proved)
+        sources = problem.plain_sources()
+        rule: dict[Any, Any] = {f: f.signed(s) for f, s in signs.items()}
+        marks: dict[SiteQuantity, Symbol] = {q: Dummy(q.family.name, real=True) for q in problem.law.unknowns}
+        equations = [e.difference.xreplace({**sources, **rule}).xreplace(marks) for e in problem.equations()]
+        matrix, rest = linear_eq_to_matrix(equations, list(marks.values()))
+        try:
+            found = matrix.LUsolve(rest)
+        except (NonInvertibleMatrixError, ValueError):
+            raise IllPosed(
+                f"{problem.text} leaves its variables undetermined.", "laws that fix every variable of a site"
+            ) from None
+        values = {q: tidy_fraction(v) for q, v in zip(marks, found, strict=True)}
+        branch = Branch(values, (), (), None)
+        couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
+        draws = FeedbackDraws(
+            couplings, tuple(sources.values()), problem.text, convex=problem.convex, strict=problem.strict
+        )
+        draws.read([branch])
+        taken = tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in draws.conditions if c.recorded)
+        solution = SiteSolution(
+            problem.inner().eta,
+            problem.law.unknowns,
+            (Region(None, None, values),),
+            (branch,),
+            assumed=taken,
+            sources=tuple(sources.values()),
+        )
+        return Solution(solution, signs)
+
+    def ensemble(self, site: Site) -> LinearEnsemble:
+        """The averages of the site over its Gaussian fields."""
+        general = super().ensemble(site)
+        return LinearEnsemble(**{name: getattr(general, name) for name in SiteEnsemble.__dataclass_fields__})
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """The states as linear functions of the fields, and their responses."""
+        first, *others = super().steps(site, make, wanted)
+        return [replace(first, data={**first.data, "linear": True}), *others]
+
+
+@dataclass(frozen=True)
+class LinearEnsemble(SiteEnsemble):
+    """A site whose states are linear in Gaussian fields: polynomial averages are sums over pairings."""
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities over its fields and its quenched parameters."""
+        return quenched_average(self.at_site(body))
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the fields only; beyond polynomials of the fourth degree as at any other site."""
+        self._check(body)
+        values = self.solution.regions[0].values
+        responses = {r: self.response(values, None, r).xreplace(self._zero()) for r in body.atoms(SiteResponse)}
+        found = self._by_pairings(body.xreplace(responses))
+        return found if found is not None else super().at_site(body)
+
+    def _by_pairings(self, expr: Expr) -> Expr | None:
+        """The average of a polynomial in the states (Isserlis); None where it is none, or of high degree."""
+        values = self.solution.regions[0].values
+        marks = {q: Dummy(q.family.name, real=True) for q in values if expr.has(q)}
+        if not marks:
+            return expr
+        try:
+            polynomial = Poly(expr.xreplace(marks), *marks.values())
+        except PolynomialError:
+            return None
+        if polynomial.total_degree() > DEGREE or polynomial.has(*values):
+            return None
+        out = S.Zero
+        for powers, coefficient in polynomial.terms():
+            states = [q for q, n in zip(marks, powers, strict=True) for _ in range(n)]
+            out += coefficient * self._moment(states)
+        return out
+
+    def _moment(self, states: Sequence[SiteQuantity]) -> Expr:
+        """The average of a product of states, each a constant plus a Gaussian."""
+        out = S.Zero
+        for count in range(0, len(states) + 1, 2):
+            for chosen in combinations(range(len(states)), count):
+                constants = [self._constant(states[k]) for k in range(len(states)) if k not in chosen]
+                if S.Zero in constants:
+                    continue
+                pairings = _pairings([states[k] for k in chosen])
+                out += Mul(*constants) * Add(*(Mul(*(self._covariance(p, q) for p, q in pairs)) for pairs in pairings))
+        return out
+
+    def _constant(self, state: SiteQuantity) -> Expr:
+        return self.solution.regions[0].values[state].xreplace({**dict.fromkeys(self.fields, S.Zero), **self._zero()})
+
+    def _slopes(self, state: SiteQuantity) -> dict[Symbol, Expr]:
+        value = self.solution.regions[0].values[state]
+        return {f: tidy_fraction(value.diff(f)) for f in self.fields if value.has(f)}
+
+    def _covariance(self, p: SiteQuantity, q: SiteQuantity) -> Expr:
+        """The covariance of two states."""
+        if p == q and len(slopes := self._slopes(p)) == 1:
+            ((f, slope),) = slopes.items()
+            return slope**2 * self.covariance[f, f]
+        return Add(
+            *(
+                a * b * self.covariance[f, g]
+                for f, a in self._slopes(p).items()
+                for g, b in self._slopes(q).items()
+            )
+        )
+
+
+def _pairings(letters: Sequence[SiteQuantity]) -> Iterator[list[tuple[SiteQuantity, SiteQuantity]]]:
+    """All ways to pair up letters: none for an odd number, one (empty) for no letter."""
+    if not letters:
+        yield []
+        return
+    first, *others = letters
+    for k, second in enumerate(others):
+        for rest in _pairings(others[:k] + others[k + 1 :]):
+            yield [(first, second), *rest]
+
+
+__all__ = ["Linear", "LinearEnsemble"]

@@ -1,0 +1,227 @@
+"""The one-site problem that every strategy solves: a law, with ``eta + feedback + source`` for each field.
+
+A strategy is a module-level object with four methods; :data:`symcavity.sites.strategies.STRATEGIES` lists
+them in the order in which they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from sympy import Add, Expr, Sum, Symbol
+
+from symcavity.algebra.indexed import fresh_index
+from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.system import Law
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import CavitySymbol
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """One way in which the inserted site hears itself.
+
+    Attributes
+    ----------
+    symbol : CavitySymbol
+        The self-coupling F.
+    through : RandomField
+        The field that the site shifts; what comes back is F times its emission there.
+    definition : Expr
+        F written out with the fresh couplings and the responses between sites.
+    """
+
+    symbol: CavitySymbol
+    through: RandomField
+    definition: Expr
+
+    @property
+    def emission(self) -> Expr:
+        """What the site emits into that field."""
+        return self.through.emission
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A random field of the inserted site.
+
+    Attributes
+    ----------
+    declared : RandomField
+    eta : CavitySymbol
+        The cavity field: the part of order zero.
+    definition : Expr
+        The cavity field written out with the fresh couplings.
+    source : SiteQuantity
+        The source in the equation that carries the field.
+    carrier : SiteQuantity or None
+        What names that equation, where the site hears several fields.
+    factor : Expr
+        The factor of the field in that equation.
+    feedback : tuple of Feedback
+        The parts of order one that the site itself causes.
+    """
+
+    declared: RandomField
+    eta: CavitySymbol
+    definition: Expr
+    source: SiteQuantity
+    carrier: SiteQuantity | None
+    factor: Expr
+    feedback: tuple[Feedback, ...] = ()
+
+    def effective(self) -> Expr:
+        """The field of the inserted site: ``eta + sum of self-coupling * emission``."""
+        components = self.declared.components
+        if components:
+            a = components[0]
+            b = fresh_index(a, {a})
+            limits = (b, *components[1:])
+            return self.eta + Add(*(Sum(k.symbol * k.emission.xreplace({a: b}), limits) for k in self.feedback))
+        return self.eta + Add(*(k.symbol * k.emission for k in self.feedback))
+
+
+@dataclass(frozen=True)
+class SiteProblem:
+    """The law of the inserted site, to be solved for every value of its fields.
+
+    Attributes
+    ----------
+    law : Law
+    heard : tuple of Heard
+    convex : bool
+        Whether the law belongs to a convex problem: then its denominators are positive.
+    strict : bool
+        Whether denominators must have one sign for all parameters of the declared signs.
+    proved : dict
+        The signs of self-couplings that convexity fixes.
+    """
+
+    law: Law
+    heard: tuple[Heard, ...]
+    convex: bool = False
+    strict: bool = True
+    proved: Mapping[Symbol, int] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the inserted site."""
+        return self.law.kind
+
+    @property
+    def self_couplings(self) -> list[CavitySymbol]:
+        """All self-couplings."""
+        return [k.symbol for h in self.heard for k in h.feedback]
+
+    @property
+    def text(self) -> str:
+        """The law in words, for messages."""
+        return f"The law of a {self.kind} site"
+
+    def plain_sources(self) -> dict[SiteQuantity, Symbol]:
+        """A plain symbol for each source."""
+        return {h.source: Symbol(f"I{k or ''}", real=True) for k, h in enumerate(self.heard)}
+
+    def equations(self) -> list[Equation]:
+        """The law of the inserted site, with cavity fields, self-couplings and sources."""
+        rule = {h.declared.symbol: h.effective() for h in self.heard}
+        out = []
+        for equation in self.law.equations:
+            sources = [h.source for h in self.heard if equation.difference.has(h.declared.symbol)]
+            out.append(Equation(equation.lhs.xreplace(rule), equation.rhs.xreplace(rule) + Add(*sources)))
+        return out
+
+    def inner(self) -> Heard:
+        """The field over which branches are laid out: the one whose emission comes back, or the first."""
+        return next((h for h in self.heard if h.feedback), self.heard[0])
+
+    def ordered(self) -> list[Heard]:
+        """The fields with the inner one last."""
+        inner = self.inner()
+        return [h for h in self.heard if h is not inner] + [inner]
+
+    def feeding_back(self, keep: Callable[[CavitySymbol], bool]) -> SiteProblem:
+        """The same problem with some of its feedback only."""
+        heard = tuple(replace(h, feedback=tuple(k for k in h.feedback if keep(k.symbol))) for h in self.heard)
+        return replace(self, heard=heard)
+
+    def signed(self, signs: Mapping[Symbol, int]) -> SiteProblem:
+        """The same problem with self-couplings that carry their signs."""
+
+        def one(k: Feedback) -> Feedback:
+            return replace(k, symbol=k.symbol.signed(signs.get(k.symbol, 0)))
+
+        heard = tuple(replace(h, feedback=tuple(map(one, h.feedback))) for h in self.heard)
+        return replace(self, heard=heard, proved={})
+
+
+class Solved(Protocol):
+    """The states of a site for every value of its fields."""
+
+    @property
+    def unknowns(self) -> tuple[SiteQuantity, ...]:
+        """The states."""
+
+    @property
+    def assumed(self) -> tuple[Any, ...]:
+        """Inequalities that the solution assumes."""
+
+    def at(self, means: Mapping[Symbol, Expr], covariance: Mapping[tuple[Symbol, Symbol], Expr]) -> Any:
+        """The solution at the mean self-couplings, for fields of a covariance."""
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """A state as a function of the fields."""
+
+    def without_sources(self) -> Any:
+        """The solution at zero sources."""
+
+
+class Ensemble(Protocol):
+    """A site whose fields are Gaussian."""
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in the site's quantities over its fields and its quenched parameters."""
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the fields only."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a strategy returns.
+
+    Attributes
+    ----------
+    solved : Solved
+        With the self-couplings as symbols that carry their signs.
+    signs : dict
+        The signs of self-couplings that are proved, or that the law needs.
+    """
+
+    solved: Any
+    signs: Mapping[Symbol, int]
+
+
+class Strategy(Protocol):
+    """A way to solve laws of some form."""
+
+    def applies(self, problem: SiteProblem) -> bool:
+        """Whether the law has that form."""
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """Solve it; raises UnsupportedLaw or IllPosed where that fails."""
+
+    def ensemble(self, site: Any) -> Ensemble:
+        """The averages of a solved site."""
+
+    def steps(self, site: Any, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """What the derivation says of the solution, and of the responses and averages that it needs."""
+
+
+__all__ = ["Ensemble", "Feedback", "Heard", "SiteProblem", "Solution", "Solved", "Strategy"]

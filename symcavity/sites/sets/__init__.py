@@ -1,0 +1,1 @@
+"""Laws that are given by convex sets: the site projects its field."""

@@ -1,0 +1,238 @@
+"""The single site whose law is given by a convex set: a projection, and its Gaussian averages.
+
+The law is ``V = T + F*Lambda + I`` with ``Lambda = lambda * grad g(V)`` and a scalar law between the
+multiplier ``lambda`` and ``g(V)``.  The scalar law is solved like any other, with ``g(V)`` in place of its
+field; what comes out must be the graph of a bound, ``g(V) >= r`` with ``0 <= lambda <= C``, or of
+a soft bound, ``g(V) >= r - sigma*lambda``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sympy import Add, Dummy, Eq, Expr, KroneckerDelta, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
+from sympy.core.relational import Relational
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.convex_law import ConvexLaw
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.support import Anchor, Support
+from symcavity.shapes.base import INTERIOR, SATURATED
+from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
+
+
+@dataclass(frozen=True)
+class ProjectionSolution:
+    """The states of the site as the projection of its field.
+
+    Attributes
+    ----------
+    bound, cap, softness : Expr
+        ``g(V) >= bound - softness*lambda`` and ``lambda <= cap``; one of cap and softness is trivial.
+    states : dict
+        Every scalar state by the multiplier and g(V), on each of the branches ``lambda = 0``,
+        ``g = bound`` and ``lambda = cap``.
+    strength : Expr
+        The self-coupling.
+    variance : Expr
+        Of one component of the field.
+    """
+
+    convex: ConvexLaw
+    bound: Expr
+    cap: Expr
+    states: dict[SiteQuantity, tuple[Expr, ...]]
+    strength: Expr
+    variance: Expr
+    regime: SiteQuantity
+    regions: tuple[Any, ...] = ()
+    branches: tuple[Any, ...] = ()
+    assumed: tuple[Any, ...] = ()
+    is_implicit: bool = False
+    notes: tuple[str, ...] = field(default=())
+    softness: Expr = S.Zero
+
+    @property
+    def unknowns(self) -> tuple[SiteQuantity, ...]:
+        """All variables of the site."""
+        return (self.convex.V, self.convex.Lam, *self.states)
+
+    def xreplace(self, rule: dict[Any, Any]) -> ProjectionSolution:
+        """Replace symbols throughout."""
+        return ProjectionSolution(
+            self.convex,
+            self.bound.xreplace(rule),
+            self.cap.xreplace(rule),
+            {q: tuple(v.xreplace(rule) for v in values) for q, values in self.states.items()},
+            self.strength.xreplace(rule),
+            self.variance.xreplace(rule),
+            self.regime,
+            softness=self.softness.xreplace(rule),
+        )
+
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> ProjectionSolution:
+        """The solution at the mean self-coupling, for the variance of a component of the field."""
+        ((strength, mean),) = means.items()
+        (variance,) = covariance.values()
+        identity = {node: S.One for e in (mean, variance) for node in e.atoms(KroneckerDelta)}
+        found = self.xreplace({strength: mean.xreplace(identity)})
+        return replace(found, variance=variance.xreplace(identity))
+
+    def without_sources(self) -> ProjectionSolution:
+        """The solution holds no sources."""
+        return self
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """A state in terms of the others: the vectors by the law, scalars by the multiplier and g(V)."""
+        convex = self.convex
+        if state == convex.Lam:
+            a = convex.components.index
+            return convex.lam * Anchor(convex.g, convex.V, convex.components, a)
+        if state in (convex.V, convex.lam):
+            return state
+        return self.value(state).xreplace({convex.level: Support(convex.g, convex.V, convex.components)})
+
+    def value(self, state: SiteQuantity) -> Expr:
+        """A scalar state by the multiplier and g(V), one formula for all branches.
+
+        The state is continuous.  Beyond the bound it moves with g(V) alone, and on the bound with the multiplier.
+        """
+        low, middle, *high = self.states[state]
+        level, bound = self.convex.level, self.bound
+        above, below = bound + Max(0, level - bound), bound - Max(0, bound - level)
+        if not high and self.softness == 0:
+            above = level  # a hard bound is never missed
+        out = middle + low.xreplace({level: above}) - low.xreplace({level: bound})
+        if high:
+            out += high[0].xreplace({level: below}) - high[0].xreplace({level: bound})
+        return tidy_fraction(out) if not out.has(Max) else out.expand()
+
+    # -- in standard units -----------------------------------------------------------------------
+
+    @property
+    def standard_bound(self) -> Expr:
+        """The bound on g(v), where v is V in units of the standard deviation of the field."""
+        return self.bound / sqrt(self.variance)
+
+    @property
+    def standard_cap(self) -> Expr:
+        """The bound on the multiplier in standard units."""
+        return oo if self.cap == oo else self.cap * self.strength / sqrt(self.variance)
+
+    @property
+    def standard_softness(self) -> Expr:
+        """The softness in standard units."""
+        return self.softness / self.strength
+
+
+@dataclass(frozen=True)
+class VectorEnsemble:
+    """A site that projects a Gaussian vector: averages of its states and responses."""
+
+    kind: Kind
+    solution: ProjectionSolution
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities over its field and its quenched parameters."""
+        return quenched_average(self.at_site(body))
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the field only: a function of the site's quenched parameters."""
+        solution = self.solution
+        convex = solution.convex
+        q, S_ = solution.variance, solution.strength
+        body = body.xreplace({node: convex.level for node in body.atoms(Support) if node.body == convex.V})
+        inner = body.xreplace({s: self._sum(s) for s in body.atoms(Sum)})
+        rule: dict[Any, Expr] = {convex.lam: sqrt(q) / S_ * LAM, solution.regime: REGIME}
+        for state in site_quantities(inner):
+            if state.family == convex.V.family:
+                rule[state] = sqrt(q) * component("v", self._which(state))
+            elif state.family == convex.Lam.family:
+                rule[state] = sqrt(q) / S_ * component("d", self._which(state))
+        signs = {
+            r: r.func(*(LAM if arg == convex.lam else arg for arg in r.args))
+            for r in inner.atoms(Relational)
+            if convex.lam in r.args and S.Zero in r.args
+        }
+        inner = inner.xreplace(signs)
+        inner = self._by_branches(inner).xreplace({convex.level: sqrt(q) * GV})
+        left = [*inner.atoms(SiteResponse)] + [
+            x for x in site_quantities(inner) if x not in rule and not isinstance(x.family, Quenched)
+        ]
+        if left:
+            raise UnsupportedLaw(
+                f"{left[0]} in {body} has no average at a site of this law.",
+                f"{', '.join(map(str, solution.unknowns))}, and traces of responses",
+                f"Sum(response({convex.Lam}), ({convex.components.index}, ...))",
+            )
+        return projection_average(
+            inner.xreplace(rule),
+            convex.g,
+            convex.components.size,
+            solution.standard_bound,
+            solution.standard_cap,
+            solution.standard_softness,
+        )
+
+    def _by_branches(self, body: Expr) -> Expr:
+        """Put the scalar states in; where the body holds conditions, they are decided on each branch apart."""
+        solution = self.solution
+        present = [s for s in solution.states if s != solution.convex.lam and body.has(s)]
+        if not present:
+            return body
+        if not body.has(Relational):
+            return body.xreplace({s: solution.value(s) for s in present})
+        count = len(solution.states[present[0]])
+        values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
+        tests = [Eq(REGIME, INTERIOR), *([] if count < 3 else [Ne(REGIME, SATURATED)]), S.true]
+        cases = [(v, t) for v, t in zip(values, tests, strict=True)]
+        while len(cases) > 1 and cases[-2][0] == cases[-1][0]:
+            del cases[-2]
+        return Piecewise(*cases[:-1], (cases[-1][0], True)) if len(cases) > 1 else cases[0][0]
+
+    @staticmethod
+    def _which(state: SiteQuantity) -> Expr:
+        k = state.indices[-1]
+        if not k.is_Integer:
+            raise UnsupportedLaw(
+                f"{state} stands alone in an average.", "sums over the components, or a component by its number"
+            )
+        return k
+
+    def _sum(self, total: Sum) -> Expr:
+        """A sum over the components, by invariants of the projection."""
+        solution, convex = self.solution, self.solution.convex
+        q, S_ = solution.variance, solution.strength
+        ((a, low, high),) = total.limits
+        if (low, high) != (convex.components.range[1], convex.components.range[2]):
+            raise UnsupportedLaw(f"{total} does not run over all components.", str(convex.components.range))
+        V, Lam = (x.xreplace({x.indices[-1]: a}) for x in (convex.V, convex.Lam))
+        v, d, r, j = (Dummy(n) for n in "vdrj")
+        marked = total.function.xreplace({V: v, Lam: d, SiteResponse(Lam): r, SiteResponse(V): j}).expand()
+        values = {
+            v**2: q * V2,
+            d**2: q / S_**2 * GAP2,
+            v * d: q / S_ * LAM * GV,
+            r: PSI / S_,
+            j: PSI + convex.components.size,
+            S.One: convex.components.size,
+        }
+        out = S.Zero
+        for term in Add.make_args(marked):
+            factors = [f for f in Mul.make_args(term) if f.has(v, d, r, j)]
+            monomial = Mul(*factors)
+            if monomial not in values:
+                raise UnsupportedLaw(
+                    f"The sum {total} over components has no average here.",
+                    f"sums of {V}**2, {Lam}**2, {V}*{Lam}, {SiteResponse(Lam)}",
+                )
+            out += cancel(term / monomial) * values[monomial]
+        return out
+
+
+__all__ = ["ProjectionSolution", "VectorEnsemble"]

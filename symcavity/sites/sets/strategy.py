@@ -1,0 +1,111 @@
+"""The strategy for laws that are given by a convex set: a site projects the vector that it hears."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sympy import Expr, S, Symbol, cancel, oo
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.convex_law import read_law, regime_of
+from symcavity.model.quantities import Field, SiteQuantity
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.branching.layout import solve_site
+from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.sets.solution import ProjectionSolution, VectorEnsemble
+from symcavity.sites.sets.steps import projection_steps
+from symcavity.sites.site import Site
+
+
+class Projecting:
+    """Laws with a support function of a vector field: bounds on it, hard or with slack."""
+
+    def applies(self, problem: SiteProblem) -> bool:
+        """Whether the site hears a vector that is kept whole."""
+        return any(h.declared.components for h in problem.heard)
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """Solve the scalar law between the multiplier and g(V), and recognise the projection.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the site hears more than one vector, or its law is not a bound on g(V).
+        """
+        _refuse_several(problem)
+        convex = read_law(problem.law)
+        text = problem.text
+        (heard,) = problem.heard
+        if [k.emission for k in heard.feedback] != [convex.Lam]:
+            raise UnsupportedLaw(f"{text} does not answer by its vector multiplier.", "constraints on one vector field")
+        ((F, signed),) = ((k.symbol, k.symbol.signed(1)) for k in heard.feedback)
+        eta, strength = Symbol("x", real=True), Symbol("F", positive=True)
+        level = Field("G", index=problem.law.index).at_site()
+        rest = [q for q in problem.law.unknowns if q not in (convex.V, convex.Lam)]
+        put = {convex.level: level}
+        solution = solve_site(
+            [level - eta - strength * convex.lam, *(e.xreplace(put) for e in convex.scalar)],
+            [(p.xreplace(put), q.xreplace(put)) for p, q in convex.pairs],
+            [*rest, level],
+            eta,
+            [],
+            text,
+        )
+        order = list(solution.regions)[::-1]  # a large field first: there the multiplier vanishes
+        tight = None if len(order) not in (2, 3) else _soft_bound(order[1].values, convex.lam, level, eta, strength)
+        if tight is None or order[0].values[convex.lam] != 0 or (tight[1] != 0 and len(order) == 3):
+            raise UnsupportedLaw(
+                f"{text} is not a bound on {convex.g}.",
+                f"constraints {convex.g}(V) >= c, hard or with slack xi[mu] at a linear cost C*Sum(xi[mu], (mu, 1, P)) "
+                "or a quadratic cost C/2*Sum(xi[mu]**2, (mu, 1, P))",
+            )
+        bound, softness = tight
+        cap = order[2].values[convex.lam] if len(order) == 3 else oo
+        if cap != oo and cap.has(eta):
+            raise UnsupportedLaw(f"{text} is not a bound on {convex.g}.", "slack with a linear cost")
+        tight_field = bound - (softness + strength) * convex.lam
+        back = [{eta: convex.level}, {eta: tight_field}, {eta: convex.level - strength * cap}]
+        states = {
+            q: tuple(tidy_fraction(r.values[q].xreplace(b)) for r, b in zip(order, back, strict=False)) for q in rest
+        }
+        states[convex.lam] = (S.Zero, convex.lam, cap)[: len(order)]
+        regime = regime_of(problem.kind)
+        found = ProjectionSolution(convex, bound, cap, states, signed, S.One, regime, softness=softness)
+        return Solution(found, {F: 1})
+
+    def ensemble(self, site: Site) -> VectorEnsemble:
+        """The averages of the site over its Gaussian vector."""
+        return VectorEnsemble(site.kind, site.solution)
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """The projection, its regimes, and the responses in each of them."""
+        return projection_steps(site, make, wanted)
+
+
+def _refuse_several(problem: SiteProblem) -> None:
+    """Refuse a vector field beside another field."""
+    vector = next(h.declared for h in problem.heard if h.declared.components)
+    if len(problem.heard) > 1:
+        others = " and ".join(str(h.declared.as_sum) for h in problem.heard if h.declared is not vector)
+        raise UnsupportedLaw(
+            f"A {problem.kind} site hears the vector {vector.as_sum} together with {others}.",
+            "one vector field a site, and no other field",
+            "one vector of more components: the set of points (s, 0) and (0, r) of two sets that share a bound",
+        )
+
+
+def _soft_bound(
+    values: dict[SiteQuantity, Expr], lam: SiteQuantity, level: SiteQuantity, eta: Symbol, strength: Symbol
+) -> tuple[Expr, Expr] | None:
+    """Return (r, sigma) of a branch on which ``g(V) = r - sigma*lambda``, else None."""
+    slope = values[lam].diff(eta)
+    if slope == 0 or slope.has(eta) or values[level].diff(eta, 2) != 0:
+        return None
+    softness = cancel(-values[level].diff(eta) / slope)
+    bound = cancel(values[level] + softness * values[lam])
+    return None if softness.has(strength, eta) or bound.has(strength, eta) else (bound, softness)
+
+
+__all__ = ["Projecting"]

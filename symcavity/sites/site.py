@@ -1,0 +1,81 @@
+"""The inserted site of one kind: its law solved, its fields' statistics, its averages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.system import Law
+from symcavity.sites.protocol import Ensemble, Heard, SiteProblem, Strategy
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site of one kind in the theory.
+
+    Attributes
+    ----------
+    problem : SiteProblem
+        Its law, with those self-couplings that do not vanish.
+    strategy : Strategy
+        How the law was solved.
+    generic : Solved
+        The solution with self-couplings as symbols.
+    signs : mapping
+        The signs of self-couplings that are proved, or that the law needs.
+    covariance : mapping
+        Covariances of the cavity fields, in order parameters and the site's quenched parameters.
+    means : mapping
+        The mean of each self-coupling; zero where the feedback is dropped.
+    """
+
+    problem: SiteProblem
+    strategy: Strategy
+    generic: Any
+    signs: Mapping[Symbol, int]
+    covariance: Mapping[tuple[Symbol, Symbol], Expr]
+    means: Mapping[Symbol, Expr]
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of site."""
+        return self.problem.kind
+
+    @property
+    def law(self) -> Law:
+        """The declared law."""
+        return self.problem.law
+
+    @property
+    def heard(self) -> tuple[Heard, ...]:
+        """Its random fields."""
+        return self.problem.heard
+
+    @cached_property
+    def solution(self) -> Any:
+        """The states as functions of the fields, at the mean self-couplings."""
+        return self.generic.at(self.means, self.covariance)
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The Gaussian ensemble of the site."""
+        return self.strategy.ensemble(self)
+
+    def equations(self) -> list[Equation]:
+        """The law of the inserted site, with cavity fields, self-couplings and sources."""
+        return self.problem.equations()
+
+    def sources(self) -> dict[SiteQuantity | None, tuple[Symbol, Symbol, Expr]]:
+        """By what names a field's equation: its source, the field, and the field's factor there."""
+        plain = self.problem.plain_sources()
+        return {h.carrier: (plain[h.source], h.eta, h.factor) for h in self.problem.ordered()}
+
+
+__all__ = ["Site"]

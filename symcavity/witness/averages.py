@@ -1,0 +1,123 @@
+"""Witnesses of averages over single sites: direct quadrature over the fields and the quenched parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+from sympy import Expr, S
+
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
+from symcavity.record.symbols import DisorderAverage
+from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.sets.averages import ProjectionAverage
+from symcavity.witness.declared import declared_of, kind_of
+from symcavity.witness.direct import direct_average, hold
+from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.set_averages import vector_average
+from symcavity.witness.world import same
+
+EASY = 12  # digits below those asked for that a quadrature may lose without another name
+
+
+@witness("response")
+def response(step: Step, dps: int) -> list[Verdict]:
+    """Averaged responses, by Gaussian integration by parts from the states alone."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    side, index = theory.inserted[kind], {S.Zero: kind.index}
+    worst, digits, how = mpmath.mpf(0), dps, ""
+    for claim in step.claims:
+        if not isinstance(claim.lhs, DisorderAverage):
+            return result(numeric(dps), False, "", f"{claim.lhs} is no average")
+        node = _from_zero(claim.lhs.args[0], index)
+        gap, digits, how = hold(theory, side, node, quenched_average(_from_zero(claim.rhs, index)), dps)
+        worst = max(worst, gap)
+    return _verdict(worst, digits, dps, f"integration by parts, and {how}")
+
+
+def _from_zero(expr: Expr, rule: dict[Any, Any]) -> Expr:
+    """The inserted site's quantities at the canonical index."""
+    return expr.xreplace({q: q.xreplace(rule) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices})
+
+
+def _verdict(worst: Any, digits: int, dps: int, how: str) -> list[Verdict]:
+    ok = bool(worst < mpmath.mpf(10) ** (-digits))
+    kind = numeric(dps) if digits >= dps - EASY else f"quadrature to {digits} digits"
+    return result(kind, ok, how, f"differs by {mpmath.nstr(worst, 3)} from {how}")
+
+
+@witness("closure")
+def closure(step: Step, dps: int) -> list[Verdict]:
+    """The closed form against a direct average of what the order parameter stands for."""
+    theory = step.evidence["theory"]
+    out: list[Verdict] = []
+    for claim in step.claims:
+        meaning = theory.order_parameters.get(claim.lhs)
+        if meaning is None or meaning != step.data["meaning"]:
+            return result(SYMBOLIC, False, "", f"{claim.lhs} does not stand for {step.data['meaning']}")
+        if claim.rhs.has(ProjectionAverage):
+            out += vector_average(theory, [(meaning, claim.rhs)])
+        else:
+            out += _verdict(*_by_quadrature(theory, meaning, claim.rhs, dps))
+    return out
+
+
+def _by_quadrature(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple[Any, int, int, str]:
+    gap, digits, how = direct_average(theory, meaning, claimed, dps)
+    return gap, digits, dps, how
+
+
+@witness("global_condition")
+def global_condition(step: Step, dps: int) -> list[Verdict]:
+    """The declared sum over the sites, written out, is that of the averaged body; its average by quadrature."""
+    theory, number = step.evidence["theory"], step.evidence["number"]
+    kind, body = theory.system.global_conditions[number]
+    declared = declared_of(theory)
+    world = declared.world(2)
+    equation = [e for e in theory.system.declared if kind_of(e) is None][number]
+    total = mpmath.fsum(world.value(body, {kind.index: at}) for at in world.sites(kind))
+    ok = same(world.value(equation.difference), total)
+    out = result(BRUTE_FORCE, ok, "the declared condition, written out", f"the declared condition is {equation}")
+    for claim in step.claims:
+        meaning = Average(body)
+        if claim.rhs != 0:
+            return result(SYMBOLIC, False, "", f"the declared condition is {equation}")
+        if claim.lhs.has(ProjectionAverage):
+            out += vector_average(theory, [(meaning, claim.lhs)])
+        else:
+            out += _verdict(*_by_quadrature(theory, meaning, claim.lhs, dps))
+    return out
+
+
+@witness("fixed")
+def fixed(step: Step, dps: int) -> list[Verdict]:
+    """The declared value, and the declared average: an order parameter, or by quadrature."""
+    theory = step.evidence["theory"]
+    record = theory.system.record
+    declared = (theory.system if record is None else record.problem).fixed[step.evidence["number"]]
+    (claim,) = step.claims
+    world = declared_of(theory).world(2)
+    if not same(world.value(claim.rhs), world.value(declared.rhs)):
+        return result(SYMBOLIC, False, "", f"the declared value is {declared.rhs}")
+    if claim.lhs in theory.order_parameters:
+        meaning = theory.order_parameters[claim.lhs]
+        ok = all(same(world.value(meaning), world.value(declared.lhs)) for world in _worlds(theory))
+        return result(SYMBOLIC, ok, "the declared condition, in order parameters", f"{claim.lhs} is {meaning}")
+    if claim.lhs.has(ProjectionAverage):
+        return vector_average(theory, [(declared.lhs, claim.lhs)])
+    return _verdict(*_by_quadrature(theory, declared.lhs, claim.lhs, dps))
+
+
+def _worlds(theory: Any) -> list[Any]:
+    return [declared_of(theory).world(seed) for seed in (2, 3)]
+
+
+def closed_claims(theory: Any) -> list[Equation]:
+    """The closed system: what each order parameter is, then the conditions on global variables and averages."""
+    closures = [Equation(s, v) for s, v in theory.closures.items()]
+    return [*closures, *theory.global_equations, *theory.fixed_equations]
+
+
+__all__ = ["closed_claims", "closure", "fixed", "global_condition", "response"]

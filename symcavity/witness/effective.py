@@ -1,0 +1,281 @@
+"""Witnesses of the law of the new site: its declared equations, with fresh couplings chosen for its fields.
+
+The couplings of the new site enter nothing but its fields.  They can be chosen such that each field is any number:
+then the declared equations themselves, with the sums that the user wrote, judge the law and its solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import mpmath
+from sympy import Expr, S
+
+from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Complementary, SiteQuantity
+from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.record.symbols import CavitySymbol
+from symcavity.witness.declared import (
+    Carrier,
+    Row,
+    declared_of,
+)
+from symcavity.witness.inserted import Inserted
+from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.statistics import exact_mean, fresh
+from symcavity.witness.verbs import SMALL, claimed, inserted_by
+from symcavity.witness.world import Env, Key, free_points, same
+
+FIELDS = range(-4, 5)
+POINTS = 4
+
+
+class Tuned:
+    """The new site with fresh couplings that are chosen for its fields."""
+
+    def __init__(self, site: Inserted) -> None:
+        self.site, self.world = site, site.world
+        self.slots = [(f, env) for f in site.system.laws[site.kind].fields for env in site.components(f)]
+        variances = fresh(site, lambda: [site.heard(f, env) for f, env in self.slots])
+        self.keys: list[Key] = list(variances)
+        self.inverse = self._inverse()
+
+    def _inverse(self) -> Any:
+        """Couplings by fields: the least of those that give them."""
+        given = self.world.given
+        with mpmath.workdps(self.world.digits):
+            A = mpmath.zeros(len(self.slots), len(self.keys))
+            for k, key in enumerate(self.keys):
+                given.update(dict.fromkeys(self.keys, mpmath.mpf(0)))
+                given[key] = mpmath.mpf(1)
+                for r, (f, env) in enumerate(self.slots):
+                    A[r, k] = self.site.heard(f, env)
+            return A.T * mpmath.inverse(A * A.T)
+
+    def hear(self, fields: list[Any]) -> None:
+        """Choose the couplings such that the site hears these fields."""
+        with mpmath.workdps(self.world.digits):
+            found = self.inverse * mpmath.matrix(fields)
+        for key, value in zip(self.keys, found, strict=True):
+            self.world.given[key] = value
+        self.site.forget()
+
+
+def eta_of(theory: Any, kind: Kind) -> dict[RandomField, CavitySymbol]:
+    """The cavity field of each declared field, by the order of the record's definitions."""
+    definitions = claimed(theory, "cavity_field", kind)
+    return dict(zip(theory.system.laws[kind].fields, (c.lhs for c in definitions), strict=True))
+
+
+def is_dropped(theory: Any, kind: Kind) -> bool:
+    """Whether the record says that a kind is taken without its echo."""
+    return bool(claimed(theory, "naive_drop", kind))
+
+
+# -- the law -----------------------------------------------------------------------------------------
+
+
+@witness("effective_law")
+def effective_law(step: Step, _dps: int) -> list[Verdict]:
+    """The declared equations of the new site, where each field is its cavity field and the mean of its echo."""
+    theory = step.evidence["theory"]
+    site = inserted_by(step, 9)
+    world, kind = site.world, site.kind
+    means = {
+        (f, g, *a.items(), *b.items()): exact_mean(site, partial(site.self_coupling, f, g, a, b))
+        for f, g in site.ways_back()
+        for a in site.components(f)
+        for b in site.sent(g)
+    }
+    if is_dropped(theory, kind):
+        means = dict.fromkeys(means, mpmath.mpf(0))
+    etas = eta_of(theory, kind)
+    tuned = Tuned(site)
+    rows = site.declared.rows[kind]
+    named = {r.field: r for r in rows if isinstance(r, Carrier) and r.named is not None}
+    targets = []
+    for f, env in tuned.slots:
+        value = world.value(etas[f], env)
+        for g in (g for h, g in site.ways_back() if h == f):
+            for b in site.sent(g):
+                value += means[f, g, *env.items(), *b.items()] * world.value(g.emission, site.at_zero(b))
+        if f in named:
+            value += world.value(named[f].source, site.at_zero(env))
+        targets.append(value)
+    tuned.hear(targets)
+    world.meanings |= theory.order_parameters
+    left = list(rows)
+    ok = True
+    for claim in step.claims:
+        row = next((r for r in left if _is_row(site, claim, r)), None)
+        ok = ok and row is not None
+        if row is not None:
+            left.remove(row)
+    ok = ok and not left and _same_pairs(site, step.data.get("pairs", ()))
+    return result(BRUTE_FORCE, ok, f"the declared equation of the new site, with the mean of its echo, {SMALL}")
+
+
+def _is_row(site: Inserted, claim: Equation, row: Row) -> bool:
+    if row.named is not None and claim.lhs != row.named.xreplace({site.kind.index: S.Zero}):
+        return False
+    world = site.world
+    for env in _inner(site, claim, row):
+        zero = site.at_zero(env)
+        left, right = (world.value(side, zero) for side in (row.declared.lhs, row.declared.rhs))
+        if isinstance(row, Carrier) and row.named is None:
+            right += world.value(row.source, zero)
+        if not (same(world.value(claim.lhs, env), left) and same(world.value(claim.rhs, env), right)):
+            return False
+    return True
+
+
+def _inner(site: Inserted, claim: Equation, row: Row) -> Iterator[Env]:
+    """The values of the component indices that an equation leaves free."""
+    free: dict[tuple[Any, ...], dict[Any, int]] = {}
+    for env in free_points(site.world, [claim, row.declared]):
+        inner = {k: v for k, v in env.items() if k != site.kind.index}
+        free[tuple(sorted(inner.items(), key=str))] = inner
+    yield from free.values()
+
+
+def _same_pairs(site: Inserted, shown: Any) -> bool:
+    """Whether the pairs that are shown are the declared conditions at the new site."""
+    left = list(site.declared.pairs[site.kind])
+    for pair in shown:
+        true = next((p for p in left if _is_pair(site, pair, p)), None)
+        if true is None:
+            return False
+        left.remove(true)
+    return not left
+
+
+def _is_pair(site: Inserted, shown: Complementary, declared: Complementary) -> bool:
+    zero = site.at_zero()
+    return all(
+        same(site.world.value(a), site.world.value(b, zero)) for a, b in zip(shown.pair, declared.pair, strict=True)
+    )
+
+
+# -- its solution ------------------------------------------------------------------------------------
+
+
+@witness("branches", "implicit")
+def solution(step: Step, dps: int) -> list[Verdict]:
+    """The claimed states in the declared equations of the new site, at seeded parameters and fields."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    etas = eta_of(theory, kind)
+    states = {c.lhs: c.rhs for c in step.claims if isinstance(c.lhs, SiteQuantity)}
+    implicit = [c for c in step.claims if c.lhs in etas.values()]
+    if len(implicit) > 1:
+        return []  # several implicit branches: nothing says here which of them holds at a field
+    worst = mpmath.mpf(0)
+    ok = {q.family for q in states} >= {q.family for q in theory.system.laws[kind].unknowns}
+    with mpmath.workdps(dps + 12):
+        for seed in range(POINTS):
+            worst = max(worst, _residual(theory, kind, states, implicit, seed, dps + 12))
+    ok = ok and bool(worst < mpmath.mpf(10) ** (-dps + 8))
+    good = "put into the declared equations at seeded fields"
+    return result(numeric(dps), ok, good, f"residual {mpmath.nstr(worst, 3)}")
+
+
+def _residual(
+    theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[Equation], seed: int, digits: int
+) -> Any:
+    """The largest residual of the declared law at some fields."""
+    declared = declared_of(theory)
+    site = Inserted(declared, kind, declared.world(seed + 20, digits=digits))
+    world = site.world
+    law = SolvedLaw(theory, site)
+    inner = theory.inserted[kind].problem.inner().eta
+    worst = mpmath.mpf(0)
+    for k in FIELDS:
+        world.given[world.cavity_key(inner, {})] = mpmath.mpf(7 * k + 1) / 5
+        if implicit:  # what the field is depends on a state that is chosen freely
+            (claim,) = implicit
+            for x in sorted(claim.rhs.free_symbols & _free(states), key=str):
+                if x.is_Dummy or x.name not in {s.name for s in theory.system.parameters}:
+                    world.given[("symbol", x.name)] = mpmath.mpf(3 * k + 1) / 7
+            world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
+        for q, expr in states.items():
+            world.given[world.key(q, {})] = world.value(expr)
+        worst = max(worst, law.residual())
+    return worst
+
+
+class SolvedLaw:
+    """The declared equations of the new site, for states and cavity fields that are given in its world.
+
+    Parameters
+    ----------
+    theory : Theory
+    site : Inserted
+    sourced : bool
+        Whether the states are those in the presence of the sources.
+    """
+
+    def __init__(self, theory: Any, site: Inserted, *, sourced: bool = True) -> None:
+        self.sourced = sourced
+        self.site, self.world = site, site.world
+        self.rows = site.declared.rows[site.kind]
+        self.pairs = site.declared.pairs[site.kind]
+        for row in self.rows:
+            if row.named is not None:
+                self.world.defined.pop(row.named.family, None)
+        self.named = {r.field: r for r in self.rows if isinstance(r, Carrier) and r.named is not None}
+        self.etas = eta_of(theory, site.kind)
+        self.means = mean_factors(theory, site)
+        self.tuned = Tuned(site)
+
+    def residual(self) -> Any:
+        """The largest residual: of the equations, of the signs and of the slackness of the pairs."""
+        world, zero = self.world, self.site.at_zero()
+        targets = []
+        for f, env in self.tuned.slots:
+            value = world.value(self.etas[f], env)
+            for (h, g, at, sent), mean in self.means:
+                if h == f and at == env:
+                    value += mean * world.value(g.emission, {**zero, **sent})
+            if self.sourced and f in self.named:
+                value += world.value(self.named[f].source, {**zero, **env})
+            targets.append(value)
+        self.tuned.hear(targets)
+        worst = mpmath.mpf(0)
+        for row in self.rows:
+            for inner in _inner(self.site, row.declared, row):
+                left, right = (world.value(side, {**zero, **inner}) for side in (row.declared.lhs, row.declared.rhs))
+                if self.sourced and isinstance(row, Carrier) and row.named is None:
+                    right += world.value(row.source, {**zero, **inner})
+                worst = max(worst, abs(left - right))
+        for pair in self.pairs:
+            p, q = (world.value(member, zero) for member in pair.pair)
+            worst = max(worst, -p, -q, abs(p * q))
+        return worst
+
+
+def _free(states: dict[Any, Expr]) -> set[Any]:
+    return set().union(*(e.free_symbols for e in states.values()))
+
+
+Way = tuple[RandomField, RandomField, Env, Env]
+
+
+def mean_factors(theory: Any, site: Inserted) -> list[tuple[Way, Any]]:
+    """The mean of each self-coupling by what the record claims of it, for order parameters of any value."""
+    kind = site.kind
+    none = is_dropped(theory, kind)
+    symbols = [c.lhs for c in claimed(theory, "self_coupling", kind)]
+    known = {c.lhs.args[0]: c.rhs for c in claimed(theory, "self_coupling_mean", kind)}
+    out: list[tuple[Way, Any]] = []
+    for (f, g), s in zip(site.ways_back(), symbols, strict=True):
+        for at in site.components(f):
+            for sent in site.sent(g):
+                env = dict(zip(getattr(s, "indices", ()), (*at.values(), *sent.values()), strict=False))
+                out.append(((f, g, at, sent), mpmath.mpf(0) if none else site.world.value(known[s], env)))
+    return out
+
+
+__all__ = ["SolvedLaw", "Tuned", "effective_law", "eta_of", "is_dropped", "mean_factors", "solution"]

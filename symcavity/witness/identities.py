@@ -1,0 +1,71 @@
+"""Witnesses of what a theory is consistent with: the coupling energy by either side, and the naive theory."""
+
+from __future__ import annotations
+
+import mpmath
+
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import prove
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import SiteCount, alpha
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
+from symcavity.witness.declared import declared_of
+from symcavity.witness.points import compare_with_naive, other_theory, solved_point
+from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.solved import held
+from symcavity.witness.verbs import SMALL
+from symcavity.witness.world import same
+
+QUICK = 25  # digits of what is said of another theory
+
+
+@witness("work_identity")
+def work(step: Step, dps: int) -> list[Verdict]:
+    """The bilinear form summed in both orders, written out; then both averages at a solved point."""
+    theory = step.evidence["theory"]
+    world = declared_of(theory).world(8)
+    exact, *averaged = step.claims
+    ok = same(world.value(exact.lhs), world.value(exact.rhs)) and bool(averaged)
+    out = result(BRUTE_FORCE, ok, f"the same bilinear form, {SMALL}")
+    # the identity holds for the true states, which the naive theory does not have
+    if theory.is_naive:
+        return out + held(other_theory(theory, naive=False), averaged, min(dps, QUICK))
+    return out + held(theory, averaged, dps)
+
+
+@witness("consistency")
+def consistency(step: Step, dps: int) -> list[Verdict]:
+    """A proof where the identity is one of truncated moments, and digits at a solved point in any case."""
+    proved = [
+        Verdict(SYMBOLIC, True, "proved by integration by parts")
+        for claim in step.claims
+        if claim.lhs.has(phi) and not claim.difference.has(SiteQuantity) and prove(claim.lhs, claim.rhs)
+    ]
+    return proved + held(step.evidence["theory"], step.claims, dps)
+
+
+@witness("inconsistency")
+def contradiction(step: Step, dps: int) -> list[Verdict]:
+    """The two formulas must differ, and the first be that of the naive theory: else nothing is contradicted."""
+    theory = step.evidence["theory"]
+    sized = any(claim.difference.has(SiteCount) for claim in step.claims)
+    solution, _, where = solved_point(theory, min(dps, 30), sized=sized)
+    if solution is None:
+        return [Verdict(numeric(dps), False, where)]
+    first, second = (solution[c.rhs] for c in step.claims)
+    named = step.claims[0]
+    mine = Equation(alpha, named.rhs) if step.data["loads"] else named  # the load has a name for each formula
+    out = held(theory, [mine], min(dps, 30))
+    gap = abs(first - second) / max(abs(first), abs(second))
+    detail = f"the formulas give {mpmath.nstr(first, 6)} and {mpmath.nstr(second, 6)} at {where}"
+    return [*out, Verdict(numeric(dps), bool(gap > mpmath.mpf("1e-6")), detail)]
+
+
+@witness("symmetry")
+def symmetry(step: Step, _dps: int) -> list[Verdict]:
+    """Compare the load (or the first order parameter) with and without the dropped echo, at solved points."""
+    return compare_with_naive(step.evidence["theory"], symmetric=bool(step.data["found"]))
+
+
+__all__ = ["consistency", "contradiction", "symmetry", "work"]

@@ -1,0 +1,43 @@
+"""Judge the claims of a derivation: each step by the witnesses of its rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+
+from symcavity.errors import SymcavityError
+from symcavity.record.derivation import Checked, Derivation, Step, Verdict
+from symcavity.witness import averages, effective, identities, optimality, sets, solved, statistics, verbs
+from symcavity.witness.instances import witness as by_instances
+from symcavity.witness.registry import WITNESSES, numeric
+from symcavity.witness.world import DIGITS
+
+SUBJECTS = (optimality, verbs, statistics, effective, averages, sets, solved, identities)  # they fill the table
+
+
+def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tuple[Checked, ...]:
+    """Check every step of a derivation; a simulation, where there is one, is a further witness."""
+    rows = []
+    for step in derivation:
+        verdicts = judge(step, dps)
+        if simulation is not None:
+            verdicts = [*verdicts, *by_instances(simulation, step)]
+        rows.append(Checked(step, tuple(verdicts)))
+    return tuple(rows)
+
+
+def judge(step: Step, dps: int = 50) -> list[Verdict]:
+    """Call the witnesses of a step's rule; one that cannot do its work speaks as a failure, never in silence."""
+    out: list[Verdict] = []
+    for witness in WITNESSES.get(step.rule, ()):
+        try:
+            with mpmath.workdps(DIGITS):
+                out += witness(step, dps)
+        except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError, SymcavityError) as problem:
+            detail = f"the check could not be carried out: {type(problem).__name__}: {problem}"
+            out.append(Verdict(numeric(dps), False, detail))
+    return out
+
+
+__all__ = ["judge", "verify"]

@@ -1,0 +1,422 @@
+"""Witnesses of the optimality conditions: the Lagrangian is rebuilt from what is minimised, and subject to what.
+
+Written out in a small world, it is a function of finitely many numbers; its slopes are difference quotients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import mpmath
+from sympy import Abs, Equality, Expr, LessThan, Max
+
+from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.witness.declared import declared_of, kind_of
+from symcavity.witness.registry import result, witness
+from symcavity.witness.world import Env, Key, World, free_points, same
+
+STEP = mpmath.mpf(10) ** -20
+PRECISION = 70
+POINTS = 5
+EXPLICIT = "the declared problem, at two or three sites of each kind"
+
+
+class Optimality:
+    """The Lagrangian of a declared problem in a small world, and what follows from it.
+
+    Parameters
+    ----------
+    theory : Theory
+        Of a system that came from a problem.
+    states : int
+        The seed of the states and couplings; parameters are the same for all.
+    """
+
+    def __init__(self, theory: Any, states: int) -> None:
+        self.record = theory.system.record
+        self.problem = self.record.problem
+        self.declared = declared_of(theory)
+        self.world: World = self.declared.world(5, states, PRECISION)
+        self.sums = {f.symbol: f.as_sum for f in self.record.fields}
+        self.kinks = self._kinks()
+        self._messages: dict[Any, Any] = {}
+        for row in (r for rows in self.declared.rows.values() for r in rows):
+            lhs = row.declared.lhs
+            is_field = isinstance(lhs, SiteQuantity) and isinstance(lhs.family, Field)
+            if is_field and row.declared.rhs in self.sums.values():
+                self.world.defined[lhs.family] = row.declared.rhs
+
+    # -- the Lagrangian ------------------------------------------------------------------------------
+
+    def _kinks(self) -> dict[Any, Key]:
+        """Which variable bounds a kink of the objective, by the values of the kink's arguments."""
+        out = {}
+        for bound, kink in self.record.auxiliary:
+            (kind,) = bound.site
+            for at in self.world.sites(kind):
+                env = {kind.index: at}
+                with mpmath.workdps(PRECISION):
+                    values = [self.world.value(a.xreplace(self.sums), env) for a in kink.args]
+                out[_mark(type(kink).__name__, values)] = self.world.key(bound, env)
+        return out
+
+    def objective(self) -> Any:
+        """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
+        self.world.kink = self._bound
+        try:
+            return self.world.value(self.problem.minimize)
+        finally:
+            self.world.kink = None
+
+    def _bound(self, word: str, values: list[Any]) -> Any:
+        key = self.kinks.get(_mark(word, values))
+        return None if key is None else self.world.number(key, state=True)
+
+    def constraint(self, expr: Expr, env: Env) -> Any:
+        """The value of a constraint that holds a field's placeholder."""
+        return self.world.value(expr.xreplace(self.sums), env)
+
+    def total(self) -> Any:
+        """The Lagrangian: the objective minus each multiplier times its constraint."""
+        out = self.objective()
+        for multiplier, expr, _ in self.record.multipliers:
+            for env in self.sites(multiplier):
+                out -= self.world.value(multiplier, env) * self.constraint(expr, env)
+        return out
+
+    def sites(self, q: SiteQuantity) -> Iterator[dict[Any, int]]:
+        """The sites of a quantity."""
+        (kind,) = q.site
+        yield from ({kind.index: at} for at in self.world.sites(kind))
+
+    def slope(self, key: Key, base: Any) -> Any:
+        """The difference quotient of the Lagrangian in one of its numbers."""
+        with mpmath.workdps(PRECISION):
+            values = []
+            for sign in (1, -1):
+                self.world.given[key] = base + sign * STEP
+                values.append(self.total())
+            del self.world.given[key]
+            return (values[0] - values[1]) / (2 * STEP)
+
+    def slope_in(self, q: Expr, env: Env) -> Any:
+        """Its slope in a variable at a site, or in a global variable."""
+        if isinstance(q, Global):
+            return self.slope(("symbol", q.name), self.world.value(q))
+        key = self.world.key(q, env)
+        return self.slope(key, self.world.number(key, state=True))
+
+    def message(self, f: RandomField, env: Env) -> Any:
+        """Minus the slope of the Lagrangian in a field of one site, by its slopes in the couplings of that field.
+
+        A coupling enters by its fields only: its slope is the sum over them of slope times emission.
+        """
+        mark = (f, tuple(sorted(env.items(), key=str)))
+        if mark not in self._messages:
+            (site,) = (env[f.hearer.index],)
+            fields = [g for g in self.record.fields if g.hearer == f.hearer and g.coupling.family == f.coupling.family]
+            senders = [k for k in self.world.sites(f.sender) if k != site or f.sender != f.hearer]
+            rows = []
+            for k in senders[: len(fields)]:
+                at = {**env, f.sender_index: k}
+                key = self.world.key(f.coupling, at)
+                rows.append(
+                    (
+                        [self.world.value(g.sent, {**at, g.sender_index: k}) for g in fields],
+                        self.slope(key, self.world.number(key, state=True)),
+                    )
+                )
+            with mpmath.workdps(PRECISION):
+                found = mpmath.lu_solve(mpmath.matrix([r[0] for r in rows]), mpmath.matrix([r[1] for r in rows]))
+            for g, value in zip(fields, found, strict=True):
+                self._messages[g, mark[1]] = -value
+        return self._messages[mark]
+
+    def take_messages(self) -> None:
+        """Give the variables that stand for messages their values."""
+        for f in self.record.fields:
+            dual = self.record.messages.get(f.symbol)
+            if dual is None or dual not in {d for d, _ in self.record.duals}:
+                continue
+            for env in free_points(self.world, [dual]):
+                self.world.given[self.world.key(dual, env)] = self.message(f, env)
+
+    # -- what is declared ----------------------------------------------------------------------------
+
+    def constraints(self) -> Iterator[tuple[Kind, bool, Any]]:
+        """The values of the declared constraints at their sites, and of the bounds on kinks: never negative."""
+        for relation in self.problem.subject_to:
+            expr = relation.rhs - relation.lhs if isinstance(relation, LessThan) else relation.lhs - relation.rhs
+            kind = kind_of(Equation(expr, expr * 0))
+            if kind is not None:
+                yield kind, isinstance(relation, Equality), self._over(kind, expr)
+        for bound, kink in self.record.auxiliary:
+            (kind,) = bound.site
+            expr = bound - kink if isinstance(kink, Max | Abs) else kink - bound
+            yield kind, False, self._over(kind, expr.xreplace(self.sums))
+
+    def pieces(self) -> Iterator[tuple[Kind, bool, Any]]:
+        """The values of what the multipliers belong to, at their sites."""
+        for multiplier, expr, equality in self.record.multipliers:
+            (kind,) = multiplier.site
+            yield kind, equality, self._over(kind, expr.xreplace(self.sums))
+
+    def _over(self, kind: Kind, expr: Expr) -> list[Any]:
+        return [self.world.value(expr, {kind.index: at}) for at in self.world.sites(kind)]
+
+    def unknowns(self) -> list[Expr]:
+        """What the problem is minimised over: variables, the bounds on kinks, globals."""
+        exprs = [self.problem.minimize, *(r.lhs - r.rhs for r in self.problem.subject_to)]
+        found = {q.family.at_site(): None for e in exprs for q in site_quantities(e, Variable)}
+        found |= {bound: None for bound, _ in self.record.auxiliary}
+        return [*found, *sorted(set().union(*(e.atoms(Global) for e in exprs)), key=str)]
+
+
+def _mark(word: str, values: list[Any]) -> tuple[str, tuple[str, ...]]:
+    return word, tuple(sorted(mpmath.nstr(v, 30) for v in values))
+
+
+def points(theory: Any) -> list[Optimality]:
+    """The declared problem at several points: other states and couplings, the same parameters."""
+    if "optimality" not in theory.memory:
+        found: list[Optimality] = []
+        decides = _has_decided(theory.system.record)
+        for seed in range(400):
+            point = Optimality(theory, 31 + seed)
+            if not decides or all(v >= 0 for _, equality, row in point.constraints() if not equality for v in row):
+                found.append(point)
+            if len(found) == POINTS:
+                break
+        theory.memory["optimality"] = found or [Optimality(theory, 31 + k) for k in range(POINTS)]
+    return theory.memory["optimality"]
+
+
+def _has_decided(record: Any) -> bool:
+    """Whether a constraint may have decided a kink of the objective: then it is one of admissible states only."""
+    bounded = sum(len(k.atoms(Max, Abs)) for _, k in record.auxiliary)
+    return len(record.problem.minimize.atoms(Max, Abs)) > bounded
+
+
+# -- the constraints ---------------------------------------------------------------------------------
+
+
+def are_declared(theory: Any) -> bool:
+    """Whether the multipliers belong to the declared constraints: pieces whose least is a declared expression.
+
+    A piece may carry a positive factor of the parameters; of an equality any factor.
+    """
+    every = points(theory)
+    declared = [_joined(rows) for rows in zip(*(list(p.constraints()) for p in every), strict=True)]
+    pieces = [_joined(rows) for rows in zip(*(list(p.pieces()) for p in every), strict=True)]
+    left = list(range(len(pieces)))
+    for kind, equality, values in declared:
+        own = [k for k in left if pieces[k][:2] == (kind, equality)]
+        used = _explains(values, {k: pieces[k][2] for k in own}, equality=equality)
+        if used is None:
+            return False
+        left = [k for k in left if k not in used]
+    return not left
+
+
+def _joined(rows: Any) -> tuple[Kind, bool, list[Any]]:
+    return rows[0][0], rows[0][1], [v for row in rows for v in row[2]]
+
+
+def _explains(values: list[Any], pieces: dict[int, list[Any]], *, equality: bool) -> set[int] | None:
+    """The pieces whose least is a multiple of the declared values; none where a bound says nothing."""
+    ratios = {mpmath.nstr(row[k] / values[k], 25): row[k] / values[k] for row in pieces.values() for k in (0, 1)}
+    for ratio in ratios.values():
+        if equality:
+            exact = {k for k, row in pieces.items() if _equal(row, [ratio * v for v in values])}
+            if exact:
+                return {min(exact)}
+            continue
+        if ratio <= 0:
+            continue
+        wanted = [ratio * v for v in values]
+        above = {k: row for k, row in pieces.items() if _not_below(row, wanted)}
+        if not above:
+            continue
+        least = [min(column) for column in zip(*above.values(), strict=True)]
+        touched = [same(p, w) for p, w in zip(least, wanted, strict=True)]
+        # a piece that always holds has been left out; where it is the least one, the others are positive
+        fits = all(t or (w > 0 and p > 0) for t, p, w in zip(touched, least, wanted, strict=True))
+        if fits and 3 * sum(touched) >= len(values):
+            return {k for k, row in above.items() if any(same(p, w) for p, w in zip(row, wanted, strict=True))}
+    return set() if not pieces and all(v > 0 for v in values) else None
+
+
+def _not_below(row: list[Any], wanted: list[Any]) -> bool:
+    return all(p >= w or same(p, w) for p, w in zip(row, wanted, strict=True))
+
+
+def _equal(one: list[Any], two: list[Any]) -> bool:
+    return all(same(a, b) for a, b in zip(one, two, strict=True))
+
+
+# -- the witnesses -----------------------------------------------------------------------------------
+
+
+@witness("lagrangian")
+def lagrangian(step: Step, _dps: int) -> list[Verdict]:
+    """The claimed sum against the declared objective and constraints."""
+    theory = step.evidence["theory"]
+    ok = len(step.claims) == 1 and are_declared(theory)
+    for point in points(theory)[:2]:
+        for claim in step.claims:
+            ok = ok and same(point.world.value(claim.rhs), point.total())
+        for multiplier, expr, _ in step.data["multipliers"]:
+            known = next((e for m, e, _ in point.record.multipliers if m == multiplier), None)
+            ok = ok and known is not None
+            for env in point.sites(multiplier) if known is not None else ():
+                ok = ok and same(point.world.value(expr, env), point.constraint(known, env))
+    return result(BRUTE_FORCE, ok, EXPLICIT, "not the Lagrangian of the declared problem")
+
+
+@witness("dual")
+def dual(step: Step, _dps: int) -> list[Verdict]:
+    """The message against the slope of the Lagrangian, as a difference quotient in the couplings of its field."""
+    ok = bool(step.claims)
+    for point in points(step.evidence["theory"])[:2]:
+        ok = ok and all(_is_message(point, claim) for claim in step.claims)
+    return result(BRUTE_FORCE, ok, f"minus the slope of {EXPLICIT}", "not minus the slope of the Lagrangian")
+
+
+def _is_message(point: Optimality, claim: Equation) -> bool:
+    f = next((f for f in point.record.fields if point.record.messages.get(f.symbol) == claim.lhs), None)
+    if f is None:
+        return False
+    return all(
+        same(point.world.value(claim.rhs, env), point.message(f, env)) for env in free_points(point.world, [claim])
+    )
+
+
+@witness("stationarity")
+def stationarity(step: Step, _dps: int) -> list[Verdict]:
+    """The claim against the slope of the Lagrangian in its state, up to a factor."""
+    state = step.data["state"]
+    every = points(step.evidence["theory"])[:3]
+    ok = len(step.claims) == 1 and all(_is_slope(every, claim, state) for claim in step.claims)
+    return result(BRUTE_FORCE, ok, f"the slope of {EXPLICIT}", "not the slope of the Lagrangian")
+
+
+def _is_slope(every: list[Optimality], claim: Equation, state: Expr) -> bool:
+    """Whether an equation is the slope in a state, times one factor, at every point and site."""
+    rows: dict[int, list[tuple[Any, Any]]] = {}
+    for point in every:
+        point.take_messages()
+        places = [{}] if isinstance(state, Global) else free_points(point.world, [state])
+        for number, env in enumerate(places):
+            value = point.world.value(claim.difference, env)
+            rows.setdefault(number, []).append((point.slope_in(state, env), value))
+    for pairs in rows.values():  # a factor may hold parameters of the site, which are the same at each point
+        ratios = [a / b for a, b in pairs if b != 0]
+        if not ratios or abs(ratios[0]) < mpmath.mpf("1e-15"):
+            return False
+        if not all(same(a, ratios[0] * b) for a, b in pairs):
+            return False
+    return True
+
+
+@witness("complementarity")
+def complementarity(step: Step, _dps: int) -> list[Verdict]:
+    """Each inequality's multiplier is paired with what the constraint says, and with nothing else."""
+    theory = step.evidence["theory"]
+    ok = are_declared(theory)
+    for point in points(theory)[:2]:
+        left = {m: expr for m, expr, equality in point.record.multipliers if not equality}
+        slacks = {c.lhs: c.rhs for c in step.claims}
+        for pair in step.data["pairs"]:
+            multiplier, other = _split(pair, left)
+            if multiplier is None:
+                ok = False
+                continue
+            expr = left.pop(multiplier)
+            shown = slacks.get(other, other)
+            ok = ok and all(
+                same(point.world.value(shown, env), point.constraint(expr, env)) for env in point.sites(multiplier)
+            )
+        ok = ok and not left and set(step.data["pairs"]) == set(_law_pairs(theory))
+        ok = ok and all(_explained(theory, Equation(q, e)) for q, e in slacks.items())
+    return result(BRUTE_FORCE, ok, EXPLICIT, "not the pairs of the declared constraints")
+
+
+def _law_pairs(theory: Any) -> list[Complementary]:
+    return [p for law in theory.system.laws.values() for p in law.pairs]
+
+
+def _split(pair: Complementary, multipliers: Any) -> tuple[Any, Any]:
+    p, q = pair.pair
+    return (p, q) if p in multipliers else (q, p) if q in multipliers else (None, None)
+
+
+def _explained(theory: Any, equation: Equation) -> bool:
+    """Whether an equation of the system that a problem became follows from the problem."""
+    every = points(theory)[:2]
+    record = every[0].record
+    lhs = equation.lhs
+    if any(lhs == slack for slack, _ in record.slacks):
+        expressions = [expr for m, expr, equality in record.multipliers if not equality and m.site == lhs.site]
+        return any(
+            all(
+                same(p.world.value(equation.rhs, env), p.constraint(expr, env)) for p in every for env in p.sites(lhs)
+            )
+            for expr in expressions
+        )
+    if any(lhs == dual for dual, _ in record.duals):
+        return all(_is_message(p, equation) for p in every)
+    if isinstance(lhs, SiteQuantity) and isinstance(lhs.family, Field):
+        return any(
+            all(
+                same(p.world.value(equation.rhs, env), p.world.value(f.as_sum, env))
+                for p in every
+                for env in free_points(p.world, [f.as_sum])
+            )
+            for f in record.fields
+            if f.hearer in lhs.site
+        )
+    for multiplier, expr, equality in record.multipliers:
+        (kind,) = multiplier.site
+        if equality and kind_of(equation) == kind:
+            gaps = [
+                (p.world.value(equation.difference, env), p.constraint(expr, env))
+                for p in every
+                for env in p.sites(multiplier)
+            ]
+            if all(same(a, b) for a, b in gaps) or all(same(a, -b) for a, b in gaps):
+                return True
+    return any(_is_slope(every, equation, state) for state in every[0].unknowns() if _fits(state, equation))
+
+
+def _fits(state: Expr, equation: Equation) -> bool:
+    kind = kind_of(equation)
+    return kind is None if isinstance(state, Global) else kind in getattr(state, "site", {})
+
+
+@witness("sources")
+def conditions_of_the_problem(step: Step, _dps: int) -> list[Verdict]:
+    """Every equation of the system is a condition of the declared problem, and there are as many as unknowns."""
+    theory = step.evidence["theory"]
+    if theory.system.record is None:
+        return []
+    found = points(theory)[0]
+    ok = are_declared(theory) and all(_explained(theory, e) for e in theory.system.declared)
+    states = len(found.unknowns())
+    names = {e.lhs for e in theory.system.declared if isinstance(e.lhs, SiteQuantity)}
+    extra = [e for e in theory.system.declared if e.lhs in names and _is_definition(found, e)]
+    equalities = sum(equality for *_, equality in found.record.multipliers)
+    ok = ok and len(theory.system.declared) - len(extra) == states + equalities
+    return result(BRUTE_FORCE, ok, f"the conditions of {EXPLICIT}", "not the conditions of the declared problem")
+
+
+def _is_definition(point: Optimality, equation: Equation) -> bool:
+    known = {slack for slack, _ in point.record.slacks} | {d for d, _ in point.record.duals}
+    return equation.lhs in known or isinstance(equation.lhs.family, Field)
+
+
+__all__ = ["Optimality", "are_declared", "points"]

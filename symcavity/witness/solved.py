@@ -1,0 +1,125 @@
+"""Witnesses of the closed system and of what elimination makes of it: both sides at a solved point."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import mpmath
+from sympy import Expr, Float, Rational, S
+
+from symcavity.algebra.prove import TruncatedIntegral
+from symcavity.evaluate.sampled import SampledSolution
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import SiteCount
+from symcavity.record.derivation import SYMBOLIC, Step, Verdict
+from symcavity.witness.averages import EASY, closed_claims
+from symcavity.witness.gaussian import coefficients, integral
+from symcavity.witness.points import scatter, solved_point
+from symcavity.witness.registry import numeric, result, witness
+
+POINTS = 2
+FAR = 6.0  # standard errors, of as few independent sets of samples as there are
+
+
+@witness("closed_system")
+def closed_system(step: Step, dps: int) -> list[Verdict]:
+    """The closures and the conditions, all of them and nothing else; as many as there are unknowns; at a solution."""
+    theory = step.evidence["theory"]
+    expected = closed_claims(theory)
+    unknowns = [*theory.order_parameters, *theory.system.globals]
+    declared = len(theory.system.fixed)
+    ok = list(step.claims) == expected and {e.lhs for e in expected} >= set(theory.order_parameters)
+    ok = ok and len(expected) == len(unknowns) + declared
+    out = result(SYMBOLIC, ok, "the closures and the declared conditions, one for each unknown", "not the closures")
+    return out + held(theory, step.claims, dps)
+
+
+@witness("units", "elimination", "result", "interpretation")
+def eliminated(step: Step, dps: int) -> list[Verdict]:
+    """Both sides of each claim at a point at which the closed system holds."""
+    return held(step.evidence["theory"], step.claims, dps)
+
+
+def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:
+    """Both sides of some claims at a solved point of a theory."""
+    claims = list(claims)
+    sized = any(claim.difference.has(SiteCount) for claim in claims)
+    solution, digits, where = solved_point(theory, dps, sized=sized)
+    if solution is None:
+        return [Verdict(numeric(dps), False, where)]
+    memory = theory.memory.setdefault("residual", {})
+    if dps not in memory:
+        memory[dps] = _gaps(theory, solution, closed_claims(theory), dps, digits)
+    worst, sampled = _gaps(theory, solution, claims, dps, digits)
+    worst, sampled = max(worst, memory[dps][0]), max(sampled, memory[dps][1])
+    if sampled:
+        detail = f"{mpmath.nstr(sampled, 3)} standard errors of the sampled averages, {where}"
+        return [Verdict("sampled averages at a solved point", bool(sampled < FAR and worst < 1), detail)]
+    ok = worst < mpmath.mpf(10) ** (-digits)
+    kind = numeric(dps) if digits >= dps - EASY else f"{digits} digits at a solved point"
+    return result(kind, bool(ok), f"at the solution for {where}", f"residual {mpmath.nstr(worst, 3)} at {where}")
+
+
+def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digits: int) -> tuple[Any, Any]:
+    """The largest relative gap, and the largest in standard errors where averages were sampled."""
+    worst, sampled = mpmath.mpf(0), mpmath.mpf(0)
+    with mpmath.workdps(dps + 10):
+        for claim in claims:
+            left, right = solution[claim.lhs], solution[claim.rhs] if claim.rhs != 0 else mpmath.mpf(0)
+            size = max(abs(left), abs(right), mpmath.mpf(1) if right == 0 or left == 0 else mpmath.mpf(0))
+            gap = abs(left - right) / size if size else abs(left - right)
+            if not mpmath.isfinite(gap):
+                gap = mpmath.inf
+            if gap >= mpmath.mpf(10) ** (-digits) and isinstance(solution, SampledSolution):
+                error = scatter(theory, solution, claim) / size
+                sampled, gap = max(sampled, gap / error), mpmath.mpf(0)
+            worst = max(worst, gap)
+    return worst, sampled
+
+
+# -- known integrals ---------------------------------------------------------------------------------
+
+
+@witness("proof")
+def line(step: Step, dps: int) -> list[Verdict]:
+    """Both sides of a line of a proof at seeded points."""
+    gaps = [_gap_at(claim, seed, dps) for claim in step.claims for seed in range(POINTS)]
+    worst = max(gaps, default=mpmath.mpf(0))
+    ok = bool(worst < mpmath.mpf(10) ** (-dps))
+    return result(numeric(dps), ok, "both sides at seeded points", f"differ by {mpmath.nstr(worst, 3)}")
+
+
+def _gap_at(claim: Equation, seed: int, dps: int) -> Any:
+    """The relative gap of two sides at a seeded point, with truncated integrals by quadrature."""
+    rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
+    point = {
+        s: Rational(rng.randint(3, 19), 10) * (1 if s.is_nonnegative or rng.random() < 0.5 else -1)
+        for s in sorted(claim.difference.free_symbols, key=str)
+    }
+    with mpmath.workdps(dps + 15):
+        sides = [_number(side.xreplace(point), dps + 15) for side in (claim.lhs, claim.rhs)]
+        return abs(sides[0] - sides[1]) / max(*map(abs, sides), mpmath.mpf("1e-10"))
+
+
+def _number(expr: Expr, digits: int) -> Any:
+    rule = {}
+    for node in expr.atoms(TruncatedIntegral):
+        body, z, upper = node.args
+        polynomial = coefficients(body, z)
+        if polynomial is not None:
+            high = mpmath.mpf(upper.evalf(digits)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - SymPy's own door
+            rule[node] = Float(integral([polynomial], [-mpmath.inf, high]), digits)
+    return mpmath.mpf(expr.xreplace(rule).evalf(digits)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - as above
+
+
+@witness("truncated_moments")
+def truncated_moments(step: Step, dps: int) -> list[Verdict]:
+    """The definition of the truncated moments against quadrature, for the lowest orders."""
+    claims = [claim.xreplace({step.data["order"]: S(n)}) for claim in step.claims for n in range(4)]
+    ok = all(_gap_at(claim, seed, dps) < mpmath.mpf(10) ** (-dps) for claim in claims for seed in range(POINTS))
+    return result(numeric(dps), ok, "quadrature for n = 0, 1, 2, 3")
+
+
+__all__ = ["FAR", "held"]

@@ -1,0 +1,124 @@
+"""Witnesses of averages over the fresh couplings: exact means of the written-out fields, by the declared moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mpmath
+from sympy import Expr
+
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import Coupling
+from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
+from symcavity.record.symbols import ComponentSymbol, DisorderAverage
+from symcavity.witness.inserted import Inserted
+from symcavity.witness.registry import result, witness
+from symcavity.witness.verbs import SMALL, claimed, inserted_by
+from symcavity.witness.world import DIGITS, Key, free_points, same
+
+
+def fresh(site: Inserted, call: Callable[[], Any]) -> dict[Key, Any]:
+    """The couplings of the new site that something contains, with their declared variances."""
+    world = site.world
+    world.seen = set()
+    try:
+        call()
+        keys = world.seen
+    finally:
+        world.seen = None
+    families = {(type(f.family).__name__, f.family.name): f.family for f in (g.coupling for g in site.system.fields)}
+    out = {}
+    for key in sorted(keys, key=str):
+        if key[0] == Coupling.__name__ and 0 in key[3][:2]:
+            family = families[key[:2]]
+            rule = {slot.index: at for slot, at in zip(family.slots, key[3], strict=False)}
+            out[key] = world.value(family.variance, rule)
+    return out
+
+
+def exact_mean(site: Inserted, call: Callable[[], Any]) -> Any:
+    """The mean over the fresh couplings of what is at most of the third degree in them.
+
+    They are independent, with mean zero and the declared variances; only squares have a mean.
+    """
+    variances = fresh(site, call)
+    given = site.world.given
+
+    def at(key: Key | None, value: int) -> Any:
+        given.update(dict.fromkeys(variances, mpmath.mpf(0)))
+        if key is not None:
+            given[key] = mpmath.mpf(value)
+        site.forget()
+        return call()
+
+    try:
+        with mpmath.workdps(DIGITS):
+            none = at(None, 0)
+            return none + mpmath.fsum(
+                v * ((at(key, 1) + at(key, -1)) / 2 - none) for key, v in variances.items()
+            )
+    finally:
+        for key in variances:
+            del given[key]
+        site.forget()
+
+
+def define(site: Inserted, claims: list[Equation], exprs: list[Expr]) -> None:
+    """Give cavity fields and self-couplings the meaning that the record says, at any component."""
+    rules = {c.lhs: c.rhs for c in claims}
+    for symbol in {s for e in exprs for s in e.atoms(ComponentSymbol)}:
+        for known, value in list(rules.items()):
+            if isinstance(known, ComponentSymbol) and known != symbol and _one_family(known, symbol):
+                moved = dict(zip(known.indices, symbol.indices, strict=True))
+                rules[symbol] = value.xreplace({a: b for a, b in moved.items() if a != b})
+    site.world.meanings |= rules
+
+
+def _one_family(a: ComponentSymbol, b: ComponentSymbol) -> bool:
+    tags = [s.tag.rpartition("_")[0] for s in (a, b)]
+    return (a.base, a.kind, tags[0]) == (b.base, b.kind, tags[1])
+
+
+@witness("field_statistics", "self_coupling_mean")
+def means(step: Step, _dps: int) -> list[Verdict]:
+    """Both sides of each claim: the mean of the written-out sums, and order parameters by what they stand for."""
+    theory = step.evidence["theory"]
+    site = inserted_by(step, 7)
+    rule = "cavity_field" if step.rule == "field_statistics" else "self_coupling"
+    definitions = claimed(theory, rule, site.kind)
+    bodies = [c.lhs.args[0] for c in step.claims if isinstance(c.lhs, DisorderAverage)]
+    define(site, definitions, bodies)
+    site.world.meanings |= theory.order_parameters
+    ok = len(bodies) == len(step.claims) and _complete(step, definitions, bodies)
+    for claim, body in zip(step.claims, bodies, strict=False):
+        for env in free_points(site.world, [claim]):
+            true = exact_mean(site, partial(site.world.value, body, env))
+            ok = ok and same(true, site.world.value(claim.rhs, env))
+    return result(BRUTE_FORCE, ok, f"exact means over the fresh couplings, {SMALL}")
+
+
+def _complete(step: Step, definitions: list[Equation], bodies: list[Expr]) -> bool:
+    """Whether every mean is claimed that a law needs: of each self-coupling, or of each field and pair of fields."""
+    count = len(definitions)
+    expected = count + count * (count + 1) // 2 if step.rule == "field_statistics" else count
+    known = {(_plain(c.lhs)) for c in definitions}
+    return len(set(bodies)) == expected and all({_plain(s) for s in b.free_symbols} & known for b in bodies)
+
+
+def _plain(symbol: Any) -> Any:
+    return (symbol.base, symbol.kind, symbol.tag.rpartition("_")[0]) if isinstance(symbol, ComponentSymbol) else symbol
+
+
+@witness("naive_drop")
+def dropped(step: Step, _dps: int) -> list[Verdict]:
+    """The law that the record goes on with has no echo: every self-coupling of the kind is zero in it."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    used = theory.inserted[kind].means.values()
+    ok = bool(step.claims) and all(c.rhs == 0 for c in step.claims) and all(v == 0 for v in used)
+    ok = ok and {c.lhs for c in step.claims} == {c.lhs for c in claimed(theory, "self_coupling", kind)}
+    return result(SYMBOLIC, ok, "the law of the kind is used without its echo", "the law is used with an echo")
+
+
+__all__ = ["define", "exact_mean", "fresh"]

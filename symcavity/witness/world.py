@@ -1,0 +1,463 @@
+"""A small world: numbers for everything that is declared, at two or three sites of each kind.
+
+Every check that writes sums out evaluates expressions here.  Nothing in this file knows a rule of the method: a
+sum is a loop, a coupling an entry of a matrix, a response an entry of another one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+import mpmath
+from sympy import (
+    Abs,
+    Add,
+    And,
+    Expr,
+    Float,
+    Heaviside,
+    Integer,
+    KroneckerDelta,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Number,
+    NumberSymbol,
+    Or,
+    Piecewise,
+    Pow,
+    S,
+    Sum,
+    Symbol,
+    Tuple,
+    UnevaluatedExpr,
+    sign,
+)
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanAtom
+
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind, N, SiteCount, is_index
+from symcavity.model.quantities import (
+    Average,
+    Coupling,
+    Field,
+    Quenched,
+    SiteQuantity,
+    SiteResponse,
+    Variable,
+    site_quantities,
+)
+from symcavity.model.support import Anchor, Support
+from symcavity.record.symbols import (
+    CavitySymbol,
+    ComponentSymbol,
+    Emission,
+    Perturbation,
+    ResponseElement,
+    Source,
+)
+
+WIDTH = 2  # components that are written out, where their number is a symbol
+DIGITS = 40
+CLOSE = mpmath.mpf(10) ** -20
+Env = Mapping[Any, int]
+Key = tuple[Any, ...]
+NOWHERE: Env = MappingProxyType({})
+
+
+class Open(ValueError):
+    """An expression holds something that this world has no number for."""
+
+
+class World:
+    """Numbers for the quantities of a system.
+
+    Parameters
+    ----------
+    system : System
+        Whose kinds, components and parameters are given sizes and values.
+    seed : int
+        Values depend on it and on the name of what they belong to only.
+    states : int, optional
+        Another seed for variables and couplings; parameters and quenched quantities stay as they are.
+    digits : int
+        The working precision.
+
+    Attributes
+    ----------
+    sizes : dict
+        The number of sites of each kind, and the ratios that follow.
+    given : dict
+        Values by key that take the place of seeded ones.
+    defined : dict
+        Families whose value at a site is that of an expression.
+    meanings : dict
+        What symbols stand for.
+    extended : Kind or None
+        The kind whose sums start at the inserted site 0.
+    moved : callable or None
+        The change of a variable, by its key, in the system that has been disturbed.
+    kink : callable or None
+        What stands for a kink of given arguments, if anything does.
+    """
+
+    def __init__(self, system: Any, seed: int, states: int | None = None, digits: int = DIGITS) -> None:
+        self.system, self.seed, self.digits = system, seed, digits
+        self.states = seed if states is None else states
+        self.sizes: dict[Any, Any] = {N: 3}
+        for place, kind in enumerate(system.kinds):
+            self.sizes[kind.size] = max(2 if place else 3, _most_sums(system, kind))
+        for kind in system.kinds:
+            if kind.ratio.is_Symbol:
+                self.sizes[kind.ratio] = mpmath.mpf(self.sizes[kind.size]) / self.sizes[N]
+        self.given: dict[Key, Any] = {}
+        self.defined: dict[Any, Expr] = {}
+        self.meanings: dict[Any, Expr] = {}
+        self.extended: Kind | None = None
+        self.moved: Callable[[Key], Any] | None = None
+        self.kink: Callable[[str, list[Any]], Any] | None = None
+        self.labels: dict[tuple[Any, Any], str] = {}
+        self.seen: set[Key] | None = None
+        self._numbers: dict[Key, Any] = {}
+        self._positive = {q.name for q in system.quenched if q.positive}
+        for f in system.fields:
+            self._positive |= {q.family.name for q in site_quantities(f.coupling.family.variance, Quenched)}
+        for q in {q.family for e in _everything(system) for q in site_quantities(e)}:
+            self._size_components(q)
+
+    def _size_components(self, family: Any) -> None:
+        if family.components:
+            size = family.components[2] - family.components[1] + 1
+            for symbol in size.free_symbols:
+                self.given[("symbol", symbol.name)] = mpmath.mpf(WIDTH - int(size.xreplace({symbol: S.Zero})))
+
+    # -- values --------------------------------------------------------------------------------------
+
+    def number(self, key: Key, *, positive: bool = False, state: bool = False) -> Any:
+        """The value that belongs to a key."""
+        if key in self.given:
+            return self.given[key]
+        if key not in self._numbers:
+            draw = random.Random(f"{self.states if state else self.seed} {key}")  # noqa: S311 - not cryptography
+            value = mpmath.mpf(draw.randint(100, 1900)) / draw.randint(701, 1301)
+            self._numbers[key] = value if positive or draw.random() < 0.5 else -value
+        return self._numbers[key]
+
+    def key(self, q: SiteQuantity, env: Env) -> Key:
+        """What a site quantity is known by: its family, whatever is known of its sign, and its indices."""
+        family = q.family
+        where = tuple(self.index(k, env) for k in q.indices)
+        return (type(family).__name__, family.name, family.slots, where)
+
+    def index(self, index: Expr, env: Env) -> int:
+        """The value of an index."""
+        if index in env:
+            return env[index]
+        if index.is_Integer:
+            return int(index)
+        if index.is_Symbol:
+            raise Open(f"the index {index} is free")
+        return int(self.evaluate(index, env))
+
+    def value(self, expr: Any, env: Env = NOWHERE) -> Any:
+        """The value of an expression with all sums written out, for given values of its free indices."""
+        with mpmath.workdps(self.digits):
+            return self.evaluate(S(expr), env)
+
+    def change(self, expr: Expr, kind: Kind, env: Env = NOWHERE) -> Any:
+        """What an inserted site of a kind adds: the expression with its sums over that kind longer, minus without."""
+        before = self.value(expr, env)
+        self.extended = kind
+        try:
+            return self.value(expr, env) - before
+        finally:
+            self.extended = None
+
+    def evaluate(self, expr: Any, env: Env) -> Any:
+        """The value of a node; the precision is set by the caller."""
+        rule = _RULES.get(type(expr))
+        if rule is None:
+            rule = _RULES[type(expr)] = next((r for t, r in _FIRST if isinstance(expr, t)), World.function)
+        return rule(self, expr, env)
+
+    def quantity(self, q: SiteQuantity, env: Env) -> Any:
+        """The value of a site quantity."""
+        family = q.family
+        if family in self.defined:
+            sites = dict(zip((s.index for s in family.slots), (self.index(k, env) for k in q.indices), strict=False))
+            inner = q.indices[len(family.slots) :]
+            if inner:
+                sites[family.components[0]] = self.index(inner[0], env)
+            return self.evaluate(self.defined[family], sites)
+        key = self.key(q, env)
+        if self.seen is not None:
+            self.seen.add(key)
+        if isinstance(family, Quenched):
+            if isinstance(family.law, Tuple) and key not in self.given:
+                draw = random.Random(f"{self.seed} {key}")  # noqa: S311 - not cryptography
+                return self.evaluate(draw.choice([value for value, _ in family.law]), env)
+            return self.number(key, positive=family.name in self._positive)
+        if isinstance(family, Coupling):
+            return self.number(key, state=True)
+        value = self.number(key, state=True)
+        if self.moved is not None and isinstance(family, Variable | Field):
+            value = value + self.moved(key)
+        return value
+
+    def symbol(self, symbol: Symbol, env: Env) -> Any:
+        """The value of a symbol: an index, a size, a parameter, or what it stands for."""
+        if symbol in env:
+            return mpmath.mpf(env[symbol])
+        if symbol in self.sizes:
+            return mpmath.mpf(self.sizes[symbol])
+        if symbol in self.meanings:
+            return self.evaluate(self.meanings[symbol], env)
+        if is_index(symbol):
+            raise Open(f"the index {symbol} is free")
+        if isinstance(symbol, CavitySymbol):
+            return self.number(self.cavity_key(symbol, env))
+        key = ("symbol", symbol.name)
+        if symbol.is_integer:
+            return self.given.get(key, mpmath.mpf(2))
+        value = self.number(key, positive=bool(symbol.is_nonnegative or symbol.is_nonpositive))
+        return -value if symbol.is_nonpositive else value
+
+    def cavity_key(self, symbol: CavitySymbol, env: Env) -> Key:
+        """What a cavity field or a self-coupling is known by, whatever is known of its sign."""
+        if isinstance(symbol, ComponentSymbol):
+            tag = symbol.tag.rpartition("_")[0]
+            return ("cavity", symbol.base, symbol.kind, tag, tuple(self.index(k, env) for k in symbol.indices))
+        return ("cavity", symbol.name)
+
+    def total(self, total: Sum, env: Env) -> Any:
+        """A sum, written out."""
+        out = mpmath.mpf(0)
+        for point in self.points(total.limits):
+            out += self.evaluate(total.function, {**env, **point})
+        return out
+
+    def points(self, limits: Any) -> Iterator[dict[Any, int]]:
+        """The values of the indices of a sum."""
+        ranges = []
+        for index, low, high in limits:
+            if isinstance(high, SiteCount):
+                first, last = 0 if high.kind == self.extended else 1, self.sizes[high]
+            else:
+                first, last = int(self.evaluate(low, {})), int(self.evaluate(high, {}))
+            ranges.append([(index, k) for k in range(first, last + 1)])
+        return (dict(chosen) for chosen in product(*ranges))
+
+    def sites(self, kind: Kind) -> range:
+        """The indices of the sites of a kind."""
+        return range(1, self.sizes[kind.size] + 1)
+
+    def average(self, node: Average, env: Env) -> Any:
+        """The average over the sites of a kind."""
+        body = node.body
+        found = {k for q in site_quantities(body) for k, at in q.site.items() if is_index(at)}
+        found |= {k for r in body.atoms(SiteResponse) for k in r.state.site}
+        (kind,) = found
+        values = [self.evaluate(body, {**env, kind.index: k}) for k in self.sites(kind)]
+        return mpmath.fsum(values) / len(values)
+
+    # -- responses and disturbances ------------------------------------------------------------------
+
+    def response(self, state: Key, source: Key) -> Any:
+        """An entry of the response matrix: d(state)/d(source)."""
+        return self.number(("R", state, source))
+
+    def site_response(self, node: SiteResponse, env: Env) -> Any:
+        """The response of a site to the source in its own equation."""
+        q = node.state
+        ((kind, at),) = q.site.items()
+        named = node.field
+        label = "" if named is None else self.labels.get((named.family, named.indices[len(named.site) :]), "")
+        field = self.system.laws[kind].fields[int(label or 1) - 1]
+        inner = q.indices[len(q.site) :] if field.components else ()
+        source = Source(kind, label, field.components)[(at, *inner)]
+        return self.response(self.key(q, env), self.key(source, env))
+
+    def element(self, node: ResponseElement, env: Env) -> Any:
+        """An entry of a response matrix."""
+        message, source = node.args
+        at = self.key(source, env)
+        return mpmath.fsum(
+            self.evaluate(message.diff(q), env) * self.response(self.key(q, env), at)
+            for q in site_quantities(message, Variable, Field)
+        )
+
+    def perturbation(self, node: Perturbation, env: Env) -> Any:
+        """The change of a quantity in the disturbed system."""
+        if self.disturbance is None:
+            raise Open(f"nothing says how {node.args[0]} changes")
+        return self.disturbance(node.args[0], env)
+
+    disturbance: Callable[[Expr, Env], Any] | None = None
+
+    # -- support functions ---------------------------------------------------------------------------
+
+    touching: tuple[Any, Any] | None = None  # g(V) and the anchor point, where a set is known
+
+    def support(self, node: Any, env: Env) -> Any:
+        """A smooth concave function of degree one: a linear one minus a norm; or a component of its gradient."""
+        if self.touching is not None:
+            level, anchor = self.touching
+            if isinstance(node, Support):
+                return mpmath.mpf(level)
+            return mpmath.mpf(anchor[self.index(node.at, env) - int(self.evaluate(node.components.range[1], {}))])
+        index, low, high = node.components.range
+        count = int(self.evaluate(high, {})) - int(self.evaluate(low, {})) + 1
+        first = int(self.evaluate(low, {}))
+        V = [self.evaluate(node.body, {**env, index: first + k}) for k in range(count)]
+        A = [[mpmath.mpf(1 + (r == c)) / (3 + abs(r - c)) for c in range(count)] for r in range(count)]
+        size = mpmath.sqrt(mpmath.fsum(A[r][c] * V[r] * V[c] for r in range(count) for c in range(count)))
+        if isinstance(node, Support):
+            return mpmath.fsum((k + 2) * v for k, v in enumerate(V)) - size
+        at = self.index(node.at, env) - first
+        return at + 2 - mpmath.fsum(A[at][c] * V[c] for c in range(count)) / size
+
+    # -- functions -----------------------------------------------------------------------------------
+
+    def extremum(self, node: Any, env: Env) -> Any:
+        """The value of a kink, or what stands for it."""
+        values = [self.evaluate(a, env) for a in node.args]
+        word = type(node).__name__
+        if self.kink is not None and (known := self.kink(word, values)) is not None:
+            return known
+        return abs(values[0]) if word == "Abs" else max(values) if word == "Max" else min(values)
+
+    def relation(self, node: Any, env: Env) -> bool:
+        """Whether a relation holds."""
+        left, right = (self.evaluate(a, env) for a in node.args)
+        gap = left - right
+        word = node.rel_op
+        if word in ("==", "!="):
+            return bool((gap == 0) == (word == "=="))
+        return bool({">": gap > 0, ">=": gap >= 0, "<": gap < 0, "<=": gap <= 0}[word])
+
+    def cases(self, node: Piecewise, env: Env) -> Any:
+        """The value of the case that holds."""
+        for value, test in node.args:
+            if self.evaluate(test, env):
+                return self.evaluate(value, env)
+        raise Open(f"no case of {node} holds")
+
+    def function(self, node: Any, env: Env) -> Any:
+        """Any other function, by SymPy's own evaluation at numbers."""
+        if not node.args:
+            raise Open(f"{node} is unknown here")
+        values = [self.evaluate(a, env) for a in node.args]
+        call = getattr(mpmath, type(node).__name__, None)
+        if call is not None and len(values) == 1:
+            return call(values[0])
+        found = node.func(*(Float(v, DIGITS) if not mpmath.isint(v) else Integer(int(v)) for v in values))
+        found = found.evalf(DIGITS)
+        if not found.is_Float and not found.is_Integer:
+            raise Open(f"{node} is no number here")
+        return mpmath.mpf(found._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - SymPy's own door
+
+
+def _product(world: World, node: Expr, env: Env) -> Any:
+    out = mpmath.mpf(1)
+    for arg in node.args:
+        out = out * world.evaluate(arg, env)
+    return out
+
+
+def _number(_world: World, node: Any, _env: Env) -> Any:
+    if node.is_Rational:
+        return mpmath.mpf(int(node.p)) / int(node.q) if node.q != 1 else mpmath.mpf(int(node.p))
+    if node in (S.Infinity, S.NegativeInfinity):
+        return mpmath.inf if node is S.Infinity else -mpmath.inf
+    return mpmath.mpf(node.evalf(DIGITS)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - SymPy's own door
+
+
+def _step(world: World, node: Expr, env: Env) -> Any:
+    value = world.evaluate(node.args[0], env)
+    return mpmath.sign(value) if isinstance(node, sign) else mpmath.mpf(value > 0)
+
+
+_FIRST: list[tuple[Any, Callable[..., Any]]] = [
+    ((Number, NumberSymbol), _number),
+    (SiteQuantity, World.quantity),
+    (Symbol, World.symbol),
+    (Add, lambda w, e, env: mpmath.fsum(w.evaluate(a, env) for a in e.args)),
+    (Mul, _product),
+    (Pow, lambda w, e, env: w.evaluate(e.base, env) ** (int(e.exp) if e.exp.is_Integer else w.evaluate(e.exp, env))),
+    (Sum, World.total),
+    (Average, World.average),
+    (SiteResponse, World.site_response),
+    (ResponseElement, World.element),
+    (Perturbation, World.perturbation),
+    ((Emission, UnevaluatedExpr), lambda w, e, env: w.evaluate(e.args[0], env)),
+    (KroneckerDelta, lambda w, e, env: mpmath.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
+    ((Support, Anchor), World.support),
+    ((Max, Min, Abs), World.extremum),
+    ((sign, Heaviside), _step),
+    (Piecewise, World.cases),
+    (BooleanAtom, lambda _w, e, _env: bool(e)),
+    (And, lambda w, e, env: all(w.evaluate(a, env) for a in e.args)),
+    (Or, lambda w, e, env: any(w.evaluate(a, env) for a in e.args)),
+    (Not, lambda w, e, env: not w.evaluate(e.args[0], env)),
+    (Relational, World.relation),
+]
+_RULES: dict[type, Callable[..., Any]] = {}
+
+
+def _most_sums(system: Any, kind: Kind) -> int:
+    """The largest number of fields of one site that sum a kind's emissions by one family of couplings."""
+    counts: dict[Any, int] = {}
+    for f in system.fields:
+        if f.sender == kind:
+            counts[f.hearer, f.coupling.family] = counts.get((f.hearer, f.coupling.family), 0) + 1
+    return max(counts.values(), default=0)
+
+
+def _everything(system: Any) -> list[Expr]:
+    """Expressions that hold every quantity of a system."""
+    out = [e.difference for e in system.declared]
+    out += [q for law in system.laws.values() for q in law.unknowns]
+    return out + [f.coupling for f in system.fields]
+
+
+def free_points(world: World, claims: Any) -> list[dict[Any, int]]:
+    """All values of the indices that claims leave free: of sites, and of components."""
+    ranges: dict[Any, range] = {}
+    exprs = [side for c in claims for side in ((c.lhs, c.rhs) if isinstance(c, Equation) else (c,))]
+    for expr in exprs:
+        bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
+        bound |= {node.components.index for node in expr.atoms(Support, Anchor)}
+        for q in site_quantities(expr):
+            for k, index in enumerate(q.indices):
+                if index in bound or not index.is_Symbol:
+                    continue
+                if k < len(q.family.slots):
+                    ranges.setdefault(index, world.sites(q.family.slots[k]))
+                else:
+                    ranges.setdefault(index, component_range(world, q.family.components))
+        for symbol in expr.atoms(ComponentSymbol):
+            limits = next(f.components for f in world.system.laws[symbol.kind].fields if f.components)
+            for index in symbol.indices:
+                if index.is_Symbol and index not in bound:
+                    ranges.setdefault(index, component_range(world, limits))
+    names = sorted(ranges, key=str)
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(*(ranges[n] for n in names))]
+
+
+def component_range(world: World, limits: Any) -> range:
+    """The values of a component index."""
+    return range(int(world.value(limits[1])), int(world.value(limits[2])) + 1)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two numbers agree to twenty digits, relative to the larger of them and one."""
+    return bool(abs(left - right) <= CLOSE * max(1, abs(left), abs(right)))
+
+
+__all__ = ["DIGITS", "NOWHERE", "Env", "Key", "Open", "World", "component_range", "free_points", "same"]

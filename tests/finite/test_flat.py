@@ -1,0 +1,131 @@
+"""Minima that are not unique, minima at infinity, and instances without a solution: said, never averaged."""
+
+import numpy as np
+import pytest
+from declarations_simulated import SIGNS, field, w, y
+from scipy.optimize import linprog
+from sympy import Abs, Max, Sum, exp, log
+
+from symcavity.errors import FlatMinimum, Infeasible, NotConverged
+from symcavity.face import ConvexProblem
+from symcavity.finite import cavity_experiment, compare, simulate, sweep_simulation
+from symcavity.model.kinds import (
+    N,
+    P,
+    alpha,
+    i,
+    mu,
+)
+from symcavity.model.quantities import (
+    average,
+    response,
+)
+
+least_squares = ConvexProblem(Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2)
+deviations = ConvexProblem(Sum(Abs(field - y[mu]), (mu, 1, P)))
+hyperbolic = ConvexProblem(Sum(log(exp(field - y[mu]) + exp(y[mu] - field)), (mu, 1, P)))
+likelihood = ConvexProblem(Sum(log(1 + exp(-y[mu] * field)), (mu, 1, P)))
+game = ConvexProblem(Sum((field + y[mu]) ** 2, (mu, 1, P)) / 2, [w[i] <= 1, w[i] >= -1])
+hinge = ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)))
+NORM, LOSS = average(w[i] ** 2), average((field - y[mu]) ** 2)
+
+
+@pytest.mark.parametrize("problem", [least_squares, deviations, hyperbolic])
+def test_fewer_data_than_features_leave_the_null_space_of_the_couplings(problem):
+    sim = simulate(problem, {alpha: 0.5, y: SIGNS}, N=60, seeds=3)
+    assert sim.flat == {
+        s.seed: 60 - np.linalg.matrix_rank(sim.reader(k).instance.couplings[0]) for k, s in enumerate(sim.samples)
+    }
+    assert set(sim.flat.values()) == {30}
+    assert "minimum not unique: 3 (seeds 0, 1, 2), sets of 30 dimensions" in str(sim)
+    for read in (
+        lambda: sim[NORM],
+        lambda: sim[response(w)],
+        lambda: sim[average(w[i] > 0)],
+        lambda: sim.arrays("w"),
+        lambda: sim.values(w[i] ** 2),
+    ):
+        with pytest.raises(FlatMinimum, match=r"30 (dim|dir)") as caught:
+            read()
+        assert caught.value.dimension == 30
+    assert abs(sim[LOSS].mean) < 1e-12  # the same for all of them
+    assert sim[LOSS].flat == 0
+
+
+def test_more_data_than_features_have_one_minimum():
+    sim = simulate(least_squares, {alpha: 1.1, y: SIGNS}, N=60, seeds=3)
+    assert sim.flat == {}
+    for k, s in enumerate(sim.samples):
+        instance = sim.reader(k).instance
+        best = np.linalg.lstsq(instance.couplings[0], instance.quenched[y], rcond=None)[0]
+        assert s["w"] == pytest.approx(best, abs=1e-9)
+    assert sim[NORM].flat == 0
+
+
+def test_boxed_weights_that_are_free_make_a_flat_minimum_where_they_outnumber_the_data():
+    sim = simulate(game, {alpha: 0.35, y: SIGNS}, N=40, seeds=12)
+    free = {s.seed: int(np.sum(np.abs(s["w"]) < 1 - 1e-7)) for s in sim.samples}
+    assert sim.flat == {seed: count - 14 for seed, count in free.items() if count > 14}
+    assert 0 < len(sim.flat) < 12  # close to where the minority game stops to be so
+    found = sim[NORM]
+    assert (found.flat, len(found.samples)) == (len(sim.flat), 12 - len(sim.flat))
+    assert set(found.seeds) == set(sim.seeds) - set(sim.flat)
+    assert f"{found.flat} without a unique value" in str(found)
+    table = compare({NORM: 1.0}, sim, [NORM])
+    assert any(f"In {found.flat} instances" in note and "not unique" in note for note in table.notes)
+
+
+def test_a_penalty_makes_a_flat_minimum_unique_however_small():
+    gentle = ConvexProblem(Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 10**9)
+    sim = simulate(gentle, {alpha: 0.5, y: SIGNS}, N=40, seeds=2)
+    assert sim.flat == {}
+    for k, s in enumerate(sim.samples):
+        instance = sim.reader(k).instance
+        shortest = np.linalg.pinv(instance.couplings[0]) @ instance.quenched[y]
+        assert s["w"] == pytest.approx(shortest, abs=1e-6)
+
+
+def test_a_minimum_at_infinity_is_no_solution():
+    with pytest.raises(NotConverged, match="lies at infinity"):
+        simulate(likelihood, {alpha: 0.8, y: SIGNS}, N=40, seeds=2)
+
+
+def test_seeds_without_a_solution_are_counted_and_named():
+    sim = simulate(likelihood, {alpha: 2, y: SIGNS}, N=12, seeds=20)
+    separable = set()
+    for seed in sim.seeds:
+        instance = sim.setup.instance(12, seed)
+        rows = instance.quenched[y][:, None] * instance.couplings[0]
+        if linprog(np.zeros(12), A_ub=-rows, b_ub=-np.ones(24), bounds=(None, None)).status == 0:
+            separable.add(seed)
+    assert 0 < len(separable) < 20
+    assert set(sim.failed) == separable
+    assert sim.infeasible == 0
+    assert len(sim[NORM].samples) == 20 - len(separable)
+    assert sim[NORM].failed == len(separable)
+    assert f"no solution found: {len(separable)} (seeds {min(separable)}, " in str(sim)
+    assert sim.feasible_fraction.mean == 1
+    assert sim.feasible_fraction.failed == len(separable)
+
+
+def test_a_sweep_over_flat_minima_keeps_what_is_the_same_for_all():
+    rows = sweep_simulation(
+        least_squares, {alpha: [0.5, 2]}, N=20, seeds=2, values={y: SIGNS}, observables=[NORM, LOSS]
+    )
+    assert [bool(row.get("error")) for row in rows] == [True, True, False, False]
+    assert "not unique" in rows.failed[0]["error"]
+    assert rows.column(NORM)[:2] == [None, None]
+    assert rows.column(LOSS)[:2] == pytest.approx([0, 0], abs=1e-20)
+
+
+def test_sites_are_not_inserted_into_flat_minima():
+    with pytest.raises(Infeasible, match="No instance"):
+        cavity_experiment(least_squares, None, {alpha: 0.5, y: SIGNS}, N=20, seeds=2)
+
+
+def test_separable_data_leave_a_hinge_without_weights_to_prefer():
+    sim = simulate(hinge, {alpha: 0.5}, N=30, seeds=2)
+    assert set(sim.flat.values()) == {30}
+    with pytest.raises(FlatMinimum):
+        sim[NORM]
+    assert sim[average(Max(0, 1 - field))].mean == 0

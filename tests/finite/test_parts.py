@@ -1,0 +1,118 @@
+"""Responses of solutions that jump: against theory, against finite sources, and against matrices where there is one."""
+
+import numpy as np
+import pytest
+from declarations_simulated import SIGNS, VALUES, field, hard, pursuit, soft, w, y
+from scipy.optimize import linprog
+from sympy import Abs, Max, Rational, Sum
+
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.face import ConvexProblem
+from symcavity.finite import compare, simulate
+from symcavity.finite.parts import ByParts, jumps
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    N,
+    P,
+    alpha,
+    i,
+    mu,
+)
+from symcavity.model.quantities import (
+    Coupling,
+    Quenched,
+    average,
+    response,
+)
+
+cost, scale = Quenched("c", i), Quenched("s", i)
+COSTS = {1: Rational(1, 4), -1: Rational(3, 4)}
+other = Sum(Coupling("z")[mu, i] * w[i], (i, 1, N))
+uneven = Sum(Coupling("x", variance=scale[i] / N)[mu, i] * w[i], (i, 1, N))
+goods = ConvexProblem(Sum(cost[i] * w[i], (i, 1, N)), [field <= 1, w[i] >= 0])
+boxed = ConvexProblem(Sum(cost[i] * w[i], (i, 1, N)), [field <= 1, w[i] <= 1, w[i] >= -1])
+sparse = ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)) + Sum(Abs(w[i]), (i, 1, N)))
+scaled = ConvexProblem(Sum(cost[i] * w[i], (i, 1, N)), [uneven <= 1, w[i] >= 0])
+twofold = ConvexProblem(Sum(cost[i] * w[i], (i, 1, N)), [field <= 1, other <= 1, w[i] >= 0])
+
+PROGRAMS = {
+    "goods": (goods, {alpha: 2, cost: COSTS}),
+    "boxed": (boxed, {alpha: 1, cost: SIGNS}),
+    "sparse": (sparse, {alpha: 2}),
+    "scaled": (scaled, {alpha: 2, cost: COSTS, scale: {Rational(1, 2): Rational(1, 2), 2: Rational(1, 2)}}),
+    "pursuit": (pursuit, {alpha: Rational(1, 2), y: SIGNS}),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_responses_of_linear_programs_are_those_of_theory(name):
+    problem, values = PROGRAMS[name]
+    sim = simulate(problem, values, N=100, seeds=40)
+    table = compare(problem.kkt().cavity(), sim, [response(w), response(sim.system["lambda"])])
+    for row in table:
+        assert abs(row.z) < 4
+        assert row.simulation.stderr < 0.15 * abs(row.theory)  # the check has power
+
+
+def test_they_are_those_to_finite_sources():
+    """The mean over sites of the effect of a site's own source, by another solver."""
+    size, differences = 0.3, []
+    sim = simulate(goods, {alpha: 2, cost: COSTS}, N=40, seeds=24)
+    for k in range(24):
+        instance = sim.reader(k).instance
+        (rows,), costs = instance.couplings, instance.quenched[cost]
+
+        def best(site, source):
+            shifted = costs - source * (np.arange(40) == site)  # noqa: B023
+            return linprog(shifted, A_ub=rows, b_ub=np.ones(80)).x[site]  # noqa: B023
+
+        differences.append(np.mean([best(s, size) - best(s, -size) for s in range(40)]) / (2 * size))
+    measured = sim[response(w)]
+    error = np.hypot(measured.stderr, np.std(differences, ddof=1) / np.sqrt(24))
+    assert abs(measured.mean - np.mean(differences)) < 4 * error
+    assert error < 0.15 * measured.mean
+
+
+@pytest.mark.parametrize("problem", [hard, soft])
+def test_they_agree_with_the_matrices_of_a_solution_that_does_not_jump(problem):
+    sim = simulate(problem, {alpha: 0.8} if problem is hard else {alpha: 2, "C": 1}, N=150, seeds=20)
+    for variable, side in ((w, FEATURE), (sim.system["lambda"], DATUM)):
+        matrices, parts = [], []
+        for k in range(20):
+            reader = sim.reader(k)
+            at = reader.instance.system.laws[side].names.index(variable.name)
+            assert reader.responses.by_parts is None
+            matrices.append(reader.responses.local(side, at).mean())
+            parts.append(ByParts(reader.instance, reader.solved.state).local(side, at).mean())
+        gap = np.subtract(parts, matrices)
+        assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(20)
+        assert gap.std(ddof=1) < 0.5 * abs(np.mean(matrices))
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_only_vertices_jump(name):
+    problem, values = VALUES[name]
+    sim = simulate(problem, values, N=40, seeds=2)
+    for k in range(2):
+        reader = sim.reader(k)
+        assert jumps(reader.instance, reader.solved.state) is (name == "pursuit")
+
+
+def test_what_cannot_be_told_is_refused_and_not_zero():
+    sim = simulate(twofold, {alpha: 1, cost: COSTS}, N=30, seeds=2)
+    with pytest.raises(UnsupportedLaw, match="several fields"):
+        sim[response(sim.system["lambda"], sim.system["h"])]
+    one = simulate(goods, {alpha: 2, cost: COSTS}, N=30, seeds=2)
+    for read in (lambda: one.values(response(w[i])), lambda: one[average(response(w[i]) * w[i])]):
+        with pytest.raises(ValuesError, match="average responses"):
+            read()
+    assert one[average(response(w[i]) * cost[i] ** 2)].mean == pytest.approx(one[response(w)].mean)
+
+
+def test_a_wrong_response_is_told_from_the_right_one():
+    sim = simulate(goods, {alpha: 2, cost: COSTS}, N=100, seeds=40)
+    right = goods.kkt().cavity().solve({alpha: 2, cost: COSTS})[response(w)]
+    assert abs(sim[response(w)].z(1.3 * float(right))) > 5
+
+

@@ -1,0 +1,339 @@
+"""Laws whose feedback has either sign, or is all the curvature that there is, against independent computations."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr
+from sympy import Abs, Eq, Max, Piecewise, Rational, S, Sum, Symbol, exp, log, sign, tanh
+from sympy.stats import Normal
+
+from symcavity import (
+    BipartiteSystem,
+    Complementary,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    DeclarationError,
+    Feature,
+    Infeasible,
+    InternalError,
+    N,
+    NotConverged,
+    P,
+    Quenched,
+    SeveralSolutions,
+    SymcavityError,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
+
+x, w = Coupling("x"), Feature("w")
+u = Sum(x[mu, i] * w[i], (i, 1, N))
+noise = Quenched("noise", mu, law=Normal("noise", 0, 1))
+t, flip, scale = Quenched("t", i), Quenched("flip", mu), Quenched("scale", mu)
+kappa, d = Symbol("kappa", positive=True), Symbol("d", positive=True)
+k = Symbol("k", real=True)
+risk = average(w[i] ** 2)
+HALF = {1: "1/2", -1: "1/2"}
+
+
+def data(body):
+    return Sum(body, (mu, 1, P))
+
+
+def features(body):
+    return Sum(body, (i, 1, N))
+
+
+def huber(r):
+    return Piecewise((r**2 / 2, Abs(r) <= d), (d * Abs(r) - d**2 / 2, True))
+
+
+squares = ConvexProblem(minimize=data((u - noise[mu]) ** 2) / 2)
+
+
+@pytest.fixture(scope="module")
+def least_squares():
+    return squares.cavity()
+
+
+def agrees(problem, theory, values, observables=None, size=100, seeds=12):
+    table = theory.compare(problem.simulate(values, N=size, seeds=seeds), observables)
+    assert len(table) > 0
+    assert not any(np.isnan(row.z) for row in table if not row.note)
+    assert table.worst < 4, str(table)
+
+
+# -- weights without penalty: the feedback is all the curvature -----------------------------------
+
+
+def test_least_squares_has_the_risk_of_an_inverse_wishart_matrix(least_squares):
+    """The mean of the inverse of a Wishart matrix: 1/(alpha - 1), for noise of unit variance."""
+    assert least_squares.solve({alpha: 2}, dps=30)[risk] == 1
+    assert least_squares.solve({alpha: "3/2"}, dps=30)[response(w)] == 2
+    agrees(squares, least_squares, {alpha: 2})
+
+
+def test_least_squares_below_its_transition_is_flat(least_squares):
+    with pytest.raises(Infeasible, match="flat") as caught:
+        least_squares.solve({alpha: "1/2"})
+    assert "a larger alpha" in str(caught.value)
+    assert caught.value.evidence.way == "larger"
+    assert caught.value.evidence.load == pytest.approx(1, abs=0.01)
+    assert {str(s) for s in caught.value.evidence.diverging} == {"S_w", "q_w"}
+
+
+def test_a_closed_form_that_violates_a_sign_says_so(least_squares):
+    with pytest.raises(Infeasible, match="would be") as caught:
+        least_squares.function(risk, alpha)([2, 0.5])
+    assert caught.value.evidence.values
+
+
+def test_minimum_variance_portfolio():
+    """The budget fixes the multiplier: 1/(1 - N/T) times the variance of equal weights (Pafka and Kondor)."""
+    budget = data(u**2) / 2 - kappa * features(w[i])
+    portfolio = ConvexProblem(minimize=budget, fixed=[Eq(average(w[i]), 1)]).cavity()
+    solution = portfolio.solve({alpha: 2}, dps=30)
+    assert solution[risk] == 2
+    assert solution[kappa] == 1
+    with pytest.raises(Infeasible, match="a larger alpha"):
+        portfolio.solve({alpha: "1/2"})
+    free = ConvexProblem(minimize=budget)
+    agrees(free, free.cavity(), {alpha: 2, kappa: 1})
+
+
+def test_a_condition_that_no_unknown_can_meet_is_refused():
+    with pytest.raises(DeclarationError, match="whatever"):
+        ConvexProblem(minimize=data(u**2) / 2, fixed=[Eq(average(w[i]), 1)]).cavity()
+
+
+def test_huber_regression_with_outliers():
+    """An independent computation with mpmath: 0.412190952374(1)."""
+    z = Quenched("z", mu, law=Normal("z", 0, 1))
+    problem = ConvexProblem(minimize=data(huber(u - scale[mu] * z[mu])))
+    theory, values = problem.cavity(), {alpha: 5, d: 3, scale: {1: "19/20", 10: "1/20"}}
+    assert float(theory.solve(values)[risk]) == pytest.approx(0.412190952374, abs=1e-11)
+    agrees(problem, theory, values)
+
+
+def test_least_absolute_deviations():
+    """By hand: the residual is the soft threshold of a Gaussian of variance 1 + q, with the range of the feedback."""
+    problem = ConvexProblem(minimize=data(Abs(u - noise[mu])))
+    theory = problem.cavity()
+    solution = theory.solve({alpha: 2})
+
+    def power(b):  # mean of min(|z|, b)^2 of a standard Gaussian
+        density = np.exp(-b * b / 2) / np.sqrt(2 * np.pi)
+        return 2 * ndtr(b) - 1 - 2 * b * density + 2 * b * b * ndtr(-b)
+
+    threshold = brentq(lambda b: 2 * (2 * ndtr(b) - 1) - 1, 0.01, 5)  # alpha times the share within it is one
+    share = power(threshold) * 2 / 1.0  # q = alpha <min>^2 (1 + q) at unit slope
+    assert float(solution[risk]) == pytest.approx(share / (1 - share), rel=1e-10)
+    # at finite size the minimum is a vertex, which no infinitesimal source moves: responses are not compared
+    lam, *_ = theory.datum.solution
+    agrees(problem, theory, {alpha: 2}, [risk, average(lam), average(lam**2)])
+
+
+def test_logistic_regression_without_signal():
+    """A fixed point by hand, with Newton's proximal map on a grid."""
+    z = np.linspace(-10, 10, 4001)
+    weight = np.exp(-z * z / 2)
+    weight /= weight.sum()
+    q, width = 1.0, 1.0
+    for _ in range(400):
+        h = np.sqrt(q) * z
+        for _ in range(40):
+            h -= (h - np.sqrt(q) * z - width * expit(-h)) / (1 + width * expit(h) * expit(-h))
+        slope = expit(h) * expit(-h)
+        curvature = 10 * weight @ (slope / (1 + width * slope))
+        q, width = 10 * weight @ expit(-h) ** 2 / curvature**2, 1 / curvature
+    problem = ConvexProblem(minimize=data(log(1 + exp(-u))))
+    theory = problem.cavity()
+    solution = theory.solve({alpha: 10})
+    assert float(solution[risk]) == pytest.approx(q, rel=1e-9)
+    assert float(solution[response(w)]) == pytest.approx(width, rel=1e-9)
+    agrees(problem, theory, {alpha: 10})
+
+
+# -- systems that are not declared convex ---------------------------------------------------------
+
+r, h, s, field = Feature("r"), Feature("h"), Datum("s"), Quenched("field", i)
+back = k * Sum(x[mu, i] * s[mu], (mu, 1, P))
+forth = Eq(s[mu], Sum(x[mu, i] * r[i], (i, 1, N)))
+drive = {field: HALF}
+
+
+def network(*law, conditions=()):
+    return BipartiteSystem([*law, forth], list(conditions))
+
+
+@pytest.fixture(scope="module")
+def linear():
+    system = network(Eq(r[i], back + field[i]))
+    return system, system.cavity()
+
+
+@pytest.mark.parametrize("gain", ["1/10", "-3/10"])
+def test_linear_network_with_feedback_of_either_sign(linear, gain):
+    """The resolvent of a Wishart matrix outside of its spectrum, by its density."""
+    system, theory = linear
+    g, load = float(Rational(gain)), 1.0
+    solution = theory.solve({k: gain, alpha: 1, **drive}, dps=20)
+    a = (np.arange(100_000) + 0.5) * np.pi / 100_000
+    top = 2 + 2 * np.cos(a)  # Marchenko and Pastur at load one, on [0, 4]: sqrt(l(4 - l))/(2 pi l) dl
+    weight = np.sqrt(top * (4 - top)) / (2 * np.pi * top) * 2 * np.sin(a) * (a[1] - a[0]) * load
+    assert float(solution[response(r)]) == pytest.approx(weight @ (1 / (1 - g * top)), rel=1e-8)
+    assert float(solution[average(r[i] ** 2)]) == pytest.approx(weight @ (1 / (1 - g * top) ** 2), rel=1e-8)
+    assert solution.residual < 1e-20
+    agrees(system, theory, {k: gain, alpha: 1, **drive})
+
+
+def test_the_denominators_that_were_taken_as_positive_are_recorded(linear):
+    _, theory = linear
+    text = theory.derivation.to_text()
+    assert "1 - k S^r > 0" in text
+    assert "1 - α k S^s > 0" in text
+    assert "0 FAILED, 0 unchecked" in str(theory.derivation.verify())
+
+
+def test_inside_the_spectrum_there_is_no_solution(linear):
+    """The largest eigenvalue is 4: beyond a gain of 1/4 the network runs away, and the resolvent is complex."""
+    _, theory = linear
+    with pytest.raises(SymcavityError) as caught:
+        theory.solve({k: "1/2", alpha: 1, **drive})
+    assert isinstance(caught.value, Infeasible | NotConverged)
+    assert not isinstance(caught.value, SeveralSolutions)
+
+
+@pytest.mark.parametrize("shape", [lambda v: Max(0, v), tanh], ids=["rectified", "tanh"])
+def test_networks_with_positive_feedback(shape):
+    system = network(Eq(r[i], shape(h[i])), Eq(h[i], back + field[i]))
+    theory = system.cavity()
+    assert not theory.feature._site.signs  # no sign of a self-coupling was needed
+    values = {k: "3/20", alpha: 1, **drive}
+    assert theory.solve(values)[response(s)] > 1
+    agrees(system, theory, values)
+
+
+def test_mutualistic_species():
+    """Lotka and Volterra with interactions k x'x: species that help each other, as far as the noise lets them."""
+    system = network(Eq(h[i], back + field[i] - r[i]), conditions=[Complementary(r[i], -h[i])])
+    theory = system.cavity()
+    values = {k: "3/20", alpha: 1, **drive}
+    assert theory.solve(values)[response(s)] > 1
+    agrees(system, theory, values)
+
+
+def test_the_equations_of_least_squares_need_no_sign():
+    """Declared by its equations alone, nothing says that it is convex: the closed equations decide the signs."""
+    system = BipartiteSystem(
+        [Eq(0, Sum(x[mu, i] * s[mu], (mu, 1, P))), Eq(s[mu], Sum(x[mu, i] * r[i], (i, 1, N)) - flip[mu])]
+    )
+    solution = system.cavity().solve({alpha: 2, flip: HALF}, dps=30)
+    assert solution[average(r[i] ** 2)] == 1
+    assert solution[response(r)] == -1
+
+
+# -- several solutions ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bistable():
+    y = Coupling("y")
+    system = BipartiteSystem(
+        [
+            Eq(h[i], 4 * Sum(x[mu, i] * s[mu], (mu, 1, P)) + Rational(1, 5)),
+            Eq(r[i], tanh(h[i]) ** 3),
+            Eq(s[mu], Sum(y[mu, i] * r[i], (i, 1, N))),
+        ]
+    )
+    return system.cavity()
+
+
+def test_several_fixed_points_are_all_listed(bistable):
+    z = np.linspace(-10, 10, 200_001)
+    weight = np.exp(-z * z / 2)
+    weight /= weight.sum()
+
+    def gap(t):
+        return np.log(weight @ np.tanh(4 * np.exp(t / 2) * z + 0.2) ** 6) - t
+
+    grid = np.linspace(-16, 0, 200)
+    values = [gap(t) for t in grid]
+    changes = [n for n in range(len(grid) - 1) if values[n] * values[n + 1] < 0]
+    wanted = [np.exp(brentq(gap, grid[n], grid[n + 1])) for n in changes]
+    moment = average(r[i] ** 2)
+    with pytest.raises(SeveralSolutions, match="3 admissible") as caught:
+        bistable.solve({alpha: 1})
+    found = [bistable.solve({alpha: 1}, guess=point) for point in caught.value.solutions]
+    assert len(wanted) == 3
+    assert [float(point[moment]) for point in found] == pytest.approx(wanted, rel=1e-8)
+    assert all(point.residual < 1e-12 for point in found)
+
+
+def test_nan_does_not_stand_for_one_of_several_solutions(bistable):
+    f = bistable.function(average(r[i] ** 2), alpha, errors="nan")
+    with pytest.raises(SeveralSolutions):
+        f([1.0])
+
+
+# -- nothing that is not a number -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [0, Rational(1, 10)])
+def test_ridge_regression_on_the_signs_of_a_teacher(wrong):
+    """A sign is its linear part sqrt(2/pi) and noise that is uncorrelated: ridge regression with a linear teacher."""
+    label = flip[mu] * sign(Sum(x[mu, i] * t[i], (i, 1, N)))
+    problem = ConvexProblem(minimize=data((label - u) ** 2) + features(w[i] ** 2))
+    theory = problem.cavity()
+    law = {1: 1} if wrong == 0 else {1: 1 - wrong, -1: wrong}
+    values = {alpha: 2, t: HALF, flip: law}
+    solution = theory.solve(values, dps=20)
+    c, slope, trace = 1.0, (1 - 2 * float(wrong)) * np.sqrt(2 / np.pi), lambda c: (
+        np.sqrt((c + 1) ** 2 + 4 * c) - c - 1
+    ) / (2 * c)  # the trace of 1/(c + x'x) at load 2, where c v^2 + (c + 1) v = 1
+    step = 1e-4
+    fall = (trace(c + step) - trace(c - step)) / (2 * step)
+    # w = (c + x'x)^-1 x'(slope x t + rest): signal (1 - 2 c v - c^2 v') slope^2, noise (v + c v')(1 - slope^2)
+    want = slope**2 * (1 - 2 * c * trace(c) - c**2 * fall) + (1 - slope**2) * (trace(c) + c * fall)
+    assert float(solution[risk]) == pytest.approx(want, rel=1e-6)
+    assert float(solution[average(w[i] * t[i])]) == pytest.approx(slope * (1 - c * trace(c)), rel=1e-9)
+    assert solution.residual < 1e-20
+    agrees(problem, theory, values, [risk, average(w[i] * t[i])])
+
+
+def test_no_check_passes_what_is_not_a_number(least_squares):
+    solution = least_squares.solve({alpha: 2})
+    q = next(v for v in solution.values if str(v) == "q_w")
+    solution.values[q] = mpmath.nan
+    with pytest.raises(NotConverged, match="no value"):
+        solution[risk]
+    solution._residual = None
+    assert solution.residual == mpmath.inf
+
+
+def test_one_instance_agrees_with_nothing(least_squares):
+    table = least_squares.compare(squares.simulate({alpha: 2}, N=20, seeds=1), [risk])
+    assert not table.agrees()
+
+
+def test_an_equation_that_reads_one_is_zero_is_called_a_defect():
+    theory = squares.cavity()
+    theory.reduced.core.append(S.One)
+    with pytest.raises(InternalError, match="defect"):
+        theory.solve({alpha: 2})
+
+
+def test_what_was_not_found_is_not_called_infeasible(linear):
+    """A network without drive is at rest: no point of a theory whose fields have a spread."""
+    _, theory = linear
+    with pytest.raises(SymcavityError) as caught:
+        theory.solve({k: "1/10", alpha: 1, field: {0: 1}})
+    if isinstance(caught.value, Infeasible):
+        assert caught.value.evidence is not None
+    else:
+        assert isinstance(caught.value, NotConverged)
