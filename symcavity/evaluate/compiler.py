@@ -9,7 +9,7 @@ from sympy import Expr
 
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.integrals import LAWS, Environment, Pass
-from symcavity.evaluate.program import number_in
+from symcavity.evaluate.names import number_in
 
 
 class Compiled:

@@ -1,4 +1,4 @@
-"""Rules for averages over a continuous law: Gauss rules made for its density, double-exponential ones for wide tails."""
+"""Rules for averages over a continuous law: Gauss rules made for its density, wider ones for wide tails."""
 
 from __future__ import annotations
 
@@ -131,9 +131,28 @@ def _location(variable: Any) -> tuple[float, float]:
     """Where a law is and how wide; one of infinite variance counts as of the width of its declaration."""
     from sympy.stats import E, variance
 
-    centre, spread = E(variable), variance(variable)
-    centre = float(centre) if centre.is_finite else 0.0
-    return centre, float(spread) ** 0.5 if spread.is_finite and spread.is_positive else 1.0
+    try:
+        centre, spread = E(variable), variance(variable)
+        if centre.is_finite and spread.is_finite and spread.is_positive:
+            return float(centre), float(spread) ** 0.5
+    except (NotImplementedError, TypeError, ValueError):  # SymPy asks some laws for transforms that they have not
+        pass
+    return _quartiles(variable)
+
+
+def _quartiles(variable: Any) -> tuple[float, float]:
+    """The median and half the distance of the quartiles, from a wide grid."""
+    from sympy.stats import density
+
+    x = Dummy("x", real=True)
+    low, high = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
+    points = np.sinh(np.linspace(-23, 23, 20001))
+    points = points[(points > float(low)) & (points < float(high))]
+    with np.errstate(all="ignore"):
+        pdf = np.nan_to_num(lambdify(x, density(variable)(x), ["scipy", "numpy"])(points) * np.ones_like(points))
+    mass = np.concatenate([[0.0], np.cumsum((pdf[1:] + pdf[:-1]) / 2 * np.diff(points))])
+    first, middle, last = np.interp([0.25 * mass[-1], 0.5 * mass[-1], 0.75 * mass[-1]], mass, points)
+    return float(middle), float(last - first) / 2
 
 
 @lru_cache(maxsize=256)

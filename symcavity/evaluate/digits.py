@@ -17,8 +17,11 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import exact_rule
 from symcavity.evaluate.grids import COUNT, invert
+from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
-from symcavity.evaluate.program import BOXES, Group, Program, loop_names, number_in
+from symcavity.evaluate.names import loop_names, number_in
+from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.program import Program
 from symcavity.model.quantities import SiteQuantity
 
 _LOCAL = threading.local()

@@ -14,7 +14,7 @@ from sympy import Add, Dummy, Expr, Mul, Poly, Pow, S, Sum, Symbol, exp, expand_
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import gaussian_density, phi
-from symcavity.evaluate.program import BOXES, own_quantities
+from symcavity.evaluate.nodes import BOXES, own_quantities
 from symcavity.model.quantities import Average, Quenched, SiteQuantity
 
 MOST = 12  # powers of the parameter

@@ -31,6 +31,7 @@ class SiteGrid:
     def __init__(self, families: Sequence[Any]) -> None:
         self.families = tuple(families)
         self.level = 0  # of the rules for continuous laws
+        self.record: list[tuple[Any, Any]] | None = None
 
     def points(self, laws: Any) -> tuple[tuple[Any, ...], Any]:
         """Return the columns of values, and the weights."""
@@ -38,6 +39,13 @@ class SiteGrid:
 
     def sum(self, values: Any, weights: Any) -> Any:
         """Average over the last axis."""
+        out = self.slope(values, weights)
+        if self.record is not None:
+            self.record.append((out, self.slope(np.abs(values), weights)))
+        return out
+
+    def slope(self, values: Any, weights: Any) -> Any:
+        """Average a term of a derivative over the last axis."""
         values = np.asarray(values)
         if values.ndim == 0:
             return values
@@ -45,7 +53,6 @@ class SiteGrid:
             return values.mean(axis=-1)
         return values @ weights
 
-    slope = sum
 
 
 class PanelGrid:
@@ -59,11 +66,14 @@ class PanelGrid:
         Whether every panel is cut in two, to see what that changes.
     record : list or None
         Where the sums over each panel are written, if they are wanted.
+    worst : float
+        By how much two rules differed when the panels were cut for the last time.
     """
 
     def __init__(self) -> None:
         self.ends = np.linspace(-REACH, REACH, PANELS + 1)
         self.halved = False
+        self.worst = np.inf
         self.record: list[np.ndarray] | None = None
         self.places: np.ndarray | None = None
         self._still: tuple[Any, Any] | None = None
@@ -161,6 +171,10 @@ class PanelGrid:
     def leave(self) -> None:
         """Write nothing down any more."""
         self.record, self.halved, self._still = None, False, None
+
+    def forget(self) -> None:
+        """Begin the next inversion afresh: it may be for other values outside."""
+        self._last = None
 
     def split(self, values: Sequence[float]) -> None:
         """Let panels end at more values of the Gaussian variable."""

@@ -12,7 +12,9 @@ from sympy import Expr, Symbol
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.grids import COUNT, FARTHEST, MOST, PanelGrid, SiteGrid
-from symcavity.evaluate.program import BOXES, Program, array_names
+from symcavity.evaluate.names import array_names
+from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.program import Program
 from symcavity.model.quantities import SiteQuantity
 
 LAWS = "laws"
@@ -20,6 +22,7 @@ Environment = Mapping[Any, Any]
 Grids = list[Any]
 
 GOAL = 2e-14  # what halving a panel may change, relative to the whole integral
+NOISE = 2e-12  # what may be taken for rounding
 ENOUGH = 1e-9  # where the finest rules leave more than this, there is no value
 ROUNDS = 40
 NARROWEST = 1e-4
@@ -128,47 +131,53 @@ class Pass:
 
     def _finer_panels(self, env: Environment, grids: Grids, some: Sequence[PanelGrid], goal: float) -> bool:
         """Compare the sums over all panels of some grids with those over their halves; cut where they differ."""
-        tables = []
         for grid in some:
             grid.observe(halved=False)
         self.at(env, grids)
-        tables.append([grid.record or [] for grid in some])
-        places = [grid.places for grid in some]
+        coarse = [(grid.places, grid.record or []) for grid in some]
         for grid in some:
             grid.observe(halved=True)
         self.at(env, grids)
-        tables.append([grid.record or [] for grid in some])
+        fine = [grid.record or [] for grid in some]
         for grid in some:
             grid.leave()
-        return any(
-            [_cut(*pair, goal) for pair in zip(some, places, *tables, strict=True)]  # noqa: C419 - all of them
-        )
+        moved = [_cut(g, *a, b, goal) for g, a, b in zip(some, coarse, fine, strict=True)]
+        return any(moved)
 
     def _finer_sites(self, env: Environment, grids: Grids, grid: SiteGrid, goal: float) -> bool:
         law = env[LAWS][grid.families[0].slots[0]]
         if not law.is_ruled(grid.families):
             return False
-        before = self.at(env, grids)[0]
-        while True:
+        start = grid.level
+        before, last = self._sums(env, grids, grid), np.inf
+        while grid.level < law.finest:
             grid.level += 1
-            after = self.at(env, grids)[0]
-            gap = max(
-                (
-                    float(np.max(np.abs(np.asarray(a) - b) / (np.abs(a) + 1e-300), initial=0.0))
-                    for a, b in zip(before, after, strict=True)
-                ),
-                default=0.0,
-            )
-            if not gap > 5 * goal:
+            after = self._sums(env, grids, grid)
+            gap = 0.0
+            for (a, _), (b, size) in zip(before, after, strict=True):
+                floor = np.maximum(size, 1e-3 * np.max(size, initial=0.0)) + 1e-300
+                gap = max(gap, float(np.max(np.nan_to_num(np.abs(a - b) / floor), initial=0.0)))
+            if not gap > 5 * goal or (gap < NOISE and gap > last / 4):
                 grid.level -= 1
-                return False
-            if grid.level >= law.finest:
-                if gap > ENOUGH:
-                    raise NotConverged(
-                        "An average over a continuous law did not converge.", None, gap, "a smoother law"
-                    )
-                return False
-            before = after
+                break
+            before, last = after, gap
+        else:
+            if last > ENOUGH and np.isfinite(last):
+                raise NotConverged("An average over a continuous law did not converge.", None, last, "a smoother law")
+        for other in grids:
+            if isinstance(other, PanelGrid):
+                other.forget()
+        return grid.level != start
+
+    def _sums(self, env: Environment, grids: Grids, grid: SiteGrid) -> list[tuple[Any, Any]]:
+        """The averages over a site's parameters, and those of their moduli."""
+        for other in grids:
+            if isinstance(other, PanelGrid):
+                other.forget()
+        grid.record = found = []
+        self.at(env, grids)
+        grid.record = None
+        return found
 
 
 def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any], goal: float) -> bool:
@@ -190,8 +199,9 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
     if ends > 10 * goal and grid.ends[-1] < FARTHEST:  # a growing integrand moves the weight outwards
         grid.reach_further()
         return True
-    if not found:
+    if not found or (worst < NOISE and worst > grid.worst / 4):  # what does not shrink is rounding
         return False
+    grid.worst = worst
     if len(grid.ends) * COUNT > MOST or np.min(np.diff(grid.ends)) < NARROWEST:
         if worst > ENOUGH:
             raise NotConverged("A Gaussian average did not converge.", None, worst, "a smoother law, or dps above 15")

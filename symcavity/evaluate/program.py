@@ -9,11 +9,9 @@ along, forward: every line has its tangent in each direction in which it moves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import mpmath
-import numpy as np
 from sympy import (
     Abs,
     Add,
@@ -28,10 +26,11 @@ from sympy import (
     S,
     Sum,
     Symbol,
+    cosh,
     exp,
     log,
-    oo,
     sign,
+    sinh,
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
@@ -39,70 +38,15 @@ from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 from sympy.printing.numpy import SciPyPrinter
 from sympy.printing.pycode import MpmathPrinter
 
-from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
-from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
+from symcavity.evaluate.groups import Group, Scope
+from symcavity.evaluate.nodes import BOXES, NODES, Needs, own_quantities
 from symcavity.model.quantities import Average, SiteQuantity
-from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
 
-NODES = (Average, Sum, GaussianAverage, ImplicitAverage)
-BOXES = (CellAverage, ProjectionAverage)  # averages that are computed by code of their own
 COMPARED = {Lt: "<", Le: "<=", Gt: ">", Ge: ">=", Eq: "==", Ne: "!="}
-
-
-def own_quantities(body: Expr) -> set[SiteQuantity]:
-    """Return the site quantities that an average binds: those of averages inside it are bound there."""
-    if isinstance(body, SiteQuantity):
-        return {body}
-    if isinstance(body, Average | Sum):
-        return set()
-    return set().union(*(own_quantities(arg) for arg in body.args))
-
-
-class Needs:
-    """Which symbols and quenched parameters an expression depends on; those that its averages bind left out."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, frozenset[Any]] = {}
-
-    def __call__(self, expr: Any) -> frozenset[Any]:
-        """Return the leaves that the value depends on."""
-        if expr not in self._known:
-            self._known[expr] = self._find(expr)
-        return self._known[expr]
-
-    def _find(self, expr: Any) -> frozenset[Any]:
-        if isinstance(expr, Symbol | SiteQuantity):
-            return frozenset((expr,))
-        if isinstance(expr, Average | Sum):
-            inner = self(expr.args[0]) - own_quantities(expr.args[0])
-            return inner | (self(expr.limits[0][2]) if isinstance(expr, Sum) else frozenset())
-        if isinstance(expr, ProjectionAverage):
-            found = frozenset().union(*map(self, (expr.body, expr.k, expr.cap, expr.softness)))
-            return frozenset(s for s in found if not isinstance(s, ProjectionSymbol))
-        if isinstance(expr, CellAverage):
-            return frozenset().union(*map(self, (expr.body, *expr.conditions))) - frozenset(expr.zs)
-        if isinstance(expr, GaussianAverage):
-            return self(expr.expr) - {expr.z}
-        if isinstance(expr, ImplicitAverage):
-            body, x, psi, low, high = expr.args
-            return ((self(body) | self(psi)) - {x}) | self(low) | self(high)
-        return frozenset().union(*map(self, expr.args)) if expr.args else frozenset()
-
-
-class Scope:
-    """The values that one variable of summation or integration has seen: names, lines of code, what is known."""
-
-    def __init__(self, depth: int, bound: Mapping[Any, str]) -> None:
-        self.depth = depth
-        self.names: dict[Any, str] = dict(bound)
-        self.moves: dict[Any, dict[int, str]] = {}
-        self.memo: dict[Any, str] = {}
-        self.tangents: dict[tuple[Any, int], str | None] = {}
-        self.views: dict[str, str] = {}
-        self.lines: list[str] = []
 
 
 class Program:
@@ -139,6 +83,7 @@ class Program:
         self.root = Scope(0, {})
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
+        exprs = [with_scaled_tails(expr) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
@@ -226,7 +171,8 @@ class Program:
         if name not in there.views:
             there.views[name] = self.name("x")
             text = f"spread({name}, {there.depth - home.depth})"
-            there.lines.append(f"{there.views[name]} = " + (f"{name} if flat else {text}" if home is self.root else text))
+            text = f"{name} if flat else {text}" if home is self.root else text
+            there.lines.append(f"{there.views[name]} = {text}")
         return there.views[name]
 
     def _line(self, expr: Any, text: str, home: Scope) -> None:
@@ -265,7 +211,8 @@ class Program:
         if isinstance(expr, Relational):
             return f"({of(expr.lhs)} {COMPARED[type(expr)]} {of(expr.rhs)})"
         if isinstance(expr, And | Or):
-            word = (" and " if isinstance(expr, And) else " or ") if self.loops else ("&" if isinstance(expr, And) else "|")
+            words = (" and ", " or ") if self.loops else (" & ", " | ")
+            word = words[isinstance(expr, Or)]
             return word.join(f"({of(a)})" for a in expr.args)
         if isinstance(expr, Not):
             return f"not {of(expr.args[0])}" if self.loops else f"~{of(expr.args[0])}"
@@ -275,8 +222,8 @@ class Program:
             if not expr.args[0].is_Integer:
                 raise UnsupportedLaw(f"{expr} has no number: its order is open.", "phi of a given integer")
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
-        if isinstance(expr, exp):
-            return f"exp({of(expr.args[0])})"
+        if isinstance(expr, exp | sinh | cosh):
+            return f"{expr.func.__name__}({of(expr.args[0])})"
         if isinstance(expr, DiracDelta):
             raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")
         return self._printed(expr, of)
@@ -285,7 +232,7 @@ class Program:
         """The parts of a sum or product, those of outer scopes as one part: it is computed there, once."""
         outer = [a for a in expr.args if self._home(a, path) is not path[-1]]
         if len(outer) < 2 or len(outer) == len(expr.args):
-            return expr.args  # type: ignore[no-any-return]
+            return expr.args
         return [expr.func(*outer), *(a for a in expr.args if a not in outer)]
 
     def _printed(self, expr: Any, of: Any) -> str:
@@ -436,7 +383,7 @@ class Program:
             "{" + ", ".join(f"{table}_s[{n}]: {t}" for n, t in enumerate(row) if t) + "}" for row in moving.values()
         )
         slopes = [self.name("d") for _ in moving]
-        home.lines.append(f"{name}, ({', '.join(slopes)}{',' if slopes else ''}) = {table}({{{values}}}, laws, [{rows}])")
+        home.lines.append(f"{name}, {self.pattern(slopes)} = {table}({{{values}}}, laws, [{rows}])")
         home.memo[node] = name
         for k in range(len(self.wrt)):
             home.tangents[node, k] = dict(zip(moving, slopes, strict=True)).get(k)
@@ -465,239 +412,4 @@ def _scaled(node: Expr, value: Any) -> Any:
     return node.limits[0][2] * value if isinstance(node, Sum) else value
 
 
-class Group:
-    """Averages over one variable: what the grid of its nodes needs to know.
-
-    Attributes
-    ----------
-    kind : str
-        ``'sites'``, ``'gauss'`` or ``'implicit'``.
-    families : tuple of Quenched
-        The quenched parameters that are averaged (sites).
-    breaks : list of Expr
-        Where the integrand is not smooth (gauss).
-    """
-
-    def __init__(self, key: tuple[Any, ...], members: list[Expr], number: int, depth: int) -> None:
-        self.key, self.kind, self.members, self.number, self.depth = key, key[0], members, number, depth
-        self.families: tuple[Any, ...] = key[2] if self.kind == "sites" else ()
-        self.breaks: list[Expr] = []
-        if self.kind == "gauss":
-            for node in members:
-                self.breaks += [b for b in node.breaks if b not in self.breaks]
-
-    def write(self, program: Program, path: Sequence[Scope]) -> None:
-        """Write the nodes, the integrands on them, and the sums."""
-        home = path[-1]
-        grid = f"grids[{self.number}]"
-        moves: dict[int, str] = {}  # the tangents of the weights
-        if self.kind == "sites":
-            scope, weight = self._sites(program, home, grid)
-        elif self.kind == "gauss":
-            scope, weight, moves = self._gauss(program, path, grid)
-        else:
-            scope, weight, moves = self._implicit(program, path, grid)
-        inner = [*path, scope]
-        sums: list[str] = []
-        for node in self.members:
-            body = node.args[0]
-            name = program.name("m")
-            home.memo[node] = name
-            value = program.seen(body, inner)
-            scope.lines.append(self._add(program, name, f"{grid}.sum({value}, {weight})", f"{value}*{weight}"))
-            sums.append(name)
-            for k in range(len(program.wrt)):
-                slope = program.seen_tangent(body, k, inner)
-                terms = [f"{grid}.slope({slope}, {weight})"] if slope else []
-                terms += [f"{grid}.slope({value}, {moves[k]})"] if k in moves else []
-                home.tangents[node, k] = program.name("d") if terms else None
-                if terms:
-                    scope.lines.append(f"{home.tangents[node, k]} = {' + '.join(terms)}")
-        if program.loops:
-            home.lines += [f"{n} = zero" for n in sums]
-            home.lines.append(scope.names["header"])
-            home.lines += ["    " + line for line in scope.lines]
-        else:
-            home.lines += scope.lines
-        for node in self.members:
-            if isinstance(node, Sum):
-                mark = Symbol(home.memo[node])
-                name = program.name("m")
-                home.lines.append(f"{name} = {mark}*{program.seen(node.limits[0][2], path)}")
-                for k in range(len(program.wrt)):
-                    slope, size = home.tangents[node, k], node.limits[0][2]
-                    if slope:
-                        fresh = program.name("d")
-                        home.lines.append(f"{fresh} = {slope}*{program.seen(size, path)}")
-                        home.tangents[node, k] = fresh
-                    if turn := program.seen_tangent(size, k, path):
-                        fresh = program.name("d")
-                        home.lines.append(f"{fresh} = {home.tangents[node, k] or '0.0'} + {turn}*{mark}")
-                        home.tangents[node, k] = fresh
-                home.memo[node] = name
-
-    def _add(self, program: Program, name: str, arrays: str, scalars: str) -> str:
-        return f"{name} += {scalars}" if program.loops else f"{name} = {arrays}"
-
-    def _sites(self, program: Program, home: Scope, grid: str) -> tuple[Scope, str]:
-        quantities = sorted({q for n in self.members for q in own_quantities(n.args[0])}, key=str)
-        names = {q: program.name("q") for q in quantities}
-        weight = program.name("w")
-        columns = program.name("t")
-        scope = Scope(home.depth + 1, names)
-        table = [self.families.index(q.family) for q in quantities]
-        if program.loops:
-            scope.names["header"] = f"for {columns}, {weight} in {grid}.points(laws):"
-        else:
-            scope.lines.append(f"{columns}, {weight} = {grid}.points(laws)")
-        scope.lines += [f"{name} = {columns}[{n}]" for name, n in zip(names.values(), table, strict=True)]
-        return scope, weight
-
-    def _gauss(self, program: Program, path: Sequence[Scope], grid: str) -> tuple[Scope, str, dict[int, str]]:
-        home = path[-1]
-        z, weight = program.name("z"), program.name("w")
-        variable = self.members[0].z
-        breaks = [program.seen(b, path) for b in self.breaks]
-        scope = Scope(home.depth + 1, {variable: z})
-        if program.loops:
-            scope.names["header"] = f"for {z}, {weight} in {grid}.gauss([{', '.join(breaks)}]):"
-            return scope, weight, {}
-        slopes = {
-            k: row
-            for k in range(len(program.wrt))
-            if any(row := [program.seen_tangent(b, k, path) for b in self.breaks])
-        }
-        rows = ", ".join("[" + ", ".join(t or "0.0" for t in row) + "]" for row in slopes.values())
-        turns = {k: (program.name("d"), program.name("d")) for k in slopes}
-        names = ", ".join(f"({a}, {b})" for a, b in turns.values())
-        scope.lines.append(f"{z}, {weight}, ({names}{',' if names else ''}) = {grid}.gauss([{', '.join(breaks)}], [{rows}])")
-        scope.moves[variable] = {k: a for k, (a, _) in turns.items()}
-        return scope, weight, {k: b for k, (_, b) in turns.items()}
-
-    def _implicit(self, program: Program, path: Sequence[Scope], grid: str) -> tuple[Scope, str, dict[int, str]]:
-        """The unknown is the variable: the density is that of the field at which the unknown has this value."""
-        home = path[-1]
-        _, x, psi, low, high = self.members[0].args
-        ends = [(e, None if abs(e) == oo else program.seen(e, path)) for e in (low, high)]
-        slope = psi.diff(x)
-        law, there = program.name("psi"), program.name("y")
-        trial = Scope(home.depth + 1, {x: there})
-        result = f"return {program.seen(psi, [*path, trial])}, {program.seen(slope, [*path, trial])}"
-        home.lines += [f"def {law}({there}):", *("    " + line for line in trial.lines), "    " + result]
-        y, rule, side = program.name("y"), program.name("w"), program.name("s")
-        scope = Scope(home.depth + 1, {x: y})
-        call = f"({law}, {ends[0][1]}, {ends[1][1]}"
-        inner = [*path, scope]
-        moves: dict[int, str] = {}
-        if program.loops:
-            scope.names["header"] = f"for {y}, {rule} in {grid}.implicit{call}):"
-        else:
-            slopes = {
-                k: row
-                for k in range(len(program.wrt))
-                if any(row := [None if t is None else program.seen_tangent(e, k, path) for e, t in ends])
-            }
-            rows = ", ".join("[" + ", ".join(t or "0.0" for t in row) + "]" for row in slopes.values())
-            turns = {k: (program.name("d"), program.name("d")) for k in slopes}
-            names = ", ".join(f"({a}, {b})" for a, b in turns.values())
-            scope.lines.append(
-                f"{y}, {rule}, {side}, ({names}{',' if names else ''}) = {grid}.implicit{call}, [{rows}])"
-            )
-            scope.moves[x] = {k: a for k, (a, _) in turns.items()}
-            moves = {k: b for k, (_, b) in turns.items()}
-        density = exp(-(psi**2) / 2) * slope
-        value = program.seen(density, inner)
-        weight = program.name("w")
-        factor = "" if program.loops else f"*{side}"
-        scope.lines.append(f"{weight} = {value}*({rule}*density0{factor})")
-        out: dict[int, str] = {}
-        for k in range(len(program.wrt)):
-            terms = []
-            if t := program.seen_tangent(density, k, inner):
-                terms.append(f"{t}*({rule}*density0{factor})")
-            if k in moves:
-                terms.append(f"{value}*({moves[k]}*density0{factor})")
-            if terms:
-                out[k] = program.name("d")
-                scope.lines.append(f"{out[k]} = {' + '.join(terms)}")
-        return scope, weight, out
-
-
-# -- the names that the code uses --------------------------------------------------------------------
-
-LARGEST = 345.0  # beyond, products of exponentials overflow, and their quotients have no value
-
-
-def _spread(value: Any, axes: int) -> Any:
-    """Give an array axes of length one at its end, for the nodes of inner variables."""
-    if not getattr(value, "ndim", 0):
-        return value
-    return value[(..., *([None] * axes))]
-
-
-def _bounded_exp(x: Any) -> Any:
-    return np.exp(np.minimum(x, LARGEST))
-
-
-def _where(condition: Any, a: Any, b: Any) -> Any:
-    return np.where(condition, a, b)
-
-
-def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
-    """The names that array code uses."""
-    import scipy
-    import scipy.special
-
-    from symcavity.evaluate.special import np_phi
-
-    names: dict[str, Any] = {
-        "numpy": np,
-        "scipy": scipy,
-        "phi": np_phi,
-        "exp": _bounded_exp,
-        "sqrt": np.sqrt,
-        "where": _where,
-        "top": np.maximum,
-        "bottom": np.minimum,
-        "nan": np.nan,
-        "spread": _spread,
-        "axes": np.ndim,
-        "density0": 1 / np.sqrt(2 * np.pi),
-    }
-    return names | {k: np.float64(v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()}
-
-
-def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """The names that loops over numbers of an mpmath context use, at its present precision."""
-    from symcavity.algebra.phi import phi_in
-
-    names: dict[str, Any] = {
-        "mpmath": context,
-        "phi": lambda n, x: phi_in(context, n, x),
-        "exp": context.exp,
-        "sqrt": context.sqrt,
-        "top": max,
-        "bottom": min,
-        "nan": context.nan,
-        "zero": context.zero,
-        "density0": 1 / context.sqrt(2 * context.pi),
-    }
-    return names | {
-        k: number_in(context, v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()
-    }
-
-
-def number_in(context: Any, value: Any) -> Any:
-    """Return an exact value as a number of an mpmath context, at its present precision."""
-    if isinstance(value, float | int):
-        return context.mpf(value)
-    if value in (S.Infinity, S.NegativeInfinity, S.NaN):
-        return {S.Infinity: context.inf, S.NegativeInfinity: -context.inf, S.NaN: context.nan}[value]
-    if isinstance(value, mpmath.mpf) or hasattr(value, "_mpf_"):
-        return +context.convert(value)
-    if getattr(value, "is_Rational", False):
-        return context.mpf(int(value.p)) / int(value.q)
-    return +context.make_mpf(value.evalf(context.dps + 5)._to_mpmath(context.prec + 10)._mpf_)  # noqa: SLF001
-
-
-__all__ = ["BOXES", "NODES", "Group", "Needs", "Program", "array_names", "loop_names", "number_in", "own_quantities"]
+__all__ = ["Program"]

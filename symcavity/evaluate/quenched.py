@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import mpmath
@@ -256,6 +257,7 @@ def _finite_distribution(variable: Any) -> Tuple | None:
     return None
 
 
+@lru_cache(maxsize=64)
 def _counted(variable: Any, dps: int) -> Tuple | None:
     """A law on the integers: its values until what is left does not show in the digits asked for.
 

@@ -34,6 +34,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.polyhedra import over_cells
+from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
 
@@ -68,6 +69,11 @@ class SiteEnsemble:
     def thresholds(self) -> Thresholds | None:
         """The field that enters the law through thresholds only, if there is one."""
         return find_thresholds(self)
+
+    @cached_property
+    def shift(self) -> Shift | None:
+        """The field that only shifts the law, if there is one."""
+        return find_shift(self)
 
     @property
     def outer(self) -> tuple[Symbol, ...]:
@@ -127,6 +133,9 @@ class SiteEnsemble:
             return self._by_parts(body, stein)
         thresholds = self.thresholds
         if thresholds is not None and (out := thresholds.average(self, body)) is not None:
+            return out
+        shift = self.shift
+        if shift is not None and (out := shift.average(self, body)) is not None:
             return out
         rule, zs, mean, scale = self.standardised()
         z = zs[-1]

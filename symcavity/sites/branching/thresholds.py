@@ -9,35 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sympy import (
     Dummy,
     Expr,
     Heaviside,
-    Matrix,
     Mul,
-    Poly,
     S,
     Symbol,
     cancel,
     default_sort_key,
-    factor,
     false,
     sign,
     sqrt,
     true,
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
-from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
-
-if TYPE_CHECKING:
-    from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.branching.conditioning import Ensemble, given_others, powers
 
 MOST = 2  # thresholds of one field
 
@@ -71,13 +65,13 @@ class Thresholds:
                     rule[switch] = S(t) if isinstance(switch, sign) else S((1 + t) // 2)
             yield signs, rule
 
-    def average(self, ensemble: SiteEnsemble, body: Expr) -> Expr | None:
+    def average(self, ensemble: Ensemble, body: Expr) -> Expr | None:
         """Average over the field given the others, then over these; None where the body is no polynomial in it."""
-        mean, variance, z = *self._given_others(ensemble), Dummy("z", real=True)
+        mean, variance, z = *given_others(ensemble, self.field), Dummy("z", real=True)
         total: Expr = S.Zero
         for signs, rule in self.sides():
             inner = self._without(ensemble, rule)
-            parts = self._powers(inner, ensemble, body.xreplace(rule))
+            parts = powers(inner.solution, body.xreplace(rule), self.field)
             if parts is None:
                 return None
             inside = Mul(*(Heaviside(s * a) for s, a in zip(signs, self.arguments, strict=True)))
@@ -88,11 +82,11 @@ class Thresholds:
                 total += inner.over_fields(part * weight)
         return _reflected(total)
 
-    def jump(self, ensemble: SiteEnsemble, body: Expr) -> Expr | None:
+    def jump(self, ensemble: Ensemble, body: Expr) -> Expr | None:
         """Average the derivative with respect to the field: what the body jumps by, times the density there."""
         if len(self.arguments) > 1:
             return None
-        mean, variance = self._given_others(ensemble)
+        mean, variance = given_others(ensemble, self.field)
         (argument,) = self.arguments
         slope = argument.diff(self.field)
         place = cancel(self.field - argument / slope)
@@ -100,52 +94,21 @@ class Thresholds:
         total: Expr = S.Zero
         for (s,), rule in self.sides():
             inner = self._without(ensemble, rule)
-            parts = self._powers(inner, ensemble, body.xreplace(rule))
+            parts = powers(inner.solution, body.xreplace(rule), self.field)
             if parts is None:
                 return None
             for power, part in parts:
                 total += inner.over_fields(s * sign(slope) * place**power * part * density)
         return _reflected(total)
 
-    def _given_others(self, ensemble: SiteEnsemble) -> tuple[Expr, Expr]:
-        """The mean and the variance of the field, given the other ones."""
-        others = [f for f in ensemble.fields if f != self.field]
-        inverse = Matrix([[ensemble.covariance[a, b] for b in others] for a in others]).inv()
-        row = Matrix([[ensemble.covariance[self.field, b] for b in others]])
-        weights = row * inverse
-        mean = sum((cancel(w) * f for w, f in zip(weights, others, strict=True)), S.Zero)
-        variance = ensemble.covariance[self.field, self.field] - (weights * row.T)[0, 0]
-        return mean, factor(cancel(variance))
-
-    def _without(self, ensemble: SiteEnsemble, rule: dict[Any, Any]) -> SiteEnsemble:
+    def _without(self, ensemble: Ensemble, rule: dict[Any, Any]) -> Ensemble:
         """The ensemble of the other fields, on one side of each threshold."""
-        return replace(
+        return replace(  # type: ignore[type-var]
             ensemble,
             solution=ensemble.solution.xreplace(rule),
             fields=tuple(f for f in ensemble.fields if f != self.field),
             covariance={k: v for k, v in ensemble.covariance.items() if self.field not in k},
         )
-
-    def _powers(self, inner: SiteEnsemble, ensemble: SiteEnsemble, body: Expr) -> list[tuple[int, Expr]] | None:
-        """The body by powers of the field; the states themselves must not contain it."""
-        zero = dict.fromkeys(ensemble.solution.sources, S.Zero)
-        plain = {}
-        for q in inner.solution.unknowns:
-            values = {b.values[q].xreplace(zero) for b in (*inner.solution.regions, *inner.solution.branches)}
-            if any(v.has(self.field) for v in values):
-                if len(values) > 1:
-                    return None
-                plain[q] = values.pop()
-        body = body.xreplace(plain)
-        if not body.has(self.field):
-            return [(0, body)]
-        try:
-            poly = Poly(body, self.field)
-        except PolynomialError:
-            return None
-        if any(c.has(self.field) for c in poly.coeffs()):
-            return None
-        return [(n, c) for (n,), c in poly.terms()]
 
 
 def _reflected(total: Expr) -> Expr:
@@ -164,7 +127,7 @@ def _reflected(total: Expr) -> Expr:
     return total.xreplace(rule)
 
 
-def find_thresholds(ensemble: SiteEnsemble) -> Thresholds | None:
+def find_thresholds(ensemble: Ensemble) -> Thresholds | None:
     """Return the field that enters a law through thresholds only.
 
     None for laws that have one smooth branch: their averages are closed forms anyway.
@@ -179,9 +142,7 @@ def find_thresholds(ensemble: SiteEnsemble) -> Thresholds | None:
     return None
 
 
-def _arguments(
-    ensemble: SiteEnsemble, field: Symbol
-) -> tuple[tuple[Expr, ...], tuple[tuple[Any, int, int], ...]] | None:
+def _arguments(ensemble: Ensemble, field: Symbol) -> tuple[tuple[Expr, ...], tuple[tuple[Any, int, int], ...]] | None:
     solution = ensemble.solution
     zero = dict.fromkeys(solution.sources, S.Zero)
     law = [solution.reflection]
@@ -189,7 +150,8 @@ def _arguments(
         law += [e for e in (region.low, region.high, *(region.implicit or ())) if e is not None]
     for branch in solution.branches:
         law += [*branch.conditions, *(branch.implicit or ())]
-    states = [v for b in (*solution.regions, *solution.branches) for v in b.values.values()]
+    pieces: list[Any] = [*solution.regions, *solution.branches]
+    states = [v for b in pieces for v in b.values.values()]
     found = {s for e in (*law, *states) for s in e.atoms(sign, Heaviside, Relational) if s.has(field)}
     found |= {s.xreplace(zero) for s in found}
     arguments: list[Expr] = []
