@@ -86,20 +86,24 @@ def _as_tail(total: Expr) -> Expr:
 
 def _scaled(product: Expr) -> Expr:
     """Divide exponentials by the tails in a denominator."""
+    inner = next((f for f in product.args if isinstance(f, Add) and f.has(exp) and f.has(erfc, phi)), None)
+    if inner is not None:  # the terms of a sum have exponentials of their own
+        rest = Mul(*(f for f in product.args if f is not inner))
+        return Add(*(_scaled(Mul(term, rest)) for term in inner.args))
     out, exponents, tails = [], [], []
     for f in product.args:
         base, power = f.as_base_exp() if isinstance(f, Pow) else (f, S.One)
-        if isinstance(f, exp):
-            exponents.append(f.args[0])
-        elif isinstance(base, erfc) and power.is_Integer and power < 0:
-            tails.append((base.args[0], -power, 1))
-        elif isinstance(base, phi) and base.args[0] == 0 and power.is_Integer and power < 0:
-            tails.append((-base.args[1] / sqrt(2), -power, 2))
+        if isinstance(base, exp) and power.is_Integer:
+            exponents.append(power * base.args[0])
+        elif isinstance(base, erfc) and power.is_Integer:
+            tails.append((base.args[0], power, S.One))
+        elif isinstance(base, phi) and base.args[0] == 0 and power.is_Integer:
+            tails.append((-base.args[1] / sqrt(2), power, S.Half))
         else:
             out.append(f)
-    if not exponents or not tails:
+    if not exponents or all(power > 0 for _, power, _ in tails):
         return product
     for x, power, factor in tails:
-        out.append(factor**power * erfcx(x) ** -power)
-        exponents.append(power * x**2)
+        out.append((factor * erfcx(x)) ** power)
+        exponents.append(-power * x**2)
     return Mul(*out, exp(Add(*exponents).expand()))

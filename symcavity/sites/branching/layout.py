@@ -29,7 +29,6 @@ from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
-from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
@@ -112,7 +111,7 @@ def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any,
     for free, conditions in puzzle.loose:
         variables = [puzzle.inner, *free]
         symbols = symbols_in(conditions, set(variables))
-        calls = [compiled([*variables, *symbols], c, ["scipy", "numpy"]) for c in conditions]
+        calls = [compiled([*variables, *symbols], c) for c in conditions]
         rng = seeded(3)
         generator = np.random.default_rng(3)
         for _ in range(DRAWS):
@@ -201,7 +200,7 @@ class _Layout:
         symbols = self._symbols()
 
         def call(expr: Expr, *first: Symbol) -> Any:
-            return compiled([*first, *symbols], with_scaled_tails(expr), ["scipy", "numpy"])
+            return compiled([*first, *symbols], expr)
 
         lines = [[(call(a), call(b)) for a, b in ls] for ls in self.lines]
         values = [
