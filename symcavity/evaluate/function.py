@@ -280,7 +280,10 @@ class _Explicit:
         if self.once and not self.bounds:
             with mp.workdps(dps + GUARD):
                 value = self.call(
-                    completed(self.task.kinds, {**fixed, **{s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}})
+                    completed(
+                        self.task.kinds,
+                        {**fixed, **{s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}},
+                    )
                 )
             return +value
 

@@ -120,7 +120,7 @@ class Given:
     """
 
     exact: dict[Symbol, Any]
-    laws: dict[str, SiteLaw]
+    laws: dict[Kind, SiteLaw]
     solve_for: tuple[Symbol, ...]
     dps: int
     double: bool = False
@@ -248,7 +248,7 @@ def check_sign(symbol: Symbol, value: Any) -> None:
         raise ValuesError(f"{symbol} = {value}, but it was declared {wrong}.", f"a value that is {wrong}")
 
 
-def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
+def _check_variances(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
     """Refuse quenched values at which the variance of a coupling would be negative."""
     for variance in task.variances:
         families = {q.family for q in variance.atoms(SiteQuantity)}
@@ -267,7 +267,7 @@ def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
             )
 
 
-def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
+def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
     """Refuse values that are not positive where the theory needs them to be."""
     for law in laws.values():
         columns, _ = law.columns()
