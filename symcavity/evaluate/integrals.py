@@ -174,7 +174,8 @@ class Pass:
         for other in grids:
             if isinstance(other, PanelGrid):
                 other.forget()
-        grid.record = found = []
+        found: list[tuple[Any, Any]] = []
+        grid.record = found
         self.at(env, grids)
         grid.record = None
         return found
