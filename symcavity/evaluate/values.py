@@ -333,6 +333,8 @@ def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) ->
                     f"The array of {q.name} has shape {np.shape(value)}.",
                     f"one number for each of the {size} sites",
                 )
+            if not len(value):
+                raise ValuesError(f"The array of {q.name} is empty.", f"one number for each of the {size} sites")
             length = exact_value(len(value), str(size), 15)
             known = plain.get(size, lengths.setdefault(size, length))
             if known != length and (task.sizes_used or size in plain):
