@@ -100,7 +100,8 @@ def balls(bench: Bench) -> None:
     def ours() -> object:
         return manifold_capacity(shape, kappa=k)
 
-    bench.race("ball D=5, beside dblquad on each regime", 1 / 100, ours, lambda: pieces(bench.size(12, 10)))
+    digits = bench.size(12, 10)
+    bench.race("ball D=5, beside dblquad on each regime", 1 / 100, ours, lambda: pieces(digits), repeats=9)
     digits = bench.size(12, 5)
     bench.race("ball D=5, beside dblquad on all regimes", 1 / 100, ours, lambda: plain(digits), repeats=1)
 

@@ -19,7 +19,7 @@ from symcavity import Ball, ConvexProblem, Coupling, Feature, N, P, Quenched, al
 from symcavity.derivations import gardner, soft_margin
 from symcavity.derivations.manifold import g
 from symcavity.derivations.manifold import problem as manifolds
-from symcavity.finite import processes, simulate
+from symcavity.finite import processes
 
 x, w = Coupling("x"), Feature("w")
 
@@ -28,7 +28,7 @@ def instances(
     problem: Any, values: dict[Any, Any], n: int, repeats: int
 ) -> tuple[dict[int, Any], dict[int, float]]:
     """Return instances with a solution, and what average(w^2) is in each."""
-    sim = simulate(problem, values, N=n, seeds=repeats)
+    sim = problem.simulate(values, N=n, seeds=repeats)
     solved = sim.feasible
     assert solved, "no instance has a solution"
     drawn = {s.seed: sim.setup.instance(n, s.seed) for s in solved}
@@ -52,7 +52,7 @@ def widest_margin(bench: Bench, n: int, p: int, repeats: int) -> None:
         assert abs(np.mean(v**2) / norms[seed] - 1) < 1e-6
 
     def declared(seed: int) -> None:
-        simulate(gardner.problem, values, N=n, seeds=[seed])
+        gardner.problem.simulate(values, N=n, seeds=[seed])
 
     bench.race(name, 1.5, declared, by_hand, cases=drawn)
     name = f"widest margin, N={n}, P={p}, beside cvxpy"
@@ -82,7 +82,7 @@ def descent(
     drawn, norms = instances(problem, values, n, repeats)
     for seed, instance in drawn.items():
         assert abs(np.mean(fit(instance) ** 2) / norms[seed] - 1) < 1e-4
-    ours = lambda seed: simulate(problem, values, N=n, seeds=[seed])  # noqa: E731 - a call to time
+    ours = lambda seed: problem.simulate(values, N=n, seeds=[seed])  # noqa: E731 - a call to time
     name = f"{name}, N={n}, beside coordinate descent"
     bench.race(name, 3, ours, lambda seed: fit(drawn[seed]), cases=drawn)
 
@@ -156,17 +156,17 @@ def balls(bench: Bench, n: int, load: float, D: int, repeats: int) -> None:
         v = np.array(prepared[seed].pop().solve().x)
         assert abs(np.mean(v**2) / norms[seed] - 1) < 1e-4
 
-    bench.race(name, 4, lambda seed: simulate(manifolds, values, N=n, seeds=[seed]), by_cones, cases=drawn)
+    bench.race(name, 4, lambda seed: manifolds.simulate(values, N=n, seeds=[seed]), by_cones, cases=drawn)
 
 
 def workers(bench: Bench, n: int, seeds: int) -> None:
     with processes(2) as pool:
 
         def one() -> None:
-            simulate(gardner.problem, {alpha: 1.0}, N=n, seeds=seeds)
+            gardner.problem.simulate({alpha: 1.0}, N=n, seeds=seeds)
 
         def two() -> None:
-            simulate(gardner.problem, {alpha: 1.0}, N=n, seeds=seeds, executor=pool)
+            gardner.problem.simulate({alpha: 1.0}, N=n, seeds=seeds, executor=pool)
 
         bench.race(f"{seeds} seeds at N={n}, two processes beside one", 0.65, two, one, repeats=3)
 

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any, NoReturn
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-SHORT = 2e-3  # seconds; a call that is shorter is timed as a loop
+SHORT = 2e-2  # seconds; shorter calls are timed as a loop, lest one interruption is all that is seen
 WIDTH = 52
 
 

@@ -62,8 +62,8 @@ class _Confrontable(ABC):
         Parameters
         ----------
         values : mapping
-            Parameters, ``alpha`` (or ``P``), and quenched parameters.  Fixed averages are not imposed: they
-            come out.
+            Parameters, ``alpha`` (or ``P``), ``K/N`` (or ``K``) for further kinds of sites, and quenched parameters.
+            Fixed averages are not imposed: they come out.
         N : int or iterable of int
             The number of features; several sizes give an extrapolation in 1/N.
         seeds : int or iterable of int
@@ -111,7 +111,7 @@ class _Confrontable(ABC):
     def cavity_experiment(
         self, values: Mapping[Any, Any], N: int, seeds: int | Iterable[int] = 20, theory: Any = None, **options: Any
     ) -> CavityExperiment:
-        """Solve instances, add one feature and one datum, solve again, and hold the cavity method against it.
+        """Solve instances, add one site of each kind, solve again, and hold the cavity method against it.
 
         Parameters
         ----------
@@ -132,12 +132,12 @@ class _Confrontable(ABC):
 
 
 class BipartiteSystem(_Confrontable, SystemData):
-    """A bipartite system of feature and datum sites.
+    """A system of coupled kinds of sites: features, data, and those that :func:`symcavity.Sites` declares.
 
     Parameters
     ----------
     equations : sequence of Eq
-        Equations of a site (one free index ``i`` or ``mu``), whose coupling to the other side is a sum
+        Equations of a site (one free index, such as ``i`` or ``mu``), whose coupling to other sites is a sum
         ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
         ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
     conditions : sequence of Complementary
@@ -175,8 +175,8 @@ class BipartiteSystem(_Confrontable, SystemData):
     def _repr_latex_(self) -> str:
         from symcavity.writing.printing import tex
 
-        rows = [tex(e) for law in (self.feature, self.datum) for e in law.written()]
-        rows += [tex(p) for law in (self.feature, self.datum) for p in law.pairs]
+        rows = [tex(e) for law in self.laws.values() for e in law.written()]
+        rows += [tex(p) for law in self.laws.values() for p in law.pairs]
         rows += [f"{tex(Sum(body, s.range))} = 0" for s, body in self.global_conditions]
         rows += [tex(e) for e in self.fixed]
         return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
@@ -270,8 +270,8 @@ class Theory(TheoryData):
         Parameters
         ----------
         values : mapping
-            Parameters, ``alpha`` (or ``P`` and ``N``), quenched parameters, and the set of each support
-            function.  With fixed conditions any one
+            Parameters, ``alpha`` (or ``P`` and ``N``), ``K/N`` for further kinds of sites, quenched parameters, and
+            the set of each support function.  With fixed conditions any one
             of alpha and the parameters is left out for each of them, and solved for.
         dps : int
             Significant digits.

@@ -5,7 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sympy import Dummy, lambdify
+from sympy import (
+    Abs,
+    Dummy,
+    Function,
+    Heaviside,
+    Max,
+    Min,
+    Piecewise,
+    cos,
+    cosh,
+    exp,
+    lambdify,
+    log,
+    sign,
+    sin,
+    sinh,
+    tan,
+    tanh,
+)
+
+from symcavity.algebra.tails import with_scaled_tails
+
+IN_NUMPY = (Abs, Heaviside, Max, Min, Piecewise, cos, cosh, exp, log, sign, sin, sinh, tan, tanh)  # others: of SciPy
 
 
 def compiled(arguments: Sequence[Any], exprs: Any, modules: Any = "numpy", *, cse: bool = False) -> Callable[..., Any]:
@@ -23,8 +45,11 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: Any = "numpy", *, cs
         Whether common parts are computed once.
     """
     marks = {a: Dummy(f"a{k}", real=True) for k, a in enumerate(arguments)}
-    marked = [e.xreplace(marks) for e in exprs] if isinstance(exprs, list) else exprs.xreplace(marks)
-    return lambdify(list(marks.values()), marked, modules, cse=cse)
+    several = isinstance(exprs, list)
+    marked = [with_scaled_tails(e.xreplace(marks)) for e in (exprs if several else [exprs])]
+    if modules == "numpy" and any(f for e in marked for f in e.atoms(Function) if not isinstance(f, IN_NUMPY)):
+        modules = ["scipy", "numpy"]
+    return lambdify(list(marks.values()), marked if several else marked[0], modules, cse=cse)
 
 
 __all__ = ["compiled"]

@@ -37,7 +37,16 @@ from sympy import sqrt as sym_sqrt
 
 from symcavity.errors import ValuesError
 
-__all__ = ["averaged_phi", "gaussian_density", "gaussian_moment", "mp_phi", "phi", "phi_coefficients", "phi_reduce"]
+__all__ = [
+    "averaged_phi",
+    "gaussian_density",
+    "gaussian_moment",
+    "mp_phi",
+    "phi",
+    "phi_coefficients",
+    "phi_in",
+    "phi_reduce",
+]
 
 
 def gaussian_density(x: Any) -> Expr:
@@ -328,12 +337,23 @@ def mp_phi(n: Any, x: Any) -> Any:
     cancel, phi_n ~ n! * density / |x|**(n+1), and the number of digits that this takes is known in
     advance from bounds on the ratios phi_k/phi_(k-1); they are added to the working precision.
     """
+    return phi_in(mpmath.mp, n, x)
+
+
+def phi_in(context: Any, n: Any, x: Any) -> Any:
+    """Return phi(n, x) as a number of an mpmath context, relatively accurate at its precision.
+
+    Parameters
+    ----------
+    context : mpmath context
+    n, x
+        As for :func:`mp_phi`.
+    """
     order = checked_order(n)
-    mp = mpmath.mp
-    x = mp.convert(x)
+    x = context.convert(x)
     if not hasattr(x, "_mpf_"):
-        return _complex_phi(order, x)
-    return mp.make_mpf(_phi_mpf(order, x._mpf_, mp.prec))
+        return context.convert(_complex_phi(order, mpmath.mp.convert(x)))
+    return context.make_mpf(_phi_mpf(order, x._mpf_, context.prec))
 
 
 def checked_order(n: Any) -> int:

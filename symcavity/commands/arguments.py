@@ -16,7 +16,7 @@ from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.face import BipartiteSystem
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.kinds import FEATURE, N, SiteCount
 from symcavity.model.quantities import Family, Quenched, average, response
 from symcavity.model.support import SupportFunction
 
@@ -141,7 +141,8 @@ def split_pairs(words: Iterable[str]) -> dict[str, str]:
 
 
 def _key(name: str, system: BipartiteSystem) -> Any:
-    known: dict[str, Any] = {s.name: s for s in (*system.parameters, alpha, N, P)}
+    sizes = [s for kind in (FEATURE, *system.kinds) for s in (kind.size, kind.ratio, kind.size / N) if not s.is_Number]
+    known: dict[str, Any] = {str(s): s for s in (*system.parameters, *sizes)}
     known |= {q.name: q for q in system.quenched}
     known |= {g.name: g for g in system.support_functions}
     long = _SHORT.get(name, name)
@@ -327,7 +328,8 @@ class _Reader:
         if name == "Sum" and len(node.args) == 2 and isinstance(node.args[1], ast.Tuple):
             limits = tuple(self.read(e) for e in node.args[1].elts)
             components = {tuple(f.components) for f in self.words.values() if isinstance(f, Family)}
-            if limits not in {(i, 1, N), (mu, 1, P), *components} or not limits:
+            ranges = {word.kind.range for word in self.words.values() if isinstance(word, SiteCount)}
+            if limits not in ranges | components or not limits:
                 raise self._refuse(node.args[1])
             return Sum(self.read(node.args[0]), limits)
         if name == "Eq" and len(node.args) == 2:
@@ -353,7 +355,8 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
     words |= {q.name: q for q in system.quenched}
     words |= {f.components[0].name: f.components[0] for f in [*words.values()] if f.components}
     words |= {q.family.name: q.family for q in (regime_of(s) for s, law in system.laws.items() if holds_set(law))}
-    words |= {s.name: s for s in (*system.parameters, *system.globals, *more, alpha, i, mu)}
+    words |= {s.name: s for s in (*system.parameters, *system.globals, *more)}
+    words |= {str(s): s for k in system.kinds for s in (k.index, k.ratio) if s.is_Symbol}
     words |= {k.size.name: k.size for k in system.kinds}
     if len(text) > _WORDY:
         raise ValuesError(

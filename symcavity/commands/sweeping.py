@@ -19,8 +19,10 @@ from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
 from symcavity.model.bound_sets import vector_sizes
 from symcavity.model.kinds import (
+    DATUM,
     N,
     P,
+    SiteCount,
     alpha,
 )
 
@@ -115,13 +117,13 @@ def _files(args: argparse.Namespace) -> tuple[Path | None, Path | None]:
 
 def _loads(sweep: Sweep, points: dict[Any, list[Any]], system: BipartiteSystem) -> list[dict[Any, Any]]:
     """Return the points of the simulations: with the load where the theory had a condition on an average."""
-    inner = law_symbols(system)
+    inner = law_symbols(system) | {kind.ratio for kind in system.kinds}
     out = []
     for row in sweep.rows:
         if row.get("error"):
             continue
-        point: dict[Any, Any] = {s: row[str(s)] for s in points if s in inner or s in (alpha, P)}
-        if P not in point:
+        point: dict[Any, Any] = {s: row[str(s)] for s in points if s in inner or isinstance(s, SiteCount)}
+        if DATUM in system.kinds and P not in point:
             point[alpha] = row[str(alpha)]
         out.append(point)
     if not out:
@@ -133,8 +135,9 @@ def _measured(rows: list[Row], system: BipartiteSystem) -> list[Row]:
     """Add to the rows of simulations the parameters of the conditions on averages, as they came out."""
     out = [dict(r) for r in rows]
     for row in out:
-        if row.get("P") and row.get("N"):
-            row[str(alpha)] = float(row["P"]) / float(row["N"])
+        for kind in system.kinds:
+            if row.get(str(kind.size)) and row.get("N") and kind.ratio.is_Symbol:
+                row[str(kind.ratio)] = float(row[str(kind.size)]) / float(row["N"])
     for equation in system.fixed:
         outer = sorted(equation.rhs.free_symbols - law_symbols(system), key=str)
         if len(outer) != 1:

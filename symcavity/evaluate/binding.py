@@ -78,13 +78,14 @@ def task_of(theory: Theory) -> Task:
             theory.scaled_unknowns,
             tuple(p for p in system.parameters if p not in theory.binding),
             system.quenched,
-            theory.reduced,
-            theory.reduced_with_load,
+            # without a condition that fixes it, no load follows
+            lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
             theory.units,
             theory.assumed(),
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
             convex=system.convex,
+            kinds=system.kinds,
         )
     return theory.memory["task"]
 

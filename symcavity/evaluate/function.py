@@ -25,6 +25,7 @@ from symcavity.evaluate.binding import (
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.following import OnlyRoot
 from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
@@ -33,8 +34,6 @@ from symcavity.method.theory import (
     Theory,
 )
 from symcavity.model.kinds import (
-    N,
-    P,
     alpha,
 )
 from symcavity.model.quantities import (
@@ -89,6 +88,8 @@ def make_function(
         raise ValuesError(f"errors is {errors!r}.", "'raise' and 'nan'")
     theory, values = bind(theory, values)
     task = task_of(theory)
+    arguments = [ratio_named(argument) for argument in arguments]
+    values = {ratio_named(key): value for key, value in values.items()} if isinstance(values, Mapping) else values
     _check_arguments(task, arguments, values)
     dps = 15 if backend == "numpy" else max(mpmath.mp.dps, 16)
     probe = {**values, **dict.fromkeys(arguments, 1)}
@@ -101,7 +102,7 @@ def make_function(
 
 
 def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, Any]) -> None:
-    known = {*task.parameters, alpha, N, P}
+    known = {*task.parameters, *task.ratios, *task.sizes}
     for argument in arguments:
         if not isinstance(argument, Symbol) or argument not in known:
             raise ValuesError(
@@ -125,13 +126,13 @@ def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, 
 
 def _check_target(theory: Theory, task: Task, target: Any) -> None:
     expr = theory.observable(target)
-    known = {*task.unknowns, *task.units, *task.parameters, alpha, N, P}
+    known = {*task.unknowns, *task.units, *task.parameters, *task.ratios, *task.sizes}
     masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
     strange = sorted((s for s in masked.free_symbols - known if s.name != "_"), key=str)
     if strange:
         raise ValuesError(
             f"{strange[0]} in {target} is neither an unknown nor a parameter of this theory.",
-            ", ".join(str(s) for s in (*task.unknowns, *task.units, *task.parameters, alpha)),
+            ", ".join(str(s) for s in (*task.unknowns, *task.units, *task.parameters, *task.ratios)),
         )
 
 
@@ -184,8 +185,9 @@ class _Explicit:
         self.given, self.values = given, values
         self.call = task.compiled(expr, backend)
         self.fixed = {s: v for s, v in given.exact.items() if s not in self.arguments}
-        if {N, P, alpha} & set(arguments):  # sizes that were completed with the probe's value
-            self.fixed = {s: v for s, v in self.fixed.items() if s not in (N, P, alpha) or s in values}
+        sized = {*task.ratios, *task.sizes}
+        if sized & set(arguments):  # sizes that were completed with the probe's value
+            self.fixed = {s: v for s, v in self.fixed.items() if s not in sized or s in values}
         numerical = expr.has(GaussianAverage, ImplicitAverage)
         self.block = (
             max(64, BLOCK // (given.sites * (2048 if numerical else 1)))
@@ -233,7 +235,7 @@ class _Explicit:
     def _environment(self, arrays: Sequence[Any]) -> dict[Any, Any]:
         env: dict[Any, Any] = {LAWS: self.given.laws, **{k: float(v) for k, v in self.fixed.items()}}
         env.update(zip(self.arguments, arrays, strict=True))
-        return _with_sizes(env)
+        return completed(self.task.kinds, env)
 
     def _evaluate(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
         env = self._environment(arrays)
@@ -277,15 +279,14 @@ class _Explicit:
         mp = mpmath.mp
         if self.once and not self.bounds:
             with mp.workdps(dps + GUARD):
-                value = self.call(
-                    _with_sizes({**fixed, **{s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}})
-                )
+                here = {s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}
+                value = self.call(completed(self.task.kinds, {**fixed, **here}))
             return +value
 
         def evaluate() -> list[Any]:
             env: dict[Any, Any] = {LAWS: self.given.laws, **{k: to_mpf(v) for k, v in self.fixed.items()}}
             env.update({s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)})
-            return [self.call(_with_sizes(env))]
+            return [self.call(completed(self.task.kinds, env))]
 
         if self.bounds and self._violated([float(v) for v in point]):
             raise self._no_solution(point)
@@ -332,17 +333,6 @@ def _sample(symbol: Symbol, rng: np.random.Generator) -> np.ndarray:
     if symbol.is_nonnegative:
         return np.exp(t)
     return -np.exp(t) if symbol.is_nonpositive else np.sinh(t)
-
-
-def _with_sizes(env: dict[Any, Any]) -> dict[Any, Any]:
-    """Complete N, P and alpha from each other."""
-    if N in env and P in env:
-        env.setdefault(alpha, env[P] / env[N])
-    elif alpha in env and N in env:
-        env[P] = env[alpha] * env[N]
-    elif alpha in env and P in env:
-        env[N] = env[P] / env[alpha]
-    return env
 
 
 # -- point by point ------------------------------------------------------------------------------

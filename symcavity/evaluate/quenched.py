@@ -7,17 +7,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Basic, Expr, Float, Rational, Symbol, Tuple, lambdify, oo, sympify
-from sympy.stats import density
-from sympy.stats.rv import RandomSymbol
+from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import Quenched, finite_law
+from symcavity.evaluate.densities import (
+    LEVELS,
+    rule,
+)
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    Kind,
+    sorted_kinds,
+)
+from symcavity.model.quantities import (
+    Quenched,
+    finite_law,
+)
+
+MOST_VALUES = 20000
 
 
 def exact_value(value: Any, name: str, dps: int) -> Any:
@@ -84,10 +97,12 @@ class SiteLaw:
         The parameters that are given by points.
     points : list of tuples, exact or float
         Joint values; weights sum to one.
-    columns : dict
-        The same as NumPy arrays, for evaluation in double.
     continuous : list of (Quenched, random variable)
         Parameters with a density; independent of all others.
+    arrays : dict
+        Parameters that are given site by site, as doubles.
+    uniform : bool
+        Whether all points have one weight.
     """
 
     names: list[Quenched] = field(default_factory=list)
@@ -96,107 +111,79 @@ class SiteLaw:
     continuous: list[tuple[Quenched, Any]] = field(default_factory=list)
     arrays: dict[Quenched, np.ndarray] = field(default_factory=dict)
     uniform: bool = False
-    _columns: tuple[dict[Quenched, np.ndarray], np.ndarray] | None = None
+    _tables: dict[Any, tuple[tuple[np.ndarray, ...], np.ndarray | None]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """The number of quenched points."""
         return max(len(self.points), *(len(v) for v in self.arrays.values()), 1)
 
-    def columns(self) -> tuple[dict[Quenched, np.ndarray], np.ndarray]:
-        """Values and weights as arrays of doubles, densities turned into quadrature nodes."""
-        if self._columns is None:
-            values = {q: self._column(q, k) for k, q in enumerate(self.names)}
-            if self.uniform:
-                size = len(self.points) if self.points != [()] else len(next(iter(self.arrays.values())))
-                weights = np.full(size, 1.0 / size)
-            else:
-                weights = np.array([float(w) for w in self.weights])
-            for q, variable in self.continuous:
-                nodes, node_weights = quadrature_nodes(variable)
-                count = len(weights)
-                values = {name: np.repeat(v, len(nodes)) for name, v in values.items()}
-                values[q] = np.tile(nodes, count)
-                weights = np.repeat(weights, len(nodes)) * np.tile(node_weights, count)
-            self._columns = values, weights
-        return self._columns
+    @property
+    def finest(self) -> int:
+        """The finest level of the rules for densities."""
+        return LEVELS
 
-    def _column(self, q: Quenched, k: int) -> np.ndarray:
-        if q in self.arrays:
-            return self.arrays[q]
-        return np.array([float(p[k]) for p in self.points])
+    def is_ruled(self, families: Sequence[Quenched]) -> bool:
+        """Whether averages over these parameters are integrals over a density."""
+        return any(q in families for q, _ in self.continuous)
 
+    def table(self, families: Sequence[Quenched], level: int = 0) -> tuple[tuple[np.ndarray, ...], np.ndarray | None]:
+        """Joint values of some parameters as columns of doubles, and their weights; None where all weigh the same.
 
-def quadrature_nodes(variable: RandomSymbol) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights in double for averages over a continuous distribution (double-exponential rule).
+        Parameters
+        ----------
+        families : sequence of Quenched
+        level : int
+            How fine the rules for continuous laws are.
+        """
+        key = (tuple(families), level if self.is_ruled(families) else 0)
+        if key not in self._tables:
+            self._tables[key] = self._joint(families, level)
+        return self._tables[key]
 
-    The coarsest of three rules is taken that has the norm, the mean and the spread of the finest.
-    """
-    finest = _nodes(variable, 241)
-    moments = _moments(*finest)
-    for count in (61, 121):
-        found = _nodes(variable, count)
-        if np.allclose(_moments(*found), moments, rtol=1e-12, atol=1e-12):
-            return found
-    return finest
+    def _joint(self, families: Sequence[Quenched], level: int) -> tuple[tuple[np.ndarray, ...], np.ndarray | None]:
+        columns: dict[Quenched, np.ndarray] = {}
+        weights: np.ndarray | None = np.ones(1)
+        own = [q for q in self.names if q in families]
+        if own and self.arrays:
+            columns, weights = {q: self.arrays[q] for q in own}, None
+        elif own:
+            merged = self.marginal(own)
+            columns = {q: np.array([float(p[k]) for p in merged]) for k, q in enumerate(own)}
+            weights = np.array([float(w) for w in merged.values()])
+            if self.uniform and len(merged) == len(self.points):
+                weights = None
+        for q, variable in self.continuous:
+            if q not in families:
+                continue
+            nodes, rule_weights = rule(variable, level)
+            if weights is None:
+                count = len(next(iter(columns.values())))
+                weights = np.full(count, 1.0 / count)
+            columns = {name: np.repeat(v, len(nodes)) for name, v in columns.items()}
+            columns[q] = np.tile(nodes, len(weights))
+            weights = np.repeat(weights, len(nodes)) * np.tile(rule_weights, len(weights))
+        return tuple(columns[q] for q in families), weights
 
+    def marginal(self, names: Sequence[Quenched]) -> dict[tuple[Any, ...], Any]:
+        """The joint law of some parameters that are given by points: weights by values."""
+        used = [self.names.index(q) for q in names]
+        merged: dict[tuple[Any, ...], Any] = {}
+        for point, weight in zip(self.points, self.weights, strict=True):
+            key = tuple(point[k] for k in used)
+            merged[key] = merged.get(key, 0) + weight
+        return merged
 
-def _moments(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.array(
-        [weights @ nodes**k for k in (1, 2, 4)] + [weights @ np.exp(-(np.abs(nodes - weights @ nodes) ** 2))]
-    )
-
-
-def _nodes(variable: RandomSymbol, count: int) -> tuple[np.ndarray, np.ndarray]:
-    x = Symbol("x", real=True)
-    pdf = lambdify(x, density(variable)(x), ["scipy", "numpy"])
-    low, high = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
-    t = np.linspace(-3.6, 3.6, count)
-    step = t[1] - t[0]
-    inner, slope = np.pi / 2 * np.sinh(t), np.pi / 2 * np.cosh(t)
-    if low == -oo and high == oo:
-        centre, spread = _location(variable)
-        t = t * (2.2 / 3.6)
-        step = t[1] - t[0]
-        inner, slope = np.pi / 2 * np.sinh(t), np.pi / 2 * np.cosh(t)
-        nodes, jacobian = centre + spread * np.sinh(inner), spread * np.cosh(inner) * slope
-    elif high == oo:
-        t = np.linspace(-4.8, 3.4, count)  # a density may grow towards its finite end
-        step = t[1] - t[0]
-        inner, slope = np.pi / 2 * np.sinh(t), np.pi / 2 * np.cosh(t)
-        _, spread = _location(variable)
-        nodes, jacobian = float(low) + spread * np.exp(inner), spread * np.exp(inner) * slope
-    elif low == -oo:
-        _, spread = _location(variable)
-        nodes, jacobian = float(high) - spread * np.exp(inner), spread * np.exp(inner) * slope
-    else:
-        a, b = float(low), float(high)
-        nodes = a + (b - a) / (1 + np.exp(-2 * inner))
-        jacobian = (b - a) / 2 * slope / np.cosh(inner) ** 2
-    with np.errstate(all="ignore"):
-        weights = np.asarray(pdf(nodes) * np.ones_like(nodes), dtype=float) * jacobian * step
-    good = np.isfinite(weights) & (weights > 1e-19)
-    weights, nodes = weights[good], nodes[good]
-    total = weights.sum()
-    if not abs(total - 1) < 1e-6:
-        raise ValuesError(
-            f"The density of {variable} integrates to {total:.6g}.",
-            "distributions with an integrable density",
-        )
-    return nodes, weights / total
-
-
-def _location(variable: RandomSymbol) -> tuple[float, float]:
-    from sympy.stats import E, variance
-
-    centre, spread = float(E(variable)), float(variance(variable)) ** 0.5
-    return centre, spread
+    @property
+    def parameters(self) -> list[Quenched]:
+        """All parameters that have values."""
+        return [*self.names, *(q for q, _ in self.continuous)]
 
 
 def read_quenched(
     quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int, sizes: Mapping[Any, Any]
-) -> dict[str, SiteLaw]:
-    """Read the values of all quenched parameters; return the joint law of each side.
+) -> dict[Kind, SiteLaw]:
+    """Read the values of all quenched parameters; return the joint law of each kind of site.
 
     Arrays of one side pair site by site; finite laws and distributions are independent of everything else.
 
@@ -205,8 +192,9 @@ def read_quenched(
     ValuesError
         If a value is missing, or an array has a wrong length or shape.
     """
-    laws = {FEATURE: SiteLaw(), DATUM: SiteLaw()}
-    arrays: dict[str, list[tuple[Quenched, Any]]] = {FEATURE: [], DATUM: []}
+    kinds = sorted_kinds([FEATURE, DATUM, *(kind for q in quenched for kind in q.slots)])
+    laws = {kind: SiteLaw() for kind in kinds}
+    arrays: dict[Kind, list[tuple[Quenched, Any]]] = {kind: [] for kind in kinds}
     for q in quenched:
         (side,) = q.slots
         value = given.get(q, q.law)
@@ -219,8 +207,8 @@ def read_quenched(
         law = laws[side]
         if isinstance(value, Mapping):
             value = _finite(value, q, dps)
-        if isinstance(value, RandomSymbol):
-            finite = _finite_distribution(value)
+        if is_random(value):
+            finite = _finite_distribution(value) or _counted(value, dps)
             if finite is None:
                 law.continuous.append((q, value))
                 continue
@@ -249,7 +237,17 @@ def _finite(law: Mapping[Any, Any], q: Quenched, dps: int) -> Tuple:
         raise ValuesError(problem.found, problem.supported, problem.hint) from None
 
 
-def _finite_distribution(variable: RandomSymbol) -> Tuple | None:
+def is_random(value: Any) -> bool:
+    """Whether a value is a random variable of SymPy."""
+    if not isinstance(value, Basic):
+        return False
+    from sympy.stats.rv import RandomSymbol
+
+    return isinstance(value, RandomSymbol)
+
+
+def _finite_distribution(variable: Any) -> Tuple | None:
+    from sympy.stats import density
     from sympy.stats.frv import FinitePSpace
 
     if isinstance(variable.pspace, FinitePSpace):
@@ -259,8 +257,49 @@ def _finite_distribution(variable: RandomSymbol) -> Tuple | None:
     return None
 
 
+@lru_cache(maxsize=64)
+def _counted(variable: Any, dps: int) -> Tuple | None:
+    """A law on the integers: its values until what is left does not show in the digits asked for.
+
+    The terms are summed until their sum is 1 to the precision, and as far again as rounding allows, so that
+    averages of powers have their digits too.
+    """
+    from sympy.stats import density
+    from sympy.stats.drv import DiscretePSpace
+
+    if not isinstance(variable.pspace, DiscretePSpace):
+        return None
+    low, high = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
+    if not low.is_Integer:
+        raise ValuesError(
+            f"The law of {variable} has the values {variable.pspace.domain.set}.",
+            "laws on the integers from a smallest one upwards, finite laws, laws with a density",
+        )
+    pdf = density(variable)
+    digits = 2 * dps + 25
+    pairs: list[tuple[Any, Any]] = []
+    rest, k = Rational(1).evalf(digits), int(low)
+    least = Float(10, digits) ** (-dps - 20)
+    while len(pairs) < MOST_VALUES and (high.is_infinite or k <= int(high)):
+        weight = pdf(k)
+        size = weight.evalf(digits)
+        rest -= size
+        if size:
+            pairs.append(Tuple(Rational(k), weight))
+        k += 1
+        if abs(rest) < least and size * k**8 < least:
+            return Tuple(*pairs)
+    if high.is_infinite:
+        raise ValuesError(
+            f"{MOST_VALUES} values of {variable} leave a probability of {float(rest):.3g}.",
+            "discrete laws whose tail falls off quickly",
+            "a finite law {value: weight, ...}",
+        )
+    return Tuple(*pairs)
+
+
 def _join_arrays(
-    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: str, dps: int, sizes: Mapping[Any, Any]
+    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: Kind, dps: int, sizes: Mapping[Any, Any]
 ) -> None:
     expected = sizes.get(side.size)
     length = None
@@ -310,4 +349,4 @@ def _join_arrays(
     law.uniform = uniform
 
 
-__all__ = ["SiteLaw", "exact_value", "quadrature_nodes", "read_quenched"]
+__all__ = ["SiteLaw", "exact_value", "is_random", "read_quenched"]

@@ -240,7 +240,7 @@ def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> 
 # -- which roots are admissible -------------------------------------------------------------------
 
 
-def inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
+def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
     """Say what is wrong with a root: an unknown that is no number or of the wrong sign, or what was assumed."""
     for symbol, value in found.items():
         if np.isnan(value) and not _at_an_edge(system):
@@ -254,16 +254,18 @@ def inadmissible(system: Reduced, found: Mapping[Symbol, Any]) -> str:
     for condition in system.task.conditions:
         if not _holds(system, condition, env):
             return f"the derivation assumed {condition}"
-    return _spurious(system, env)
+    return "" if solved else _spurious(system, env)
 
 
 def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
     """Whether an assumed inequality holds: at all sites, and for all values of what is not fixed by the root."""
     gap = (condition.lhs - condition.rhs).xreplace(system.task.units)
     here = dict(env)
-    for side in sorted({slot for q in gap.atoms(SiteQuantity) for slot in q.family.slots}):
-        columns, _ = system.given.laws[side].columns()
-        here.update({q: np.asarray(v)[:, None] for q, v in columns.items()})
+    families = sorted({q.family for q in gap.atoms(SiteQuantity)}, key=str)
+    for kind in dict.fromkeys(q.slots[0] for q in families):
+        own = [q for q in families if q.slots[0] == kind]
+        columns, _ = system.given.laws[kind].table(own)
+        here.update({q: np.asarray(v)[:, None] for q, v in zip(own, columns, strict=True)})
     free = [s for s in gap.free_symbols if isinstance(s, Dummy | CavitySymbol)]
     here.update(dict.fromkeys(free, _LINE))
     with np.errstate(all="ignore"):

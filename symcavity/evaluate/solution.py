@@ -13,9 +13,10 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError, NotConverged, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.values import Given, Task
 from symcavity.method.eliminate import tidy_arguments
-from symcavity.model.kinds import N, P, alpha
+from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 
 GUARD = 12
@@ -64,15 +65,10 @@ class Solution:
         """Everything known, for compiled expressions (of mpmath: rounded to the current precision)."""
         env = self._given.environment(backend)
         env.update({k: (float(v) if backend == "numpy" else +v) for k, v in self.values.items()})
-        if alpha in env:  # the sizes that a load found implies
-            if N in env and P not in env:
-                env[P] = env[alpha] * env[N]
-            elif P in env and N not in env:
-                env[N] = env[P] / env[alpha]
-        return env
+        return completed(self._task.kinds, env)  # the sizes that a load found implies
 
     def __getitem__(self, key: Any) -> Any:
-        expr = self._expression(key)
+        expr = self._expression(ratio_named(key))
         if expr in self.values:
             with mpmath.workdps(self.dps):
                 return self._number(+self.values[expr], key)
@@ -123,7 +119,7 @@ class Solution:
         missing = sorted(_free(masked) - known, key=str)
         if not missing:
             return
-        if missing[0] in (N, P):
+        if isinstance(missing[0], SiteCount):
             raise ValuesError(
                 f"{key} grows with the size of the system, and {missing[0]} is not given.",
                 "averages, or a size among the values",
@@ -234,16 +230,15 @@ class _Extended:
     """The law of a side in extended precision."""
 
     def __init__(self, law: Any) -> None:
-        self.uniform, self.continuous = law.uniform, law.continuous
-        columns, weights = law.columns()
-        self._columns = (
-            {q: v.astype(np.longdouble) for q, v in columns.items()},
-            weights.astype(np.longdouble),
-        )
+        self._law = law
+        self.finest = law.finest
+        self.is_ruled = law.is_ruled
 
-    def columns(self) -> Any:
-        """Values and weights."""
-        return self._columns
+    def table(self, families: Any, level: int = 0) -> Any:
+        """Columns of values, and weights."""
+        columns, weights = self._law.table(families, level)
+        longer = None if weights is None else weights.astype(np.longdouble)
+        return tuple(c.astype(np.longdouble) for c in columns), longer
 
 
 def _extended(env: dict[Any, Any]) -> dict[Any, Any]:

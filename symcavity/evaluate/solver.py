@@ -10,8 +10,17 @@ import mpmath
 import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
-from symcavity.algebra.signs import sign_given
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions
+from symcavity.algebra.signs import (
+    sign_given,
+)
+from symcavity.errors import (
+    Infeasible,
+    NotConverged,
+    SeveralSolutions,
+)
+from symcavity.evaluate.exact_root import (
+    exact_root,
+)
 from symcavity.evaluate.following import (
     STRONGEST,
     WEAKEST,
@@ -21,9 +30,21 @@ from symcavity.evaluate.following import (
     by_load,
     explicit_range,
 )
-from symcavity.evaluate.reduced import Reduced, exactly, roots_of, sift
-from symcavity.evaluate.roots import STARTS, nearest_miss
-from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.reduced import (
+    Reduced,
+    exactly,
+    inadmissible,
+    roots_of,
+    sift,
+)
+from symcavity.evaluate.roots import (
+    STARTS,
+    nearest_miss,
+)
+from symcavity.evaluate.solution import (
+    GUARD,
+    Solution,
+)
 from symcavity.evaluate.values import Given, Task, read_values
 from symcavity.model.kinds import (
     N,
@@ -77,11 +98,43 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
+    if (found := _evolved(task, given, observable, guess)) is not None:
+        return found
     system = Reduced.of(task, given)
     admitted = _search(system, guess)
     if len(admitted) > 1 and not task.convex:
         raise _several(system, admitted)
     return _finish(system, admitted[0], observable)
+
+
+def _evolved(
+    task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
+) -> Solution | None:
+    """Follow the state evolution of a convex problem, which has one solution; None where it leads nowhere."""
+    if not task.convex or given.solve_for or task.is_projected:
+        return None
+    env = given.environment("numpy")
+    evolution, exact = task.evolution(given.laws)
+    root = evolution.solve(env, guess)
+    if root is None:
+        return None
+    whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
+    if inadmissible(whole, root.point, solved=True):
+        return None
+    if given.is_quick(task):
+        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
+
+    def refine(guard: int) -> dict[Symbol, Any]:
+        with mpmath.workdps(given.dps + guard + GUARD):
+            env = given.environment("mpmath")
+            found = exact_root(evolution, exact, env, root, given.dps + guard)
+            return {s: mpmath.mp.convert(v) for s, v in found.items()}
+
+    try:
+        values = refine(GUARD)
+    except NotConverged:
+        return None
+    return Solution(task, given, values, observable, refine, GUARD)
 
 
 # -- searching -----------------------------------------------------------------------------------

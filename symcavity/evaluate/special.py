@@ -15,6 +15,9 @@ __all__ = ["LAMBDIFY_MODULES", "mp_phi", "np_phi"]
 _SQRT_2PI = 2.5066282746310005
 _CHUNK = 1 << 15
 _FAR = 60.0  # exp(-60**2/2) is 0 in double precision
+_SERIES = 8  # up to this order the continued fraction is tabulated
+_PLAIN = 1.0  # up to where the normal distribution function needs no care
+_LOST = 4.6  # the logarithm of the rounding error that the upward recurrence may magnify
 
 
 def np_phi(n: Any, x: Any) -> Any:
@@ -40,10 +43,10 @@ def np_phi(n: Any, x: Any) -> Any:
 
     Notes
     -----
-    For x >= 0 the upward recurrence has positive terms only. For x < 0 phi is the minimal solution of
-    the recurrence: the ratios r_k = phi_k/phi_(k-1) = k/(|x| + r_(k+1)) are a continued fraction that
-    is stable downward; it starts where what is left of the starting error is below rounding. Close to 0,
-    where it converges slowly, upward is still harmless.
+    For x >= 0 the upward recurrence has positive terms only, and close to 0 it is still harmless. Far to the left
+    phi is the minimal solution of the recurrence: the ratios r_k = phi_k/phi_(k-1) = k/(|x| + r_(k+1)) are a
+    continued fraction that is stable downward, and of its values a Chebyshev series is made for each of the lower
+    orders.
     """
     order = checked_order(n)
     values = np.asarray(x)
@@ -65,7 +68,8 @@ LAMBDIFY_MODULES: dict[str, dict[str, Any]] = {"numpy": {"phi": np_phi}, "mpmath
 
 
 def _fill(n: int, x: Any, out: Any) -> None:
-    left = x < 0
+    edge = _edge(n) if n else _PLAIN
+    left = x < -edge
     if not left.any():
         _right(n, x, out)
         return
@@ -79,7 +83,7 @@ def _fill(n: int, x: Any, out: Any) -> None:
 
 
 def _right(n: int, x: Any, out: Any) -> None:
-    """Fill phi(n, x) for x >= 0 (or nan)."""
+    """Fill phi(n, x) above the edge (or nan), by the upward recurrence."""
     from scipy.special import ndtr
 
     if n == 0:
@@ -102,38 +106,79 @@ def _right(n: int, x: Any, out: Any) -> None:
 
 
 def _left(n: int, size: Any) -> Any:
-    """Return phi(n, -size) for size > 0."""
+    """Return phi(n, -size) beyond the edge."""
     from scipy.special import erfcx
 
     size = np.minimum(size, _FAR)
     # exp(-size**2/2) with the square split exactly, so that its rounding is not magnified
     coarse = np.floor(size * 16) / 16
     density = np.exp(-0.5 * coarse * coarse) * np.exp(-0.5 * (size - coarse) * (size + coarse)) / _SQRT_2PI
-    mills = (0.5 * _SQRT_2PI) * erfcx(size / np.sqrt(2.0))
     if n == 0:
-        return density * mills
-    scaled = np.empty_like(size)
-    edge = min(1.0, 3.0 / np.sqrt(n))
-    low = 0.0
-    high = edge
-    while True:
-        last = high >= _FAR
-        mask = (size >= low) & (size < high) if not last else size >= low
+        return density * ((0.5 * _SQRT_2PI) * erfcx(size / np.sqrt(2.0)))
+    return density * (_beyond if n <= _SERIES else _continued)(n, size, _edge(n))
+
+
+@lru_cache(maxsize=256)
+def _edge(n: int) -> float:
+    """Up to which size the upward recurrence loses less than two digits.
+
+    An error grows by the ratio of the two solutions, at most ``u**2/k`` a step, ``u = (s + sqrt(s*s + 4*k + 4))/2``.
+    """
+    k = np.arange(1, n + 1)
+    for size in np.arange(3.0, 0.05, -0.05):
+        u = 0.5 * (size + np.sqrt(size * size + 4 * k + 4))
+        if np.sum(np.log(u * u / k)) < _LOST:
+            return float(size)
+    return 0.05
+
+
+def _beyond(n: int, size: Any, edge: float) -> Any:
+    """Return phi(n, -size)/density beyond the edge: a Chebyshev series in 1/(1 + size)."""
+    inverse = 1 / (1 + size)
+    t = 2 * (1 + edge) * inverse
+    t -= 1
+    here, before = np.zeros_like(t), np.zeros_like(t)
+    twice = 2 * t
+    for c in _series(n, edge):  # Clenshaw's recurrence
+        before *= -1
+        before += twice * here
+        before += c
+        here, before = before, here
+    value = here - t * before  # the last step counts half of twice the argument
+    value *= inverse
+    for _ in range(n):
+        value *= inverse
+    return value
+
+
+@lru_cache(maxsize=256)
+def _series(n: int, edge: float) -> tuple[float, ...]:
+    """Return the Chebyshev coefficients of ``phi(n, -s)/density*(1 + s)**(n + 1)``, the highest order first."""
+    count = 48
+    angles = np.pi * (np.arange(count) + 0.5) / count
+    size = 2 * (1 + edge) / (1 + np.cos(angles)) - 1
+    far = np.minimum(size, 1e8)
+    values = _continued(n, far, edge) * (1 + far) ** (n + 1)
+    found = 2 / count * np.cos(np.outer(np.arange(count), angles)) @ values
+    found[0] /= 2
+    small = np.abs(found) < 5e-15 * np.abs(found).max()
+    last = next((k for k in range(count - 3) if small[k : k + 4].all()), count)  # from here on it is rounding
+    return tuple(float(c) for c in found[:last][::-1])
+
+
+def _continued(n: int, size: Any, edge: float) -> Any:
+    """Return phi(n, -size)/density beyond the edge by the continued fraction, in bands of equal depth."""
+    from scipy.special import erfcx
+
+    mills = (0.5 * _SQRT_2PI) * erfcx(size / np.sqrt(2.0))
+    scaled = np.full_like(size, np.nan)
+    low = edge
+    while low < _FAR:
+        mask = (size >= low) & ((size < 2 * low) | (2 * low >= _FAR))
         if mask.any():
-            part, mill = size[mask], mills[mask]
-            scaled[mask] = _upward(n, part, mill) if low == 0.0 else _downward(n, part, mill, low)
-        if last:
-            break
-        low, high = high, 2 * high
-    scaled[np.isnan(size)] = np.nan
-    return density * scaled
-
-
-def _upward(n: int, size: Any, mills: Any) -> Any:
-    lower, upper = mills, 1 - size * mills
-    for k in range(1, n):
-        lower, upper = upper, k * lower - size * upper
-    return upper
+            scaled[mask] = _downward(n, size[mask], mills[mask], low)
+        low *= 2
+    return scaled
 
 
 def _downward(n: int, size: Any, mills: Any, low: float) -> Any:

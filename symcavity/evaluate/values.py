@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,11 +14,27 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.digits import ExactPass
+from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
+from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.method.eliminate import Closed
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.kinds import (
+    FEATURE,
+    Kind,
+    N,
+    SiteCount,
+    sizes_compared,
+)
+from symcavity.model.quantities import (
+    Quenched,
+    SiteQuantity,
+)
+from symcavity.sites.sets.averages import (
+    ProjectionAverage,
+)
 
 MANY_SITES = 4000
 
@@ -36,10 +52,8 @@ class Task:
     parameters : tuple of Symbol
         Plain parameters, in order.
     quenched : tuple of Quenched
-    eliminated : Closed
-        With the order parameters eliminated.
-    with_load : Closed
-        With the load alpha eliminated as well.
+    closed : callable
+        Eliminates the order parameters, and the load alpha as well if it is called with True.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -47,6 +61,8 @@ class Task:
     title : str
     variances : tuple of Expr
         Variances of the couplings, which must not be negative at any site.
+    kinds : tuple of Kind
+        The kinds of sites.
     convex : bool
         Whether the problem is declared convex: its first admissible root is the root.
     """
@@ -55,15 +71,16 @@ class Task:
     unknowns: tuple[Symbol, ...]
     parameters: tuple[Symbol, ...]
     quenched: tuple[Quenched, ...]
-    eliminated: Closed
-    with_load: Closed
+    closed: Callable[[bool], Closed]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""
     variances: tuple[Expr, ...] = ()
+    kinds: tuple[Kind, ...] = ()
     convex: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
+    evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
@@ -73,14 +90,52 @@ class Task:
         return self.cache[key]
 
     @cached_property
-    def uses_sizes(self) -> bool:
-        """Whether the sizes themselves, and not only their ratio, stand in the equations."""
-        return any(e.difference.has(N, P) for e in self.equations)
+    def sizes_used(self) -> frozenset[SiteCount]:
+        """The sizes that stand in the equations themselves, and not only their ratios."""
+        return frozenset().union(*(e.difference.atoms(SiteCount) for e in self.equations))
+
+    @property
+    def ratios(self) -> tuple[Symbol, ...]:
+        """The numbers of sites over N that take values: alpha, and one for each further kind."""
+        return tuple(kind.ratio for kind in sized(self.kinds))
+
+    @property
+    def sizes(self) -> tuple[Symbol, ...]:
+        """N, and the number of sites of each other kind."""
+        return (N, *(kind.size for kind in sized(self.kinds)))
+
+    @cached_property
+    def eliminated(self) -> Closed:
+        """The system with the order parameters eliminated."""
+        return self.closed(False)
+
+    @cached_property
+    def with_load(self) -> Closed:
+        """The system with the load alpha eliminated as well."""
+        return self.closed(True)
+
+    def evolution(self, laws: Mapping[Any, SiteLaw]) -> tuple[Evolution, ExactPass]:
+        """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged."""
+        gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        key = tuple(sorted(gaussian.items(), key=str))
+        if key not in self.evolutions:
+            equations = [
+                Equation(e.lhs.xreplace(self.units), absorb(e.rhs.xreplace(self.units), gaussian))
+                for e in self.equations
+            ]
+            found = Evolution(equations, self.unknowns)
+            self.evolutions[key] = found, ExactPass(found.exprs)
+        return self.evolutions[key]
 
     @cached_property
     def is_numerical(self) -> bool:
         """Whether the equations hold averages without a closed form."""
         return any(e.difference.has(GaussianAverage, ImplicitAverage) for e in self.equations)
+
+    @cached_property
+    def is_projected(self) -> bool:
+        """Whether the equations hold averages over projections, which may be sampled."""
+        return any(e.difference.has(ProjectionAverage) for e in self.equations)
 
     @property
     def excess(self) -> int:
@@ -106,7 +161,7 @@ class Given:
     """
 
     exact: dict[Symbol, Any]
-    laws: dict[str, SiteLaw]
+    laws: dict[Kind, SiteLaw]
     solve_for: tuple[Symbol, ...]
     dps: int
     double: bool = False
@@ -145,14 +200,22 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     plain: dict[Symbol, Any] = {}
     quenched: dict[Any, Any] = {}
     known = {(q.name, q.slots): q for q in task.quenched}  # the theory may have taken one as positive
+    compared: dict[tuple[Kind, Kind], Any] = {}
     for key, value in values.items():
+        pair = sizes_compared(key)
+        if pair and {FEATURE, *task.kinds} >= set(pair):
+            compared[pair] = exact_value(value, str(key), dps)
+            continue
         target = key.family if isinstance(key, SiteQuantity) else key
         if isinstance(target, Quenched) and (target.name, target.slots) in known:
             quenched[known[target.name, target.slots]] = value
-        elif isinstance(target, Symbol) and target in {*task.parameters, alpha, N, P}:
+        elif isinstance(target, Symbol) and target in {*task.parameters, *task.ratios, *task.sizes}:
             plain[target] = exact_value(value, str(target), dps)
         else:
             raise _foreign(task, target, value)
+    if compared:
+        stated = {kind: plain[kind.ratio] for kind in sized(task.kinds) if kind.ratio in plain}
+        plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
     for symbol, value in plain.items():
         check_sign(symbol, value)
     sizes = _sizes(task, plain, quenched)
@@ -160,7 +223,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     _check_positive(laws)
     _check_variances(task, laws)
     exact = {**plain, **sizes}
-    candidates = [s for s in (*task.parameters, alpha) if s not in exact]
+    candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
     _count(task, exact, candidates)
     return Given(exact, laws, tuple(candidates), dps)
 
@@ -174,7 +237,7 @@ def _foreign(task: Task, target: Any, value: Any) -> ValuesError:
             "the value of an unknown comes out: solution[...]",
         )
     word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
-    known = {str(s): s for s in (*task.parameters, alpha, N, P, *task.quenched)}
+    known = {str(s): s for s in (*task.parameters, *task.ratios, *task.sizes, *task.quenched)}
     twin = str(target) in known
     return ValuesError(
         f"{target} is no {word} of this theory, and was given the value {value!s:.60}.",
@@ -196,7 +259,7 @@ def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]
             f"give {needed} more, such as {{{candidates[0]}: ...}}",
         )
     if len(candidates) < extra:
-        fixed = [s for s in (*task.parameters, alpha) if s in exact]
+        fixed = [s for s in (*task.parameters, *task.ratios) if s in exact]
         raise ValuesError(
             f"Too many values: {', '.join(map(str, fixed))} are all given, but {extra} of them "
             f"follow{'s' if extra == 1 else ''} from the others through the fixed condition.",
@@ -207,8 +270,8 @@ def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]
 
 def names(task: Task) -> str:
     """Say in words what takes values."""
-    found = [str(s) for s in (*task.parameters, alpha)] + [q.name for q in task.quenched]
-    return ", ".join([*found, *(["P", "N"] if task.uses_sizes else [])])
+    found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched]
+    return ", ".join([*found, *(map(str, reversed(task.sizes)) if task.sizes_used else [])])
 
 
 def check_sign(symbol: Symbol, value: Any) -> None:
@@ -216,7 +279,7 @@ def check_sign(symbol: Symbol, value: Any) -> None:
     wrong = ""
     if symbol.is_integer and value != int(value):
         wrong = "an integer"
-    elif (symbol.is_positive and value < 0) or (symbol in (N, P) and value == 0):
+    elif (symbol.is_positive and value < 0) or (isinstance(symbol, SiteCount) and value == 0):
         wrong = "positive"
     elif symbol.is_nonnegative and value < 0:
         wrong = "nonnegative"
@@ -226,31 +289,33 @@ def check_sign(symbol: Symbol, value: Any) -> None:
         raise ValuesError(f"{symbol} = {value}, but it was declared {wrong}.", f"a value that is {wrong}")
 
 
-def _check_variances(task: Task, laws: Mapping[str, SiteLaw]) -> None:
+def _check_variances(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
     """Refuse quenched values at which the variance of a coupling would be negative."""
     for variance in task.variances:
         families = {q.family for q in variance.atoms(SiteQuantity)}
-        if len(families) != 1 or variance.free_symbols - {N, P} - {
+        if len(families) != 1 or variance.free_symbols - {*task.sizes} - {
             s for q in variance.atoms(SiteQuantity) for s in q.free_symbols
         }:
             continue
         (family,) = families
-        columns, _ = laws[family.slots[0]].columns()
-        values = task.compiled(variance, "numpy")({family: columns[family], N: 1.0, P: 1.0})
+        (column,), _ = laws[family.slots[0]].table([family])
+        values = task.compiled(variance, "numpy")({family: column, **dict.fromkeys(task.sizes, 1.0)})
         if np.min(values) < 0:
-            worst = float(columns[family][int(np.argmin(values))])
+            worst = float(column[int(np.argmin(values))])
             raise ValuesError(
                 f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
                 f"values of {family.name} at which the variance is not negative",
             )
 
 
-def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
+def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
     """Refuse values that are not positive where the theory needs them to be."""
     for law in laws.values():
-        columns, _ = law.columns()
-        for q, values in columns.items():
-            if q.positive and np.any(values <= 0):
+        for q in law.parameters:
+            if not q.positive:
+                continue
+            (values,), _ = law.table([q])
+            if np.any(values <= 0):
                 raise ValuesError(
                     f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
                     "positive values: for others the problem is not convex, or its law does not fix the states",
@@ -258,46 +323,24 @@ def _check_positive(laws: Mapping[str, SiteLaw]) -> None:
 
 
 def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:
-    """Complete N, P and alpha from each other and from the lengths of arrays."""
-    sizes = {s: plain[s] for s in (alpha, N, P) if s in plain}
+    """Complete sizes and ratios from each other and from the lengths of arrays."""
+    lengths: dict[SiteCount, Any] = {}
     for q, value in quenched.items():
         if isinstance(value, list | tuple | np.ndarray):
-            size = {FEATURE: N, DATUM: P}[q.slots[0]]
+            size = q.slots[0].size
             if np.ndim(value) != 1 if isinstance(value, np.ndarray) else any(np.ndim(v) for v in value):
                 raise ValuesError(
                     f"The array of {q.name} has shape {np.shape(value)}.",
                     f"one number for each of the {size} sites",
                 )
             length = exact_value(len(value), str(size), 15)
-            if sizes.setdefault(size, length) != length and (task.uses_sizes or size in plain):
+            known = plain.get(size, lengths.setdefault(size, length))
+            if known != length and (task.sizes_used or size in plain):
                 raise ValuesError(
-                    f"The array of {q.name} has {len(value)} entries, but {size} = {sizes[size]}.",
+                    f"The array of {q.name} has {len(value)} entries, but {size} = {known}.",
                     f"arrays with one entry for each of the {size} sites",
                 )
-    if (N in plain and P in plain) or (task.uses_sizes and N in sizes and P in sizes):
-        if not sizes[N]:
-            return sizes
-        ratio = sizes[P] / sizes[N]
-        if sizes.setdefault(alpha, ratio) != ratio:
-            raise ValuesError(f"alpha = {sizes[alpha]}, but P/N = {ratio}.", "values that agree")
-        return sizes
-    if alpha in sizes and N in sizes:
-        sizes.setdefault(P, sizes[alpha] * sizes[N])
-    elif alpha in sizes and P in sizes:
-        sizes.setdefault(N, sizes[P] / sizes[alpha])
-    elif N in sizes and P in sizes:  # arrays on both sides are samples of laws: their lengths give no load
-        for size in {N, P} - set(plain):
-            del sizes[size]
-    if task.uses_sizes:
-        missing = [s for s in (N, P) if s not in sizes]
-        if missing:
-            raise ValuesError(
-                f"The equations contain the sizes N and P, and {' and '.join(map(str, missing))} "
-                f"{'are' if len(missing) > 1 else 'is'} not given.",
-                "two of N, P and alpha (N follows from arrays over the features)",
-                "{P: 100, N: 200}",
-            )
-    return sizes
+    return complete(task.kinds, plain, lengths, task.sizes_used)
 
 
 __all__ = ["MANY_SITES", "Given", "Task", "check_sign", "names", "read_values"]

@@ -13,6 +13,7 @@ from sympy import Basic, Expr, Symbol, Tuple, sympify
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
+from symcavity.evaluate.sizes import resolved
 from symcavity.model.fields import parameters_of
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
 from symcavity.model.quantities import (
@@ -224,7 +225,7 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
 
 def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Expr, Any]) -> tuple[dict[Kind, float], dict[Kind, int]]:
     """Return the numbers of sites over N, and the numbers of sites, by kind."""
-    ratios: dict[Kind, float] = {FEATURE: 1.0}
+    ratios: dict[Kind, float] = {}
     counts: dict[Kind, int] = {}
     compared: dict[tuple[Kind, Kind], float] = {}
     for key, value in given.items():
@@ -242,24 +243,14 @@ def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Expr, Any]) -> tuple[dic
             compared[pair] = share
         else:
             ratios[named[0]] = share
-    while known := [p for p in compared if (p[0] in ratios) != (p[1] in ratios)]:
-        over, under = known[0]
-        share = compared.pop(known[0])
-        ratios |= {under: ratios[over] / share} if over in ratios else {over: share * ratios[under]}
-    for (over, under), share in compared.items():
-        if over not in ratios or abs(ratios[over] - share * ratios[under]) > 1e-12 * ratios[over]:
-            raise ValuesError(
-                f"{over.size}/{under.size} = {share:g} does not fit the other ratios.",
-                "one ratio for each kind of site",
-            )
+    ratios = resolved(ratios, compared)
     for kind in kinds:
-        if kind not in ratios and kind not in counts:
+        if kind != FEATURE and kind not in ratios and kind not in counts:
             raise ValuesError(
                 f"The {'load ' if kind == DATUM else 'ratio '}{kind.ratio} = {kind.size}/N has no value.",
                 f"{kind.ratio if kind == DATUM else kind.size / FEATURE.size}, or {kind.size}",
                 _ALPHA_HINT if kind == DATUM else f"{{{kind.size / FEATURE.size}: 2}}",
             )
-    del ratios[FEATURE]
     return ratios, counts
 
 

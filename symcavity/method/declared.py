@@ -22,7 +22,8 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     kkt = system.record
     make = make.within("The problem")
     states = {
-        kind: [q for q in law.unknowns if kkt is None or _declared(q, kkt)] for kind, law in system.laws.items()
+        kind: [q for q in law.unknowns if not isinstance(q.family, Field) and (kkt is None or _declared(q, kkt))]
+        for kind, law in system.laws.items()
     }
     data: dict[str, Any] = {
         "states": states,
@@ -88,7 +89,7 @@ def sources(system: System, make: StepMaker) -> list[Step]:
 def _declared(q: SiteQuantity, kkt: Any) -> bool:
     made = {m for m, _, _ in kkt.multipliers} | {a for a, _ in kkt.auxiliary} | {s for s, _ in kkt.slacks}
     made |= {d for d, _ in kkt.duals}
-    return q not in made and not isinstance(q.family, Field)
+    return q not in made
 
 
 __all__ = ["declaration", "sources"]

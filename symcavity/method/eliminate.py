@@ -12,6 +12,7 @@ from sympy import (
     Function,
     Mul,
     Pow,
+    Rational,
     Sum,
     Symbol,
     cancel,
@@ -182,12 +183,23 @@ def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
     hidden = masks.hide(expr)
     if any(node.has(symbol) for node in masks._marks):  # noqa: SLF001 - the class above
         return None
+    if _bends(hidden, symbol):
+        return None
     wide = hidden.expand()
     slope = wide.coeff(symbol, 1)
     rest = wide.coeff(symbol, 0)
     if slope == 0 or slope.has(symbol) or (wide - slope * symbol - rest).expand() != 0:
         return None
     return masks.show(_joined(-rest / slope)), masks.show(slope)
+
+
+def _bends(expr: Expr, symbol: Symbol) -> bool:
+    """Whether values at a point show that a rational expression is not linear; multiplying out takes longer."""
+    others = sorted(expr.free_symbols - {symbol}, key=lambda s: (s.name, str(s.assumptions0), s.sort_key()))
+    point = {s: Rational(2 * k + 3, k + 7) for k, s in enumerate(others)}
+    low, middle, high = (expr.xreplace({**point, symbol: Rational(v)}) for v in (2, 3, 4))
+    bend = low + high - 2 * middle
+    return bool(bend.is_Rational and bend != 0)
 
 
 def _joined(expr: Expr) -> Expr:
@@ -243,10 +255,11 @@ def eliminate(
     left = [reduced(tidy_arguments(e.xreplace(same))) for e in equations]
     origins = list(range(len(left)))
     every = [*unknowns, *last]
+    solved: dict[tuple[Expr, Symbol], tuple[Expr, Expr] | None] = {}
     # what is left without the load may be simple where it was not before
     for names in (list(unknowns), list(last), list(unknowns)):
         remaining = [s for s in names if s not in closed.definitions]
-        while (best := _simplest([top for _, top in left], remaining, every, closed.positive)) is not None:
+        while (best := _simplest([top for _, top in left], remaining, every, closed.positive, solved)) is not None:
             k, symbol, solution = best
             closed.definitions[symbol] = solution
             if symbol.is_nonzero:
@@ -270,13 +283,21 @@ def eliminate(
 
 
 def _simplest(
-    left: Sequence[Expr], remaining: Sequence[Symbol], unknowns: Sequence[Symbol], positive: Sequence[Expr]
+    left: Sequence[Expr],
+    remaining: Sequence[Symbol],
+    unknowns: Sequence[Symbol],
+    positive: Sequence[Expr],
+    solved: dict[tuple[Expr, Symbol], tuple[Expr, Expr] | None],
 ) -> tuple[int, Symbol, Expr] | None:
-    """The simplest (equation, unknown, solution) among those that are linear."""
+    """The simplest (equation, unknown, solution) among those that are linear, and not too long to be tried."""
     best: tuple[tuple[bool, int, bool, int, int], int, Symbol, Expr] | None = None
     for k, expr in enumerate(left):
+        if size(expr) > 2 * LARGEST:
+            continue
         for n, symbol in enumerate(remaining):
-            found = linear_solution(expr, symbol)
+            if (expr, symbol) not in solved:
+                solved[expr, symbol] = linear_solution(expr, symbol)
+            found = solved[expr, symbol]
             if found is None or (found[0] == 0 and symbol.is_nonzero):
                 continue
             solution, slope = found

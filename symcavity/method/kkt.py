@@ -166,7 +166,7 @@ def _epigraph(
     for c in problem.constraints:
         constraints += _split(c, problem)
     for side in problem.kinds:
-        body = objective[side]
+        body = objective.get(side, S.Zero)
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
                 continue

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import S
+from sympy import S, Sum
 
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 
 
@@ -15,8 +16,10 @@ def cavity_of(kind: Kind) -> str:
 
 
 def at_zero(expr: Any, kind: Kind) -> Any:
-    """The inserted site: the canonical index of its kind set to zero."""
-    return expr.xreplace({kind.index: S.Zero})
+    """The inserted site: the canonical index of its kind set to zero; sums over all sites of the kind stay."""
+    sides = [expr.lhs, expr.rhs] if isinstance(expr, Equation) else [expr]
+    sums = {s for side in sides for s in side.atoms(Sum) if kind.index in {lim[0] for lim in s.limits}}
+    return expr.xreplace({kind.index: S.Zero, **{s: s for s in sums}})
 
 
 __all__ = ["at_zero", "cavity_of"]

@@ -14,7 +14,8 @@ from typing import Any
 
 from sympy import Dummy, Expr, Symbol, cancel
 
-from symcavity.model.kinds import FEATURE
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import (
     Field,
     Quenched,
@@ -72,6 +73,8 @@ class Symmetry:
 
 def find_symmetry(system: System) -> Symmetry:
     """Find the rescaling symmetry of a system, or say what breaks it."""
+    if not _is_looked_for(system):
+        return Symmetry(False, parts=("it is looked for where features and data hear each other, and nobody else.",))
     emitted = [q for f in system.feature.fields for q in f.states()]
     for f in system.feature.fields:
         if not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
@@ -104,7 +107,11 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
         if not found:
             return weights
         broken.append(found)
-    worst = min(broken, key=len)[0]  # what the best choice leaves is the true obstacle
+
+    def cost(found: list[Any]) -> tuple[int, int]:  # what ties a message to other variables is no obstacle: they follow
+        return len(found), sum(_expression(b).has(*emitted) for b in found)
+
+    worst = min(broken, key=cost)[0]
     worst = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
     return Symmetry(
         False,
@@ -132,6 +139,11 @@ def _broken(law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Exp
     found: list[Any] = [e for e in law.equations if not kept(e.difference)]
     found += [member for pair in law.pairs for member in pair.pair if not kept(member)]
     return found + [body for body in conditions if not kept(body)]
+
+
+def _expression(entry: Any) -> Expr:
+    """What an equation or a condition is about."""
+    return entry.difference if isinstance(entry, Equation) else entry
 
 
 def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bool:
@@ -230,8 +242,14 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
     return dict.fromkeys(multipliers, 1)
 
 
+def _is_looked_for(system: System) -> bool:
+    return system.is_bipartite and set(system.laws) == {FEATURE, DATUM}
+
+
 def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
-    """Whether a rescaling makes the naive analysis right."""
+    """Whether a rescaling makes the naive analysis right; nothing where it is not looked for."""
+    if not _is_looked_for(system):
+        return []
     found, make = find_symmetry(system), make.within("Symmetry")
     return [
         make(

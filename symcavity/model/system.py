@@ -87,7 +87,7 @@ class Law:
 
 
 class System:
-    """A system of two kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
+    """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
 
     def __init__(
         self,
@@ -315,7 +315,7 @@ class System:
     # -- display ---------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        lines = [f"Bipartite system{': ' + self.name if self.name else ''}"]
+        lines = [f"{'Bipartite system' if self.is_bipartite else 'System'}{': ' + self.name if self.name else ''}"]
         for law in self.laws.values():
             lines.append(f"  {law.kind} sites {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]

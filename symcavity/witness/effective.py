@@ -225,7 +225,7 @@ class SolvedLaw:
         for row in self.rows:
             if row.named is not None:
                 self.world.defined.pop(row.named.family, None)
-        self.named = {row.field: row for row in self.rows if row.named is not None and row.field is not None}
+        self.named = {r.field: r for r in self.rows if isinstance(r, Carrier) and r.named is not None}
         self.etas = eta_of(theory, site.kind)
         self.means = mean_factors(theory, site)
         self.tuned = Tuned(site)
@@ -247,7 +247,7 @@ class SolvedLaw:
         for row in self.rows:
             for inner in _inner(self.site, row.declared, row):
                 left, right = (world.value(side, {**zero, **inner}) for side in (row.declared.lhs, row.declared.rhs))
-                if self.sourced and row.field is not None and row.named is None:
+                if self.sourced and isinstance(row, Carrier) and row.named is None:
                     right += world.value(row.source, {**zero, **inner})
                 worst = max(worst, abs(left - right))
         for pair in self.pairs:

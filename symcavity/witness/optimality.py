@@ -405,7 +405,7 @@ def conditions_of_the_problem(step: Step, _dps: int) -> list[Verdict]:
     if theory.system.record is None:
         return []
     found = points(theory)[0]
-    ok = all(_explained(theory, e) for e in theory.system.declared)
+    ok = are_declared(theory) and all(_explained(theory, e) for e in theory.system.declared)
     states = len(found.unknowns())
     names = {e.lhs for e in theory.system.declared if isinstance(e.lhs, SiteQuantity)}
     extra = [e for e in theory.system.declared if e.lhs in names and _is_definition(found, e)]

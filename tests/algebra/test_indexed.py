@@ -8,12 +8,16 @@ from sympy import Integer, KroneckerDelta, Rational, S, Sum, Symbol
 from symcavity import Coupling, Datum, Feature, N, P, Quenched, i, mu
 from symcavity.algebra.indexed import (
     NothingMatched,
+    Unequal,
     average_pairs,
     bound_indices,
     contract,
     explicit,
     flatten,
     fresh_index,
+    joined,
+    separated,
+    split,
     substituted,
 )
 from symcavity.method.average import coupling_covariance, is_coupling
@@ -174,3 +178,54 @@ def test_a_coinciding_index_is_averaged_as_a_square():
 
 def test_independent_couplings_do_not_correlate():
     assert average_pairs(over(x[mu, i] * z[mu, i], (i, 1, N)), is_coupling, coupling_covariance) == S.Zero
+
+
+TWO_INDICES = over(x[mu, i] * x[nu, i] * s[nu] * lam[nu], (i, 1, N), (nu, 1, P))
+
+
+@pytest.mark.parametrize("site", [1, 2])
+def test_a_sum_splits_into_one_site_and_all_others(site):
+    whole = TWO_INDICES + 3 * w[i]
+    own, others = split(whole, P, mu)
+    at = {mu: Integer(site), i: Integer(1)}
+    values = Values(site)
+    one, rest, both = (brute(substituted(part, at), values) for part in (own, others, whole))
+    assert one + rest == both
+    by_hand = sum(values(x[site, k]) ** 2 for k in (1, 2, 3)) * values(s[site]) * values(lam[site])
+    assert one == by_hand
+    assert own.has(lam[mu])
+    assert not own.has(nu)
+
+
+def test_a_sum_over_all_others_joins_to_the_whole():
+    _, others = split(TWO_INDICES, P, mu)
+    assert joined(others) == TWO_INDICES
+    values = Values(2)
+    assert brute(substituted(others, {mu: S.One}), values) != brute(substituted(TWO_INDICES, {mu: S.One}), values)
+
+
+def test_there_is_nothing_to_split():
+    with pytest.raises(NothingMatched):
+        split(over(w[i], (i, 1, N)), P, mu)
+    with pytest.raises(ValueError, match="several sums"):
+        split(over(lam[mu] * lam[nu], (mu, 1, P), (nu, 1, P)), P, rho)
+
+
+def test_unequal_indices():
+    assert Unequal(nu, nu) == 0
+    assert Unequal(1, 1) == 0
+    assert Unequal(1, 2) == 1
+    assert Unequal(nu, mu) ** 2 == Unequal(nu, mu)
+
+
+def test_a_double_sum_separates_where_it_can():
+    double = over(w[i] ** 2 * s[mu] * lam[mu], (i, 1, N), (mu, 1, P)) / N
+    apart = separated(double)
+    values = Values(4)
+    assert brute(apart, values) == brute(double, values)
+    assert len(apart.atoms(Sum)) == 2
+    assert all(len(total.limits) == 1 for total in apart.atoms(Sum))
+    tied = over(x[mu, i] * lam[mu], (i, 1, N), (mu, 1, P))
+    assert separated(tied) == tied
+    free = over(lam[mu], (i, 1, N), (mu, 1, P))
+    assert brute(separated(free), values) == brute(free, values)

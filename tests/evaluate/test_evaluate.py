@@ -6,7 +6,8 @@ import pytest
 from sympy import Abs, Max, Rational, Sum, Symbol, cos, exp, sqrt
 
 from symcavity import N, Quenched, ValuesError, average, gaussian_average, i, mu, phi
-from symcavity.evaluate.compiler import LAWS, Compiled, invert, panel_average, to_mpf
+from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.grids import invert
 from symcavity.evaluate.quenched import read_quenched
 
 k, z = Symbol("k", positive=True), Symbol("z", real=True)
@@ -56,14 +57,12 @@ def test_missing_value():
 
 def test_inversion():
     targets = np.linspace(-9, 9, 7)
-    x = invert(lambda v: v**3 + v, targets)
-    assert x**3 + x == pytest.approx(targets, abs=1e-12)
-    assert invert(lambda v: -np.sinh(v), targets) == pytest.approx(-np.arcsinh(targets), abs=1e-12)
-
-
-def test_panels():
-    edges = np.array([-1.0, 0.0, 1.0])
-    assert panel_average(np.abs, edges) == pytest.approx(1.0, rel=1e-15)
+    x = invert(lambda v: (v**3 + v, 3 * v**2 + 1), targets, near=1e-12)
+    assert x**3 + x == pytest.approx(targets, abs=1e-11)
+    assert invert(lambda v: (-np.sinh(v), -np.cosh(v)), targets, near=1e-12) == pytest.approx(-np.arcsinh(targets))
+    shifts = np.array([[0.0], [100.0]])
+    steep = invert(lambda v: (1e6 * np.tanh(v) + v - shifts, 1e6 / np.cosh(v) ** 2 + 1), targets, near=1e-9)
+    assert 1e6 * np.tanh(steep) + steep - shifts == pytest.approx(np.tile(targets, (2, 1)), abs=1e-8)
 
 
 def test_exact_values():

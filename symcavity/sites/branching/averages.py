@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sympy import (
@@ -33,7 +34,9 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.polyhedra import over_cells
+from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.solution import SiteSolution
+from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
 
 LONGEST = 400  # operations, above which a sum is left as it is
 
@@ -61,6 +64,16 @@ class SiteEnsemble:
     fields: tuple[Symbol, ...]
     covariance: dict[tuple[Symbol, Symbol], Expr]
     sources: dict[Any, tuple[Symbol, Symbol, Expr]]
+
+    @cached_property
+    def thresholds(self) -> Thresholds | None:
+        """The field that enters the law through thresholds only, if there is one."""
+        return find_thresholds(self)
+
+    @cached_property
+    def shift(self) -> Shift | None:
+        """The field that only shifts the law, if there is one."""
+        return find_shift(self)
 
     @property
     def outer(self) -> tuple[Symbol, ...]:
@@ -91,13 +104,13 @@ class SiteEnsemble:
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields and its quenched parameters."""
         self._check(body)
-        out = self._over_fields(body)
+        out = self.over_fields(body)
         return quenched_average(out)
 
     def at_site(self, body: Expr) -> Expr:
         """Average over the fields only: a function of the site's quenched parameters."""
         self._check(body)
-        return self._over_fields(body)
+        return self.over_fields(body)
 
     def _check(self, body: Expr) -> None:
         for q in site_quantities(body):
@@ -113,10 +126,17 @@ class SiteEnsemble:
                     ", ".join(map(str, self.solution.unknowns)),
                 )
 
-    def _over_fields(self, body: Expr) -> Expr:
+    def over_fields(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities and fields over its fields."""
         stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
         if stein:
             return self._by_parts(body, stein)
+        thresholds = self.thresholds
+        if thresholds is not None and (out := thresholds.average(self, body)) is not None:
+            return out
+        shift = self.shift
+        if shift is not None and (out := shift.average(self, body)) is not None:
+            return out
         rule, zs, mean, scale = self.standardised()
         z = zs[-1]
         solution = self.solution
@@ -267,8 +287,7 @@ class SiteEnsemble:
         total = S.Zero
         rest = marked.xreplace(dict.fromkeys(marks.values(), S.Zero))
         if rest != 0:
-            total += self._over_fields(rest)
-        inverse = Matrix([[self.covariance[a, b] for b in self.fields] for a in self.fields]).inv()
+            total += self.over_fields(rest)
         for response, mark in marks.items():
             weight = marked.diff(mark)
             if weight.has(*marks.values()) or set(site_quantities(weight)) & set(self.solution.unknowns):
@@ -277,9 +296,15 @@ class SiteEnsemble:
                     "responses with quenched weights there",
                 )
             _, field, factor = self._source(response)
+            if self.thresholds is not None and self.thresholds.field == field:
+                jump = self.thresholds.jump(self, weight / factor * response.state)
+                if jump is not None:
+                    total += jump
+                    continue
+            inverse = Matrix([[self.covariance[a, b] for b in self.fields] for a in self.fields]).inv()
             row = self.fields.index(field)
             for column, other in enumerate(self.fields):
-                moment = self._over_fields(weight / factor * response.state * other)
+                moment = self.over_fields(weight / factor * response.state * other)
                 total += cancel(inverse[row, column]) * moment
         return _cancelled(total)
 

@@ -1,0 +1,251 @@
+"""The closed equations as a map of the order parameters: iterated, accelerated, and finished by Newton's method.
+
+For a declared convex problem the map is the state evolution of message passing, which leads to the solution from
+afar.  Unknowns of known sign are followed in their logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sympy import Symbol
+
+from symcavity.errors import NotConverged
+from symcavity.evaluate.integrals import LAWS, Grids, Pass
+from symcavity.model.equations import Equation
+
+MEMORY = 4  # iterates that the acceleration looks back upon
+MOST = 400  # evaluations of the map
+CLOSE = 0.3  # from here on Newton's method is tried
+LONGEST = 2.0  # the longest step in the charts
+SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
+ROUGH = 1e-4
+FAR = 60.0
+
+Point = dict[Symbol, float]
+
+
+@dataclass
+class Root:
+    """A root in double, and what finding it has left behind.
+
+    Attributes
+    ----------
+    point : dict
+        Every unknown.
+    slope : array
+        The Jacobian of ``unknowns - map`` at the root.
+    averages : Pass
+        The right-hand sides and their derivatives.
+    grids : list
+        The grids on which they have all of their digits.
+    """
+
+    point: Point
+    slope: np.ndarray
+    averages: Pass
+    grids: Grids
+
+
+class Evolution:
+    """The closed equations of a task, compiled once.
+
+    Parameters
+    ----------
+    equations : sequence of Equation
+        Each with an unknown on its left-hand side, or an equation between expressions.
+    unknowns : sequence of Symbol
+    """
+
+    def __init__(self, equations: Sequence[Equation], unknowns: Sequence[Symbol]) -> None:
+        self.unknowns = list(unknowns)
+        found = {e.lhs: e.rhs for e in equations if e.lhs in unknowns}
+        self.rest = [e for e in equations if e.lhs not in unknowns]
+        self.free = [s for s in self.unknowns if s not in found]  # unknowns that are no average
+        self.mapped = [s for s in self.unknowns if s in found]
+        self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
+        self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
+        self.places = [self.unknowns.index(s) for s in self.mapped]
+        self._known: dict[int, tuple[Any, list[Any], list[tuple[int, int]]]] = {}
+        self._values: Pass | None = None
+        self._slopes: Pass | None = None
+
+    @property
+    def is_square(self) -> bool:
+        """Whether there are as many equations as unknowns."""
+        return len(self.rest) == len(self.free)
+
+    @property
+    def values(self) -> Pass:
+        """The right-hand sides."""
+        if self._values is None:
+            self._values = Pass(self.exprs)
+        return self._values
+
+    @property
+    def slopes(self) -> Pass:
+        """The right-hand sides with their derivatives."""
+        if self._slopes is None:
+            self._slopes = Pass(self.exprs, self.unknowns)
+        return self._slopes
+
+    @property
+    def _plain(self) -> Pass:
+        """The pass that the grids are refined with: that without derivatives, where it has the same grids."""
+        same = [g.key for g in self.values.groups] == [g.key for g in self.slopes.groups]
+        return self.values if same else self.slopes
+
+    # -- charts ------------------------------------------------------------------------------------
+
+    def chart(self, x: np.ndarray) -> np.ndarray:
+        """The coordinates in which the unknowns are followed."""
+        return np.where(self.signs != 0, np.log(np.abs(x) + 1e-300), x)
+
+    def place(self, t: np.ndarray) -> np.ndarray:
+        """The unknowns at given coordinates."""
+        return np.where(self.signs != 0, self.signs * np.exp(np.clip(t, -600, 600)), t)
+
+    def start(self) -> np.ndarray:
+        """Where to begin: weak fields."""
+        return np.where(self.signs != 0, self.signs, 0.1)
+
+    def call(self, averages: Pass, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> tuple[Any, Any]:
+        """Evaluate a pass at a point; what does not change from point to point is looked up once."""
+        known = self._known.get(id(averages))
+        if known is None or known[0] is not env:
+            inputs = averages.inputs_of(env, self.unknowns)
+            places = [(n, self.unknowns.index(key)) for n, key in enumerate(averages.keys) if inputs[n] is None]
+            known = self._known[id(averages)] = (env, inputs, places)
+        inputs = list(known[1])
+        for n, k in known[2]:
+            inputs[n] = x[k]
+        return averages.run(inputs, env.get(LAWS), grids)
+
+    # -- one evaluation ----------------------------------------------------------------------------
+
+    def image(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray | None:
+        """The map at a point: what it sends each unknown to. None where it is undefined or of the wrong sign."""
+        try:
+            out = self.call(self.values, x, env, grids)[0]
+        except NotConverged:
+            return None
+        image = np.array(x, dtype=float)
+        image[self.places] = out[: len(self.places)]
+        return image if self._admissible(image) else None
+
+    def _admissible(self, x: np.ndarray) -> bool:
+        return bool(np.all(np.isfinite(x)) and np.all(x * self.signs >= 0) and np.all(x[self.signs != 0] != 0))
+
+    def gap(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> tuple[np.ndarray, np.ndarray] | None:
+        """How far a point is from solving the equations, and the derivatives of that; None where undefined."""
+        try:
+            values, rows = self.call(self.slopes, x, env, grids)
+        except NotConverged:
+            return None
+        slope = -np.array(rows, dtype=float)
+        value = -np.array(values, dtype=float)
+        for k, place in enumerate(self.places):
+            value[k] += x[place]
+            slope[k, place] += 1.0
+        if not (np.all(np.isfinite(value)) and np.all(np.isfinite(slope))):
+            return None
+        return value, slope
+
+    # -- the search --------------------------------------------------------------------------------
+
+    def solve(self, env: Mapping[Any, Any], guess: Mapping[Symbol, Any] | None = None) -> Root | None:
+        """Return the root that the map leads to, or None where it leads nowhere.
+
+        Parameters
+        ----------
+        env : mapping
+            Values of the parameters, and the laws of the quenched ones.
+        guess : mapping, optional
+            Where to begin.
+        """
+        if not self.is_square:
+            return None
+        grids = self.slopes.grids()
+        x = self.start()
+        if guess is not None and all(s in guess for s in self.unknowns):
+            near = np.array([float(guess[s]) for s in self.unknowns])
+            if self._admissible(near) and (root := self._newton(near, env, grids)) is not None:
+                return root
+        return self._evolve(x, env, grids)
+
+    def _evolve(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
+        trail: list[tuple[np.ndarray, np.ndarray]] = []
+        t = self.chart(x)
+        tried, close = np.inf, CLOSE
+        for _ in range(MOST):
+            image = self.image(self.place(t), env, grids)
+            if image is None:
+                if not trail:
+                    return None
+                t = (t + trail[-1][0]) / 2  # back towards where the map was defined
+                trail = trail[-1:]
+                continue
+            step = self.chart(image) - t
+            size = float(np.max(np.abs(step), initial=0.0))
+            if (size < close or not self.mapped) and size < tried:
+                if (root := self._newton(self.place(t), env, grids)) is not None:
+                    return root
+                tried, close = size / 4, close / 4
+            if not self.mapped or np.max(np.abs(t[self.signs != 0]), initial=0.0) > FAR:
+                return None
+            trail = [*trail[-MEMORY:], (t, step)]
+            t = _accelerated(trail)
+        return None
+
+    def _newton(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
+        """Newton's method in the charts; the grids are refined on the way."""
+        t, last = self.chart(x), np.inf
+        fresh = True
+        for _ in range(30):
+            here = self.place(t)
+            found = self.gap(here, env, grids)
+            if found is None:
+                return None
+            value, slope = found
+            scale = np.where(self.signs != 0, here, 1.0)
+            try:
+                step = -np.linalg.solve(slope * scale, value)
+            except np.linalg.LinAlgError:
+                return None
+            size = float(np.max(np.abs(step), initial=0.0))
+            if not np.isfinite(size) or size > LONGEST or size > 4 * last:
+                return None
+            if size < ROUGH and fresh:
+                try:
+                    fresh = self._plain.refine({**env, **dict(zip(self.unknowns, here.tolist(), strict=True))}, grids)
+                except NotConverged:
+                    return None
+                if fresh:
+                    last = np.inf
+                    continue
+            t, last = t + step, size
+            if size < SETTLED and not fresh:
+                point = self.place(t)
+                return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids)
+        return None
+
+
+def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Anderson's step: the combination of the last iterates whose step would be shortest."""
+    t, step = trail[-1]
+    if len(trail) > 2:
+        places = np.array([b[0] - a[0] for a, b in pairwise(trail)]).T
+        steps = np.array([b[1] - a[1] for a, b in pairwise(trail)]).T
+        weights = np.linalg.lstsq(steps, step, rcond=1e-8)[0]
+        moved = step - (places + steps) @ weights
+        if np.all(np.isfinite(moved)):
+            step = moved
+    longest = float(np.max(np.abs(step), initial=0.0))
+    return t + step * min(1.0, LONGEST / longest) if longest else t
+
+
+__all__ = ["Evolution", "Point", "Root"]

@@ -1,0 +1,109 @@
+"""A root in double, polished to any number of digits by Newton steps with the Jacobian in double."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Symbol
+
+from symcavity.errors import NotConverged
+from symcavity.evaluate.digits import ExactPass, context, panel_ends
+from symcavity.evaluate.evolution import Evolution, Root
+
+GUARD = 8  # digits beyond those asked for
+GAIN = 11  # digits that a step with a Jacobian in double is worth
+FIRST = 14  # digits of the root in double
+MOST = 60
+
+
+def exact_root(
+    evolution: Evolution, exact: ExactPass, env: Mapping[Any, Any], root: Root, dps: int
+) -> dict[Symbol, Any]:
+    """Return all unknowns to a number of digits.
+
+    Parameters
+    ----------
+    evolution : Evolution
+    exact : ExactPass
+        The right-hand sides of its equations.
+    env : mapping
+        Exact values of the parameters, rounded to more digits than are asked for; and the laws.
+    root : Root
+        The root in double.
+    dps : int
+
+    Raises
+    ------
+    NotConverged
+        If the steps do not shrink to the precision.
+
+    Notes
+    -----
+    The precision grows along with the digits that are known.  At the end one more step is made on rules with more
+    nodes: it is the error of the rules and of the root together, and has to be below the precision.
+    """
+    guide = panel_ends(root.averages, root.grids)
+    inverse = np.linalg.inv(root.slope)
+    wide = context(int((dps + 3 * GUARD) * 3.33))
+    x = [wide.mpf(root.point[s]) for s in evolution.unknowns]
+    known, finer, extra = FIRST, 0, 0
+    last = wide.inf
+    for _ in range(MOST):
+        digits = min(known + GAIN, dps) + GUARD + extra
+        step = _step(evolution, exact, env, x, inverse, guide, digits, finer, wide)
+        x = [v - d for v, d in zip(x, step, strict=True)]
+        size = max((abs(d) / (abs(v) + wide.mpf(10) ** -dps) for v, d in zip(x, step, strict=True)), default=wide.zero)
+        if size < wide.mpf(10) ** (-dps - 2) and digits >= dps + GUARD:
+            if finer or not exact.is_ruled(env):
+                return dict(zip(evolution.unknowns, _without_rounding(evolution, x, dps, wide), strict=True))
+            finer = 1  # confirmed, or corrected, by rules with more nodes
+            continue
+        if size > last / 4 and known >= dps - GAIN:
+            extra, finer = extra + GUARD, finer + 1  # it is rounding, or the rules, that the steps see
+            wide = context(wide.prec + int(GUARD * 3.33))
+            if extra > 12 * GUARD:
+                break
+        last = size
+        known = max(known, min(dps, int(-mpmath.log10(size)) + GAIN if size else dps))
+    raise NotConverged(
+        f"The root was not polished to {dps} digits: the last step was {mpmath.nstr(size, 3)}.",
+        dict(zip(evolution.unknowns, x, strict=True)),
+        float(size),
+    )
+
+
+def _step(
+    evolution: Evolution,
+    exact: ExactPass,
+    env: Mapping[Any, Any],
+    x: Sequence[Any],
+    inverse: np.ndarray,
+    guide: Mapping[Any, np.ndarray],
+    digits: int,
+    finer: int,
+    wide: Any,
+) -> list[Any]:
+    """Newton's step with the Jacobian in double; the residual is scaled so that it is a double, too."""
+    at = {**env, **dict(zip(evolution.unknowns, x, strict=True))}
+    values = [wide.convert(v) for v in exact.at(at, int(digits * 3.33) + 4, guide, finer)]
+    point = dict(zip(evolution.unknowns, x, strict=True))
+    gaps = [point[s] - v for s, v in zip(evolution.mapped, values, strict=False)]
+    gaps += [-v for v in values[len(evolution.mapped) :]]
+    if not all(hasattr(g, "_mpf_") and wide.isfinite(g) for g in gaps):
+        raise NotConverged("The equations are not defined at the root.", point, float("nan"))
+    scale = max(map(abs, gaps), default=wide.zero)
+    if not scale:
+        return [wide.zero] * len(x)
+    return [scale * wide.mpf(v) for v in (inverse @ np.array([float(g / scale) for g in gaps])).tolist()]
+
+
+def _without_rounding(evolution: Evolution, x: Sequence[Any], dps: int, wide: Any) -> list[Any]:
+    """An unknown of either sign that is zero to the precision is zero."""
+    small = wide.mpf(10) ** -dps
+    return [v if s or abs(v) > small else wide.zero for v, s in zip(x, evolution.signs, strict=True)]
+
+
+__all__ = ["exact_root"]

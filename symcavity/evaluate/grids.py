@@ -1,0 +1,277 @@
+"""Nodes and weights: panels of Gauss-Legendre rules, refined where two rules differ; the points of quenched laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from symcavity.errors import NotConverged
+
+COUNT = 16  # nodes of one panel
+REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
+PANELS = 9
+MOST = 4096  # nodes on one line
+NEAR = 0.3  # how closely the ends of panels are placed: it is enough that they are near
+
+Tangents = Sequence[Sequence[Any]]
+
+
+@lru_cache(maxsize=64)
+def legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes and weights of a Gauss-Legendre rule on (-1, 1)."""
+    return np.polynomial.legendre.leggauss(count)
+
+
+class SiteGrid:
+    """The joint values of the quenched parameters of a site."""
+
+    def __init__(self, families: Sequence[Any]) -> None:
+        self.families = tuple(families)
+        self.level = 0  # of the rules for continuous laws
+        self.record: list[tuple[Any, Any]] | None = None
+
+    def points(self, laws: Any) -> tuple[tuple[Any, ...], Any]:
+        """Return the columns of values, and the weights."""
+        return laws[self.families[0].slots[0]].table(self.families, self.level)
+
+    def sum(self, values: Any, weights: Any) -> Any:
+        """Average over the last axis."""
+        out = self.slope(values, weights)
+        if self.record is not None:
+            self.record.append((out, self.slope(np.abs(values), weights)))
+        return out
+
+    def slope(self, values: Any, weights: Any) -> Any:
+        """Average a term of a derivative over the last axis."""
+        values = np.asarray(values)
+        if values.ndim == 0:
+            return values
+        if values.shape[-1] == 1 or weights is None:  # all sites are alike, or all weights
+            return values.mean(axis=-1)
+        return values @ weights
+
+
+
+class PanelGrid:
+    """Panels of Gauss-Legendre rules in a standard Gaussian variable, or in an unknown that is fixed by it.
+
+    Attributes
+    ----------
+    ends : array
+        Where panels end, as values of the Gaussian variable.
+    halved : bool
+        Whether every panel is cut in two, to see what that changes.
+    record : list or None
+        Where the sums over each panel are written, if they are wanted.
+    worst : float
+        By how much two rules differed when the panels were cut for the last time.
+    """
+
+    def __init__(self) -> None:
+        self.ends = np.linspace(-REACH, REACH, PANELS + 1)
+        self.halved = False
+        self.worst = np.inf
+        self.record: list[np.ndarray] | None = None
+        self.places: np.ndarray | None = None
+        self._still: tuple[Any, Any] | None = None
+        self._last: np.ndarray | None = None
+
+    # -- sums --------------------------------------------------------------------------------------
+
+    def sum(self, values: Any, weights: Any) -> Any:
+        """Sum over the last axis."""
+        if self.record is not None:
+            parts = np.asarray(values * weights, dtype=float)
+            self.record.append(np.add.reduce(parts.reshape(*parts.shape[:-1], -1, COUNT), axis=-1))
+        return self.slope(values, weights)
+
+    def slope(self, values: Any, weights: Any) -> Any:
+        """Sum the terms of a derivative over the last axis."""
+        if np.ndim(values) == 1 and weights.ndim == 1:
+            return values @ weights
+        return np.add.reduce(values * weights, axis=-1)
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def gauss(self, breaks: Sequence[Any], slopes: Tangents = ()) -> tuple[Any, Any, Tangents]:
+        """Nodes and weights for averages over a standard Gaussian, cut at the breaks; and their tangents."""
+        if not breaks:
+            if self._still is None:
+                z, w, _ = self._nodes(self.ends, [])
+                self.places = (self.ends[1:] + self.ends[:-1]) / 2
+                self._still = z, w * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+            return (*self._still, ())
+        reach = self.ends[-1]
+        cuts = [np.clip(np.nan_to_num(np.asarray(b, dtype=float)), -reach, reach) for b in breaks]
+        edges, order = _merged(self.ends, cuts)
+        turns = []
+        for row in slopes:
+            moved = [
+                np.where(np.abs(cut) < reach, np.broadcast_to(np.asarray(t, dtype=float), cut.shape), 0.0)
+                for cut, t in zip(cuts, row, strict=True)
+            ]
+            turns.append(_tangents(len(self.ends), moved, order))
+        self.places = (edges[..., 1:] + edges[..., :-1]) / 2
+        z, w, moves = self._nodes(edges, turns)
+        density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        out = [(dz, (dw - z * dz * w) * density) for dz, dw in moves]
+        return z, w * density, out
+
+    def implicit(
+        self, law: Callable[[Any], tuple[Any, Any]], low: Any, high: Any, slopes: Tangents = ()
+    ) -> tuple[Any, Any, Any, Tangents]:
+        """Nodes and weights in an unknown x that solves ``psi(x) = z``, without the density.
+
+        Returns
+        -------
+        nodes, weights, sign of psi's slope, tangents of nodes and weights
+        """
+        edges = invert(law, self.ends, self._last)
+        self._last = edges
+        grows = edges[..., -1:] > edges[..., :1]
+        side: Any = 1.0
+        self.places = (self.ends[1:] + self.ends[:-1]) / 2
+        if not grows.all():
+            side = np.where(grows, 1.0, -1.0)
+            edges = np.where(grows, edges, edges[..., ::-1])
+            self.places = np.where(grows, self.places, self.places[::-1])
+        turns = [np.zeros_like(edges) for _ in slopes]
+        for end, column, beyond in ((low, 0, np.less), (high, 1, np.greater)):
+            if end is None:
+                continue
+            end = np.asarray(end, dtype=float)[..., None]
+            out = beyond(edges, end)
+            for k, row in enumerate(slopes):
+                turns[k] = np.where(out, np.asarray(row[column], dtype=float)[..., None], turns[k])
+            edges = np.where(out, end, edges)
+        y, w, moves = self._nodes(edges, turns)
+        return y, w, side, moves
+
+    def _nodes(self, edges: np.ndarray, turns: Sequence[np.ndarray]) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+        if self.halved:
+            edges = _with_middles(edges)
+            turns = [_with_middles(t) for t in turns]
+        x, rule = legendre(COUNT)
+        out = []
+        for ends in (edges, *turns):
+            middle, half = (ends[..., 1:] + ends[..., :-1]) / 2, (ends[..., 1:] - ends[..., :-1]) / 2
+            z = (middle[..., None] + half[..., None] * x).reshape(*ends.shape[:-1], -1)
+            out.append((z, (half[..., None] * rule).reshape(z.shape)))
+        return *out[0], out[1:]
+
+    # -- refinement --------------------------------------------------------------------------------
+
+    def observe(self, *, halved: bool) -> None:
+        """Write down the sums over each panel, or over both halves of each."""
+        self.record, self.halved, self._still = [], halved, None
+
+    def leave(self) -> None:
+        """Write nothing down any more."""
+        self.record, self.halved, self._still = None, False, None
+
+    def forget(self) -> None:
+        """Begin the next inversion afresh: it may be for other values outside."""
+        self._last = None
+
+    def split(self, values: Sequence[float]) -> None:
+        """Let panels end at more values of the Gaussian variable."""
+        self._place(np.unique(np.concatenate([self.ends, values])))
+
+    def reach_further(self) -> None:
+        """Go further out on both sides."""
+        reach = min(self.ends[-1] + 3.0, FARTHEST)
+        self._place(np.concatenate([[-reach], self.ends, [reach]]))
+
+    def _place(self, ends: np.ndarray) -> None:
+        self.ends, self._still, self._last = ends, None, None
+
+
+def _with_middles(edges: np.ndarray) -> np.ndarray:
+    out = np.empty((*edges.shape[:-1], 2 * edges.shape[-1] - 1))
+    out[..., ::2] = edges
+    out[..., 1::2] = (edges[..., 1:] + edges[..., :-1]) / 2
+    return out
+
+
+def _merged(ends: np.ndarray, cuts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    shape = np.broadcast_shapes(*(c.shape for c in cuts))
+    edges = np.empty((*shape, len(ends) + len(cuts)))
+    edges[..., : len(ends)] = ends
+    for k, cut in enumerate(cuts):
+        edges[..., len(ends) + k] = cut
+    order = np.argsort(edges, axis=-1)
+    return np.take_along_axis(edges, order, axis=-1), order
+
+
+def _tangents(count: int, moved: Sequence[np.ndarray], order: np.ndarray) -> np.ndarray:
+    turn = np.zeros(order.shape)
+    for k, row in enumerate(moved):
+        turn[..., count + k] = row
+    return np.take_along_axis(turn, order, axis=-1)
+
+
+def invert(
+    law: Callable[[Any], tuple[Any, Any]], targets: np.ndarray, start: np.ndarray | None = None, near: float = NEAR
+) -> np.ndarray:
+    """Solve ``psi(x) = target`` for a monotone psi and all targets at once, to within ``near``.
+
+    Newton steps within a bracket, which shrinks with every step: where one would leave it, it is halved.
+
+    Parameters
+    ----------
+    law : callable
+        Gives psi and its slope at an array of x, whose last axis runs over the targets.
+    targets : array
+    start : array, optional
+        Where to begin.
+    near : float
+        By how much psi may miss its targets.
+
+    Raises
+    ------
+    NotConverged
+        If a target is not reached within the range of doubles.
+    """
+    with np.errstate(all="ignore"):
+        if start is not None:
+            value, slope = law(start)
+            if np.shape(value) == start.shape and np.all(np.abs(value - targets) < near):
+                return start
+        probe, slope = law(np.array([0.1]))
+        shape = np.broadcast_shapes(np.shape(probe)[:-1], np.shape(slope)[:-1])
+        way = np.where(np.broadcast_to(slope, (*shape, 1)) < 0, -1.0, 1.0)
+        wanted = np.broadcast_to(targets, (*shape, len(targets)))
+        fits = start is not None and start.shape == wanted.shape
+        x = start if fits and start is not None else np.zeros(wanted.shape)
+        low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
+        stride = np.ones(wanted.shape)
+        for _ in range(400):
+            value, slope = law(x)
+            miss = way * (value - wanted)
+            done = np.abs(miss) < near
+            if done.all():
+                return x
+            over = miss > 0
+            low, high = np.where(over, low, x), np.where(over, x, high)
+            step = np.where(way * np.sign(slope) > 0, x - miss / np.abs(slope), np.nan)
+            open_ = ~(np.isfinite(low) & np.isfinite(high))
+            jump = x + np.where(over, -stride, stride)
+            # outside of a bracket a Newton step may overshoot wildly: it is bounded by a growing stride
+            bounded = np.where(np.abs(step - x) <= stride, step, jump)
+            middle = (low + high) / 2
+            inside = (step > low) & (step < high)
+            fresh = np.where(open_, np.where(np.isfinite(step), bounded, jump), np.where(inside, step, middle))
+            stride = np.where(open_, stride * 2, stride)
+            stuck = ~open_ & (high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high)))
+            if np.all(done | stuck):
+                return x
+            x = np.where(done, x, fresh)
+            if not np.all(np.abs(x[~done]) < 1e150):
+                break
+    raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
+
+
+__all__ = ["COUNT", "MOST", "PanelGrid", "SiteGrid", "invert", "legendre"]

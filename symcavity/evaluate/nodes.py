@@ -1,0 +1,59 @@
+"""Averages as nodes of expressions: which there are, what they bind, and what their values depend on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Sum, Symbol
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.polyhedral import CellAverage
+from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
+
+NODES = (Average, Sum, GaussianAverage, ImplicitAverage)
+BOXES = (CellAverage, ProjectionAverage)  # averages that are computed by code of their own
+
+
+def own_quantities(body: Expr) -> set[SiteQuantity]:
+    """Return the site quantities that an average binds: those of averages inside it are bound there."""
+    if isinstance(body, SiteQuantity):
+        return {body}
+    if isinstance(body, Average | Sum):
+        return set()
+    return set().union(*(own_quantities(arg) for arg in body.args))
+
+
+class Needs:
+    """Which symbols and quenched parameters an expression depends on; those that its averages bind left out."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, frozenset[Any]] = {}
+
+    def __call__(self, expr: Any) -> frozenset[Any]:
+        """Return the leaves that the value depends on."""
+        if expr not in self._known:
+            self._known[expr] = self._find(expr)
+        return self._known[expr]
+
+    def _find(self, expr: Any) -> frozenset[Any]:
+        if isinstance(expr, Symbol | SiteQuantity):
+            return frozenset((expr,))
+        if isinstance(expr, Average | Sum):
+            inner = self(expr.args[0]) - own_quantities(expr.args[0])
+            return inner | (self(expr.limits[0][2]) if isinstance(expr, Sum) else frozenset())
+        if isinstance(expr, ProjectionAverage):
+            found = frozenset().union(*map(self, (expr.body, expr.k, expr.cap, expr.softness)))
+            return frozenset(s for s in found if not isinstance(s, ProjectionSymbol))
+        if isinstance(expr, CellAverage):
+            return frozenset().union(*map(self, (expr.body, *expr.conditions))) - frozenset(expr.zs)
+        if isinstance(expr, GaussianAverage):
+            return self(expr.expr) - {expr.z}
+        if isinstance(expr, ImplicitAverage):
+            body, x, psi, low, high = expr.args
+            return ((self(body) | self(psi)) - {x}) | self(low) | self(high)
+        return frozenset().union(*map(self, expr.args)) if expr.args else frozenset()
+
+
+__all__ = ["BOXES", "NODES", "Needs", "own_quantities"]

@@ -1,0 +1,193 @@
+"""What the records of the installed derivations say, and what they must not say."""
+
+from functools import cache
+from importlib import import_module
+
+import pytest
+from sympy import Eq, Piecewise, Rational, S, Sum, Symbol, erfc
+from sympy.core.relational import Relational
+
+from symcavity import BipartiteSystem, Coupling, Datum, Feature, N, P, i, mu
+from symcavity.model.kinds import Sites
+from symcavity.model.quantities import Average, SiteQuantity, Variable
+from symcavity.record.symbols import Source
+
+NAMES = ("anisotropic", "gardner", "kernel_ridge", "manifold", "output_bias", "soft_manifold", "soft_margin")
+METHODS = ("cavity", "naive")
+EVERY = [(name, method) for name in NAMES for method in METHODS]
+
+
+@cache
+def record(name, method):
+    return getattr(import_module(f"symcavity.derivations.{name}").problem, method)().derivation
+
+
+@cache
+def said(name, method):
+    return " ".join(record(name, method).to_text().split())
+
+
+def sources_in(step):
+    return {q for claim in step.claims for q in claim.rhs.atoms(SiteQuantity) if isinstance(q.family, Source)}
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_one_symbol_has_one_value(name, method):
+    """Within the insertion of a site, nothing is defined twice: the shift of a field, and what answers to it."""
+    for key in ("feature", "datum"):
+        left = [c.lhs for verb in ("insert", "respond") for c in record(name, method)[f"{key}.{verb}"].claims]
+        assert len(left) == len(set(left)), left
+    values = [c.lhs for c in record(name, method)["closed_system"].claims if c.rhs != 0]
+    doubled = {s for s in values if values.count(s) > 1}
+    assert doubled <= {c.lhs for s in record(name, method) if s.rule == "fixed" for c in s.claims}
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_what_the_response_differentiates_by_is_in_the_solution(name, method):
+    for key in ("feature", "datum"):
+        step = record(name, method)[f"{key}.solution"]
+        if step.rule == "projection":
+            assert "the field and its source, T⁰ + I⁰" in said(name, method)
+        else:
+            assert sources_in(step), step.key
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_pairs_are_displayed_where_they_are_spoken_of(name, method):
+    if "complementarity" not in [s.key for s in record(name, method)]:
+        assert "each pair" not in said(name, method)
+        return
+    before, _, _ = record(name, method).to_text().partition("Both members of each pair")
+    shown = [line for line in before.splitlines() if line.startswith("    0 ≤")]
+    assert len(shown) == len(record(name, method)["complementarity"].data["pairs"])
+
+
+PARAMETERS = {
+    "anisotropic": "the parameters are κ and l_i.",
+    "gardner": "the parameter is κ.",
+    "kernel_ridge": "the parameters are γ, P, a_i and ρ_i.",
+    "manifold": "the parameters are D, κ and g_S.",
+    "output_bias": "the parameters are κ and y^μ.",
+    "soft_manifold": "the parameters are C, D, α and g_S.",
+    "soft_margin": "the parameters are C and α.",
+}
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_parameters_are_complete_and_used(name, method):
+    assert PARAMETERS[name] in said(name, method)
+
+
+SIGNS = {
+    "anisotropic": ["S^lw > 0", "α S^λ l₀ < 0"],
+    "gardner": ["S^w > 0", "α S^λ < 0"],
+    "kernel_ridge": ["S^ρΔ/γ + 1 > 0", "P S^ε ρ₀ + γ > 0"],
+    "manifold": ["S^w > 0"],
+    "output_bias": ["S^w > 0"],
+    "soft_manifold": ["S^w > 0"],
+    "soft_margin": ["S^w > 0"],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_sign_that_was_used_is_assumed(name):
+    for sign in SIGNS[name]:
+        assert f"The sign {sign}. Used in equation" in said(name, "cavity")
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_couplings_are_identical_only_where_their_variances_are(name, method):
+    identical = name != "anisotropic"
+    assert ("The couplings are independent and identically distributed." in said(name, method)) == identical
+    assert ("The couplings are independent; their variances differ." in said(name, method)) != identical
+
+
+IDENTITIES = ("gardner", "manifold", "output_bias")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_holds_at_the_solution_only_is_called_a_consequence(name):
+    step = record(name, "cavity")["consistency"]
+    assert step.data["proved"] == (name in IDENTITIES)
+    assert ("by the identity" in said(name, "cavity")) == (name in IDENTITIES)
+    assert ("This is a consequence of the closed equations" in said(name, "cavity")) == (name not in IDENTITIES)
+
+
+def gap_at(claim, values):
+    """The difference of two sides at given parameters and at one value of the labels, phi written out."""
+    rule = {s: values[s.name] for s in claim.difference.free_symbols if s.name in values}
+    gap = claim.difference.replace(Average, lambda body: body)
+    gap = gap.xreplace({q: S(2) for q in gap.atoms(SiteQuantity)}).subs(rule)
+    return abs(gap.rewrite(erfc).evalf(20))
+
+
+def test_an_identity_holds_away_from_the_solution_and_a_consequence_does_not():
+    """The bias of the identity is free; the order parameters of the consequence are not."""
+    point = {"kappa": Rational(4, 5), "b_hat": Rational(3, 10)}
+    assert gap_at(record("output_bias", "cavity")["consistency"].claims[0], point) < 1e-15
+    point = {"q_w": 2, "S_w": Rational(1, 2), "alpha": Rational(7, 10), "C": 1}
+    assert gap_at(record("soft_margin", "cavity")["consistency"].claims[0], point) > 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_contradiction_is_resolved_that_was_not_stated(name):
+    assert "contradiction" not in said(name, "cavity")
+    assert "The two are not equal" in said(name, "naive")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_values_have_two_names(name):
+    first, second = record(name, "naive")["inconsistency"].claims
+    assert first.lhs != second.lhs
+    assert all(v.ok for v in record(name, "naive")["inconsistency"].verdicts(dps=15))
+
+
+@pytest.mark.parametrize("name", ["soft_margin", "soft_manifold"])
+def test_the_obstacle_to_a_symmetry_is_the_price_of_slack(name):
+    found = import_module(f"symcavity.derivations.{name}").problem.symmetry()
+    lam, nu = Datum("lam"), Datum("nu")
+    assert not found
+    assert found.offending.lhs.name == "C"
+    assert found.offending.rhs == lam[mu] + nu[mu]
+    assert "C = λ^μ + ν^μ is not left as it is" in said(name, "cavity")
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_no_condition_is_on_the_unknown_that_it_gives(name, method):
+    for step in record(name, method):
+        if not step.key.endswith(".solution"):
+            continue
+        for claim in step.claims:
+            for cases in claim.rhs.atoms(Piecewise):
+                for relation in cases.atoms(Relational):
+                    assert not relation.has(claim.lhs), f"{step.key}: {claim}"
+    assert "≤ 0;" not in said(name, method)
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_kinds_are_named_and_sides_are_not(name, method):
+    for words in ("other side", "either side", "one side", "feature side"):
+        assert words not in said(name, method)
+    assert "a bipartite system of features and data" in said(name, method)
+    assert "We take N and P to infinity at a fixed ratio α = P/N." in said(name, method)
+
+
+def test_three_kinds_are_spoken_of():
+    a, K = Sites("a", "K", "hidden unit")
+    J, x = Coupling("J", between=(a, i)), Coupling("x")
+    v, w, m, t = Variable("v", a), Feature("w"), Datum("m"), Symbol("t", positive=True)
+    system = BipartiteSystem(
+        [
+            Eq(w[i], Sum(x[mu, i] * m[mu], (mu, 1, P)) + t * Sum(J[a, i] * v[a], (a, 1, K))),
+            Eq(m[mu], 1 - Sum(x[mu, i] * w[i], (i, 1, N))),
+            Eq(v[a], 1 - Sum(J[a, i] * w[i], (i, 1, N))),
+        ]
+    )
+    text = " ".join(system.naive().derivation.to_text().split())
+    assert "a system of features, data and hidden units" in text
+    assert "We take N, P and K to infinity at fixed ratios α = P/N and α_K = K/N." in text
+    assert "bipartite" not in text
+    assert "of a feature into that of the data and the hidden units" in text
+    assert "(1/N) Σ_{ν ≠ μ} (m^ν)²" in text
+    text = " ".join(system.cavity().derivation.to_text().split())
+    assert "is heard by the data and the hidden units only" in text
