@@ -24,15 +24,7 @@ from symcavity import (
     mu,
 )
 from symcavity.algebra.indexed import Unequal, joined
-from symcavity.derivations import (
-    anisotropic,
-    gardner,
-    kernel_ridge,
-    manifold,
-    output_bias,
-    soft_manifold,
-    soft_margin,
-)
+from symcavity.derivations import gardner, kernel_ridge
 from symcavity.method import substitute
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE
@@ -41,10 +33,7 @@ from symcavity.record.derivation import Step
 from symcavity.record.symbols import DisorderAverage
 from symcavity.witness.judge import judge
 
-MODULES = {
-    m.__name__.split(".")[-1]: m
-    for m in (gardner, soft_margin, kernel_ridge, anisotropic, output_bias, manifold, soft_manifold)
-}
+MODULES = {"gardner": gardner, "kernel_ridge": kernel_ridge}
 a, K = Sites("a", "K")
 x, z, J = Coupling("x"), Coupling("z"), Coupling("J", between=(a, i), variance=1 / N)
 w, v, lam, m = Feature("w"), Feature("v"), Datum("lam"), Variable("m", a)
@@ -110,33 +99,11 @@ def caught(step, claims):
 # -- what is claimed ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_step_of_the_substitution_is_checked_and_holds(name):
-    found = steps(derivation(name))
-    assert [step.rule for step in found] == [
-        "substitution",
-        "substitution_split",
-        "substitution_field",
-        "substitution_statistics",
-        "substitution_law",
-        "substitution_agreement",
-    ]
-    for step in found:
-        verdicts = judge(step, 30)
-        assert verdicts
-        assert all(v.ok for v in verdicts), (step.key, verdicts)
-
-
-@pytest.mark.parametrize("name", ["gardner", "teacher", "logistic", "two_weights"])
+@pytest.mark.parametrize("name", ["gardner", "teacher", "logistic", "two_weights", "three_kinds"])
 def test_the_whole_naive_record_is_checked_and_holds(name):
     outcome = derivation(name).verify(dps=30)
     assert outcome, [row.step.key for row in outcome.failed]
     assert not outcome.unchecked
-
-
-def test_two_kinds_that_hear_the_features():
-    for step in steps(derivation("three_kinds"))[:-1]:
-        assert all(v.ok for v in judge(step, 30)), step.key
 
 
 def closed(name):
