@@ -221,7 +221,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
     messages = list(dict.fromkeys(g.emission for g in heard if g.sender in hearers))
     couplings = list(dict.fromkeys(g.coupling for g in heard))
     data = {"kind": kind, "hearers": hearers, "messages": messages, "couplings": couplings}
-    evidence = {"system": system, "kind": kind, "found": list(found)}
+    named = {"names": {s.name: s.field for s in found}}
 
     def written(part: Any) -> list[Equation]:
         """The equations of those that hear the kind, with some expression in place of each field."""
@@ -260,7 +260,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             written(lambda s: s.written),
             data=data,
             rests_on=("sources",),
-            evidence=evidence,
         ),
         make(
             "substitution.split",
@@ -268,7 +267,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             written(lambda s: s.own + s.others),
             data=data,
             rests_on=("substitution.put",),
-            evidence=evidence,
         ),
         make(
             "substitution.field",
@@ -276,7 +274,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             [Equation(s.name, opened_sum(s.others)) for s in found],
             data=data,
             rests_on=("substitution.split",),
-            evidence=evidence,
+            evidence=named,
         ),
         make(
             "substitution.statistics",
@@ -289,7 +287,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
                 ("order", {"order": 1 / N}),
             ),
             rests_on=("disorder", "substitution.field"),
-            evidence=evidence,
+            evidence=named,
         ),
         make(
             "substitution.law",
@@ -298,7 +296,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             data=data | {"pairs": [p for hearer in hearers for p in system.laws[hearer].pairs]},
             assumptions=(("self_averaging", {}),),
             rests_on=("substitution.split", "substitution.statistics"),
-            evidence=evidence,
+            evidence=named,
         ),
         make(
             "substitution.agreement",
@@ -306,7 +304,6 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             dict.fromkeys(e for e in agreed if e.lhs != e.rhs),
             data=data,
             rests_on=("substitution.statistics", "closed_system"),
-            evidence=evidence,
         ),
     ]
 

@@ -16,52 +16,68 @@ from symcavity.record.symbols import ComponentSymbol, DisorderAverage
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
-from symcavity.witness.world import DIGITS, Key, free_points, same
+from symcavity.witness.world import DIGITS, Key, World, free_points, same
 
 
-def fresh(site: Inserted, call: Callable[[], Any]) -> dict[Key, Any]:
-    """The couplings of the new site that something contains, with their declared variances."""
-    world = site.world
+def coupling_variances(world: World, call: Callable[[], Any]) -> dict[Key, Any]:
+    """The couplings that something contains, with their declared variances."""
     world.seen = set()
     try:
         call()
         keys = world.seen
     finally:
         world.seen = None
-    families = {(type(f.family).__name__, f.family.name): f.family for f in (g.coupling for g in site.system.fields)}
+    families = {(type(f.family).__name__, f.family.name): f.family for f in (g.coupling for g in world.system.fields)}
     out = {}
     for key in sorted(keys, key=str):
-        if key[0] == Coupling.__name__ and 0 in key[3][:2]:
+        if key[0] == Coupling.__name__:
             family = families[key[:2]]
             rule = {slot.index: at for slot, at in zip(family.slots, key[3], strict=False)}
             out[key] = world.value(family.variance, rule)
     return out
 
 
-def exact_mean(site: Inserted, call: Callable[[], Any]) -> Any:
-    """The mean over the fresh couplings of what is at most of the third degree in them.
+def fresh(site: Inserted, call: Callable[[], Any]) -> dict[Key, Any]:
+    """The couplings of the new site that something contains, with their declared variances."""
+    return {key: v for key, v in coupling_variances(site.world, call).items() if 0 in key[3][:2]}
+
+
+def mean_over(world: World, variances: dict[Key, Any], call: Callable[[], Any]) -> Any:
+    """The mean over some couplings of a number, or of a vector, that is at most of the third degree in them.
 
     They are independent, with mean zero and the declared variances; only squares have a mean.
     """
-    variances = fresh(site, call)
-    given = site.world.given
+    given = world.given
+    before = {key: given[key] for key in variances if key in given}
 
     def at(key: Key | None, value: int) -> Any:
         given.update(dict.fromkeys(variances, mpmath.mpf(0)))
         if key is not None:
             given[key] = mpmath.mpf(value)
-        site.forget()
         return call()
 
     try:
         with mpmath.workdps(DIGITS):
-            none = at(None, 0)
-            return none + mpmath.fsum(
-                v * ((at(key, 1) + at(key, -1)) / 2 - none) for key, v in variances.items()
-            )
+            none = out = at(None, 0)
+            for key, v in variances.items():
+                out = out + v * ((at(key, 1) + at(key, -1)) / 2 - none)
+            return out
     finally:
         for key in variances:
             del given[key]
+        given.update(before)
+
+
+def exact_mean(site: Inserted, call: Callable[[], Any]) -> Any:
+    """The mean over the fresh couplings."""
+
+    def again() -> Any:
+        site.forget()
+        return call()
+
+    try:
+        return mean_over(site.world, fresh(site, call), again)
+    finally:
         site.forget()
 
 
@@ -116,9 +132,9 @@ def dropped(step: Step, _dps: int) -> list[Verdict]:
     """The law that the record goes on with has no echo: every self-coupling of the kind is zero in it."""
     theory, kind = step.evidence["theory"], step.data["kind"]
     used = theory.inserted[kind].means.values()
-    ok = bool(step.claims) and all(c.rhs == 0 for c in step.claims) and all(v == 0 for v in used)
+    ok = all(c.rhs == 0 for c in step.claims) and all(v == 0 for v in used)
     ok = ok and {c.lhs for c in step.claims} == {c.lhs for c in claimed(theory, "self_coupling", kind)}
     return result(SYMBOLIC, ok, "the law of the kind is used without its echo", "the law is used with an echo")
 
 
-__all__ = ["define", "exact_mean", "fresh"]
+__all__ = ["coupling_variances", "define", "exact_mean", "fresh", "mean_over"]

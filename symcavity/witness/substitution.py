@@ -1,211 +1,412 @@
-"""Witnesses of the substitution: explicit couplings and messages, and the senders' equations solved as numbers.
+"""Witnesses of the substitution: the senders' declared equations solved at explicit couplings and messages.
 
-What comes from all others is what a site would hear without its own message; nothing here splits a sum.
+What comes from all others is what a site hears where the senders do not hear it; nothing here splits a sum.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
-from sympy import Dummy, Expr, Matrix, Poly, S, Sum, sqrt
+import mpmath
+from sympy import Expr, Mul
 
-from symcavity.algebra.indexed import Unequal, joined
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Coupling, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
-from symcavity.record.symbols import DisorderAverage, OrderParameter
-from symcavity.witness.components import at_components
-from symcavity.witness.registry import Check, registering, result
-from symcavity.witness.single_site import CHECKS as SITE_CHECKS
-from symcavity.witness.written_out import SIZES, Leaves, at_site, equal
+from symcavity.record.symbols import DisorderAverage
+from symcavity.witness.declared import Carrier, declared_of, kind_of
+from symcavity.witness.registry import result, witness
+from symcavity.witness.solved import held
+from symcavity.witness.statistics import coupling_variances, mean_over
+from symcavity.witness.verbs import SMALL
+from symcavity.witness.world import DIGITS, Env, Key, Open, free_points, same
 
-CHECKS: dict[str, Check] = {}
-check = partial(registering, CHECKS)
-
-
-class Solved(Leaves):
-    """Seeded couplings and messages; the states of the substituted kind solve its declared equations."""
-
-    def __init__(self, seed: int, step: Step, *, signs: bool = False) -> None:
-        super().__init__(seed, step)
-        self.step = step
-        self.signs: dict[SiteQuantity, Expr] | None = {} if signs else None
-        self._solve(None)
-
-    def without(self, hearer: Kind, site: int) -> Solved:
-        """The same couplings and messages, where the senders do not hear one site."""
-        other: Solved = object.__new__(Solved)
-        vars(other).update(vars(self), named={})
-        other._solve((hearer, site))
-        return other
-
-    def __call__(self, node: Expr) -> Any:
-        """A leaf; couplings are signs times their standard deviation where averages over them are taken."""
-        if self.signs is not None and isinstance(node, SiteQuantity) and isinstance(node.family, Coupling):
-            if node not in self.signs:
-                self.signs[node] = Dummy(str(node))
-            return self.signs[node] * sqrt(self.variance(node))
-        return super().__call__(node)
-
-    def _solve(self, silent: tuple[Kind, int] | None) -> None:
-        kind = self.step.evidence["kind"]
-        law = self.step.evidence["system"].laws[kind]
-        rule = {f.symbol: _heard(f, silent) for f in law.fields}
-        equations = [Equation(e.lhs.xreplace(rule), e.rhs.xreplace(rule)) for e in law.equations]
-        marks = {q: Dummy(str(q)) for q in law.unknowns}
-        values: dict[SiteQuantity, Any] = {}
-        for site in range(1, SIZES[kind.size] + 1):
-            for q, mark in marks.items():
-                self.named[q.family] = partial(_constant, mark)
-            residuals = [S(self.value(at_site(e, kind, site).difference)).expand() for e in equations]
-            matrix = Matrix([[r.coeff(m) for m in marks.values()] for r in residuals])
-            rest = Matrix([-r.xreplace(dict.fromkeys(marks.values(), S.Zero)) for r in residuals])
-            found = matrix.LUsolve(rest)
-            values |= {q.xreplace({kind.index: S(site)}): v for q, v in zip(marks, found, strict=True)}
-        for q in marks:
-            self.named[q.family] = values.__getitem__
-
-    def mean(self, expr: Expr) -> Any:
-        """The average over all signs of the couplings: even powers are one, odd ones vanish."""
-        value = S(self.value(expr)).expand()
-        marks = [m for m in (self.signs or {}).values() if value.has(m)]
-        if not marks:
-            return value
-        return sum((c for powers, c in Poly(value, *marks).terms() if not any(n % 2 for n in powers)), S.Zero)
+Place = tuple[Kind, int]
 
 
-def _constant(value: Any, _node: Expr) -> Any:
-    return value
+class Settled:
+    """A world in which the states of a kind solve their declared equations, at seeded couplings and messages.
+
+    Parameters
+    ----------
+    step : Step
+    seed : int
+
+    Attributes
+    ----------
+    rows : list of Carrier
+        The declared equations in which the kind is heard.
+    names : dict
+        The field that each name stands for, less the site's own message.
+    """
+
+    def __init__(self, step: Step, seed: int) -> None:
+        theory = step.evidence["theory"]
+        self.kind: Kind = step.data["kind"]
+        self.declared = declared_of(theory)
+        self.system = self.declared.system
+        self.world = self.declared.world(seed)
+        self.world.meanings |= theory.order_parameters
+        self.heard = self.system.sent_by(self.kind)
+        self.hearers = list(dict.fromkeys(f.hearer for f in self.heard))
+        carriers = [row for hearer in self.hearers for row in self.declared.carriers(hearer)]
+        self.rows = [row for row in carriers if row.field in self.heard]
+        self.names: dict[SiteQuantity, RandomField] = step.evidence.get("names", {})
+
+    def places(self) -> Iterator[Place]:
+        """The sites of all that hear the kind."""
+        for hearer in self.hearers:
+            for site in self.world.sites(hearer):
+                yield hearer, site
+
+    # -- the senders ---------------------------------------------------------------------------------
+
+    def settle(self, silent: Place | None = None) -> None:
+        """Solve the declared equations of the senders, which do not hear a silent site."""
+        world = self.world
+        world.without = silent
+        try:
+            with mpmath.workdps(DIGITS):
+                for site in world.sites(self.kind):
+                    self._solve(self.unknowns(site), site)
+        finally:
+            world.without = None
+
+    def unknowns(self, site: int) -> list[Key]:
+        """The states of a sender that no sum defines."""
+        states = [q for q in self.system.laws[self.kind].unknowns if q.family not in self.world.defined]
+        return [self.world.key(q, env) for q in states for env in self.at(self.kind, site, q)]
+
+    def _solve(self, keys: list[Key], site: int) -> None:
+        given = self.world.given
+        given.update(dict.fromkeys(keys, mpmath.mpf(0)))
+        rest = self.residuals(site)
+        matrix = mpmath.zeros(len(rest), len(keys))
+        for column, key in enumerate(keys):
+            given[key] = mpmath.mpf(1)
+            for row, value in enumerate(self.residuals(site)):
+                matrix[row, column] = value - rest[row]
+            given[key] = mpmath.mpf(0)
+        found = mpmath.lu_solve(matrix, -mpmath.matrix(rest))
+        given.update(zip(keys, found, strict=True))
+        if not all(same(value, 0) for value in self.residuals(site)):
+            raise ValueError(f"the declared equations of a {self.kind} are not linear in its states")
+
+    def residuals(self, site: int) -> list[Any]:
+        """The declared equations of a sender, as left sides minus right sides."""
+        return [
+            self.world.value(row.declared.difference, env)
+            for row in self.declared.rows[self.kind]
+            if row.named is None
+            for env in self.at(self.kind, site, row.declared)
+        ]
+
+    # -- those that hear them ------------------------------------------------------------------------
+
+    def at(self, kind: Kind, site: int, *exprs: Any) -> list[dict[Any, int]]:
+        """The values of the indices that expressions leave free, at one site of a kind."""
+        found = [env for env in free_points(self.world, exprs) if env.get(kind.index, 1) == 1]
+        return [{**env, kind.index: site} for env in found]
+
+    def apart(self, hearer: Kind, site: int) -> dict[Key, Any]:
+        """What each name is at a site: the declared field, from senders that do not hear the site."""
+        self.settle((hearer, site))
+        return {
+            self.world.key(name, env): self.world.value(f.as_sum, env)
+            for name, f in self.names.items()
+            if f.hearer == hearer
+            for env in self.at(hearer, site, name)
+        }
+
+    def name(self, hearer: Kind, site: int) -> None:
+        """Let the names stand for what they are at a site, and the senders hear it again."""
+        apart = self.apart(hearer, site)
+        self.settle()
+        self.world.given.update(apart)
+
+    def gap(self, claim: Equation, row: Carrier, env: Env) -> Any:
+        """By how much a claim differs from the declared equation."""
+        return self.world.value(claim.difference, env) - self.world.value(row.declared.difference, env)
+
+    def pair_up(self, claims: Iterable[Equation], fits: Callable[[Equation, Carrier], bool]) -> bool:
+        """Whether each claim is one of the declared equations, and none is left over."""
+        left = list(self.rows)
+        for claim in claims:
+            open_ = (row for row in left if row.named in (None, claim.lhs))
+            row = next((row for row in open_ if fits(claim, row)), None)
+            if row is None:
+                return False
+            left.remove(row)
+        return not left
 
 
-def _heard(f: RandomField, silent: tuple[Kind, int] | None) -> Expr:
-    """A field as it is declared, without the message of a silent site."""
-    if silent is None or f.sender != silent[0]:
-        return f.as_sum
-    body, *limits = f.as_sum.args
-    return Sum(body * Unequal(f.sender_index, S(silent[1])), *limits)
+# -- the substitution --------------------------------------------------------------------------------
 
 
-def _sites(step: Step) -> list[tuple[Kind, int]]:
-    """The sites of all that hear the kind."""
-    return [(kind, site) for kind in step.data["hearers"] for site in range(1, SIZES[kind.size] + 1)]
+@witness("substitution", "substitution_split")
+def put(step: Step, _dps: int) -> list[Verdict]:
+    """The claimed equations against the declared ones, in which the senders' states solve their own."""
+    settled = Settled(step, 21)
+    settled.settle()
+    states = {q.family for q in settled.system.laws[settled.kind].unknowns}
+
+    def fits(claim: Equation, row: Carrier) -> bool:
+        try:
+            points = free_points(settled.world, [claim, row.declared])
+            return all(same(settled.gap(claim, row, env), 0) for env in points)
+        except Open:  # an index of another kind
+            return False
+
+    ok = settled.pair_up(step.claims, fits)
+    ok = ok and not any(q.family in states for c in step.claims for q in c.difference.atoms(SiteQuantity))
+    return result(BRUTE_FORCE, ok, f"the declared equations with the states put in, {SMALL}")
 
 
-def _declared(step: Step, hearer: Kind) -> list[Equation]:
-    """The declared equations of a hearer in which its senders stand."""
-    law = step.evidence["system"].laws[hearer]
-    heard = [f.symbol for f in law.fields if f.sender == step.evidence["kind"]]
-    return [w for e, w in zip(law.equations, law.written(), strict=True) if e.difference.has(*heard)]
+@witness("substitution_field")
+def field(step: Step, _dps: int) -> list[Verdict]:
+    """Each name against the declared field, from senders that do not hear the site."""
+    settled = Settled(step, 23)
+    claimed = {c.lhs: c.rhs for c in step.claims}
+    ok = set(claimed) == set(settled.names) and set(settled.names.values()) == set(settled.heard)
+    for hearer, site in settled.places():
+        apart = settled.apart(hearer, site)
+        for name, f in settled.names.items():
+            if ok and f.hearer == hearer:
+                for env in settled.at(hearer, site, name):
+                    true = apart[settled.world.key(name, env)]
+                    ok = ok and same(settled.world.value(claimed[name], env), true)
+    return result(BRUTE_FORCE, ok, f"what a site hears from senders that do not hear it, {SMALL}")
 
 
-def _claimed(step: Step) -> dict[Kind, list[tuple[Equation, Equation]]]:
-    """The claims of a step for each hearer, beside the declared equations."""
-    claims, out = list(step.claims), {}
-    for hearer in step.data["hearers"]:
-        declared = _declared(step, hearer)
-        out[hearer] = [(claims.pop(0), d) for d in declared]
-    if claims:
-        raise ValueError(f"{len(claims)} claims more than declared equations")
+# -- averages ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """A polynomial of the second degree in independent couplings, in units of their standard deviations.
+
+    Attributes
+    ----------
+    constant : number
+    linear, square : list
+        By coupling.
+    mixed : dict
+        By pairs of couplings.
+    """
+
+    constant: Any
+    linear: list[Any]
+    square: list[Any]
+    mixed: dict[tuple[int, int], Any]
+
+    def mean(self) -> Any:
+        """The mean over the couplings."""
+        return self.constant + mpmath.fsum(self.square)
+
+    def mean_product(self, other: Form) -> Any:
+        """The mean of the product of two such polynomials, for couplings that are signs."""
+        mixed = mpmath.fsum(v * other.mixed[k] for k, v in self.mixed.items())
+        return self.mean() * other.mean() + mpmath.fdot(self.linear, other.linear) + mixed
+
+    def value(self, point: list[Any]) -> Any:
+        """The value at given couplings."""
+        squares = [x * x for x in point]
+        mixed = mpmath.fsum(v * point[a] * point[b] for (a, b), v in self.mixed.items())
+        return self.constant + mpmath.fdot(self.linear, point) + mpmath.fdot(self.square, squares) + mixed
+
+
+def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
+    """What a call computes, as polynomials in the couplings.
+
+    Raises
+    ------
+    ValueError
+        If it is of a higher degree.
+    """
+    world = settled.world
+    seen = coupling_variances(world, call)
+    keys, scales = list(seen), [mpmath.sqrt(v) for v in seen.values()]
+    truth = call()
+    point = [world.number(key, state=True) / scale for key, scale in zip(keys, scales, strict=True)]
+
+    def at(*moved: tuple[int, int]) -> Any:
+        world.given.update(dict.fromkeys(keys, mpmath.mpf(0)))
+        for place, sign in moved:
+            world.given[keys[place]] = sign * scales[place]
+        return call()
+
+    places = range(len(keys))
+    try:
+        none, up, down = at(), [at((a, 1)) for a in places], [at((a, -1)) for a in places]
+        both = {(a, b): at((a, 1), (b, 1)) for a in places for b in places if a < b}
+    finally:
+        for key in keys:
+            world.given.pop(key, None)
+    out = []
+    for k, true in enumerate(truth):
+        zero = none[k]
+        linear = [(u[k] - d[k]) / 2 for u, d in zip(up, down, strict=True)]
+        square = [(u[k] + d[k]) / 2 - zero for u, d in zip(up, down, strict=True)]
+        mixed = {(a, b): v[k] - up[a][k] - up[b][k] + zero for (a, b), v in both.items()}
+        out.append(Form(zero, linear, square, mixed))
+        if not same(out[-1].value(point), true):
+            raise ValueError("what is averaged is of a higher degree in the couplings")
     return out
 
 
-def _fields(step: Step) -> dict[Any, RandomField]:
-    """The field that each name stands for, by the family of the name."""
-    return {s.name.family: s.field for s in step.evidence["found"]}
+def _factors(settled: Settled, body: Expr) -> list[Expr]:
+    """The names that an average multiplies, or all of it where there is none."""
+    factors = [base for f in Mul.make_args(body) for base, n in [f.as_base_exp()] for _ in range(int(n))]
+    known = {name.family for name in settled.names}
+    if len(factors) <= 2 and all(getattr(f, "family", None) in known for f in factors):
+        return factors
+    return [body]
 
 
-def _at(f: RandomField, site: int, node: SiteQuantity) -> Expr:
-    """A declared field at a site, and at the component of a named quantity."""
-    here = at_site(Equation(S.Zero, f.as_sum), f.hearer, site).rhs
-    return at_components(here, dict(zip(f.components[:1], node.indices[1:], strict=False)))
+def _is_complete(settled: Settled, factors: Iterable[list[Expr]]) -> bool:
+    """Whether the mean of each name, and of each product of two at one site, is claimed."""
+    told = {tuple(sorted(str(getattr(q, "family", None)) for q in f)) for f in factors}
+    expected: set[tuple[str, ...]] = {(str(name.family),) for name in settled.names}
+    for (a, f), (b, g) in combinations_with_replacement(settled.names.items(), 2):
+        if f.hearer == g.hearer:
+            expected.add(tuple(sorted(str(q.family) for q in (a, b))))
+    return bool(expected) and expected <= told
 
 
-@check("substitution")
-def _substitution(step: Step, _dps: int) -> list[Verdict]:
-    """The claimed equations against the declared ones, in which the senders' states solve their own."""
-    leaves, claimed, ok = Solved(21, step), _claimed(step), True
-    for hearer, site in _sites(step):
-        for pair in claimed[hearer]:
-            claim, declared = (leaves.value(at_site(e, hearer, site).difference) for e in pair)
-            ok = ok and equal(claim, declared)
-    return result(BRUTE_FORCE, ok, "the declared equations with the states put in, N = 3, P = 2")
+@witness("substitution_statistics")
+def statistics(step: Step, _dps: int) -> list[Verdict]:
+    """Exact averages over all couplings at fixed messages.
+
+    At a site whose own message is among those that are summed, one formula for each average must hold; at a site
+    0 that hears all of them, every formula: there is no message of its own that could be missing.
+    """
+    settled = Settled(step, 22)
+    claims = [c for c in step.claims if isinstance(c.lhs, DisorderAverage) and kind_of(c) in settled.hearers]
+    factors = {c.lhs: _factors(settled, c.lhs.args[0]) for c in claims}
+    ok = len(claims) == len(step.claims) and _is_complete(settled, factors.values())
+    for hearer in settled.hearers if ok else ():
+        mine = [c for c in claims if kind_of(c) == hearer]
+        ok = ok and all(_held(settled, mine, factors, (hearer, 0)).values())
+        inside = _held(settled, mine, factors, (hearer, 1)) if ok else {}
+        ok = ok and {c.lhs for c in mine} == {c.lhs for c, good in inside.items() if good}
+    return result(BRUTE_FORCE, ok, f"averages over all couplings at fixed messages, {SMALL}")
 
 
-@check("substitution_field")
-def _field(step: Step, _dps: int) -> list[Verdict]:
-    """Each name against the declared field without the site's own message."""
-    leaves, fields, ok = Solved(23, step), _fields(step), True
-    for hearer, site in _sites(step):
-        alone = leaves.without(hearer, site)
-        for claim in step.claims:
-            f = fields[claim.lhs.family]
-            if f.hearer == hearer:
-                here = at_components(claim.lhs, leaves.components)
-                ok = ok and equal(leaves.value(at_site(claim, hearer, site).rhs), alone.value(_at(f, site, here)))
-    return result(BRUTE_FORCE, ok, "what a site hears without its own message, N = 3, P = 2")
+def _held(
+    settled: Settled, claims: list[Equation], factors: dict[Expr, list[Expr]], place: Place
+) -> dict[Equation, bool]:
+    """Which claims hold at a site."""
+    world = settled.world
+    points = [(c, env) for c in claims for env in settled.at(*place, c)]
+    wanted = [(q, env) for c, env in points for q in factors[c.lhs]]
+
+    def call() -> list[Any]:
+        world.given.update(settled.apart(*place))
+        return [world.value(q, env) for q, env in wanted]
+
+    found = iter(forms(settled, call))
+    out = dict.fromkeys(claims, True)
+    for claim, env in points:
+        first, *second = [next(found) for _ in factors[claim.lhs]]
+        true = first.mean_product(second[0]) if second else first.mean()
+        out[claim] = out[claim] and same(world.value(claim.rhs, env), true)
+    return out
 
 
-def _naming(leaves: Solved, step: Step, hearer: Kind, site: int) -> None:
-    """Let the names of the fields stand for what the site hears without its own message."""
-    alone = leaves.without(hearer, site)
-    for family, f in _fields(step).items():
-        if f.hearer == hearer:
-            leaves.named[family] = partial(_without, alone, f, site)
+@witness("substitution_law")
+def law(step: Step, _dps: int) -> list[Verdict]:
+    """What the claimed law and the declared one differ by: nothing on average, nothing of others' messages."""
+    settled = Settled(step, 24)
+
+    ok = settled.pair_up(step.claims, lambda claim, row: _is_law(settled, claim, row))
+    return result(BRUTE_FORCE, ok, f"the declared law averaged over all couplings, {SMALL}")
 
 
-def _without(alone: Solved, f: RandomField, site: int, node: Any) -> Any:
-    """A field at a site, and at the component of a named quantity, where its own message is left out."""
-    return alone.value(_at(f, site, node))
+def _is_law(settled: Settled, claim: Equation, row: Carrier) -> bool:
+    world = settled.world
+    points = settled.at(row.kind, 1, claim, row.declared)
+
+    def call() -> Any:
+        settled.name(row.kind, 1)
+        return mpmath.matrix([settled.gap(claim, row, env) for env in points])
+
+    try:
+        before = call()
+    except Open:  # an index of another kind
+        return False
+    moved = {
+        key: 2 * world.number(key, state=True) + 1
+        for other, k in settled.places()
+        if (other, k) != (row.kind, 1)
+        for q in settled.system.laws[other].unknowns
+        if q.family not in world.defined
+        for key in [world.key(q, env) for env in settled.at(other, k, q)]
+    }
+    world.given.update(moved)
+    after = call()
+    for key in moved:
+        del world.given[key]
+    if not all(map(same, before, after)):
+        return False
+    return all(same(mean, 0) for mean in mean_over(world, coupling_variances(world, call), call))
 
 
-@check("substitution_statistics")
-def _statistics(step: Step, _dps: int) -> list[Verdict]:
-    """Averages over all signs of all couplings, at fixed messages; closed forms add the site's own message."""
-    leaves, ok = Solved(22, step, signs=True), True
-    meanings, names = step.evidence["theory"].order_parameters, _fields(step)
-    for hearer, site in _sites(step):
-        _naming(leaves, step, hearer, site)
-        exact: dict[Expr, Expr] = {}
-        for claim in step.claims:
-            here = {names[q.family].hearer for q in claim.lhs.atoms(SiteQuantity) if q.family in names}
-            if here and here != {hearer}:
-                continue
-            closed = leaves._averages(claim.rhs.xreplace(meanings))  # noqa: SLF001 - its own leaves
-            ok = ok and not closed.atoms(OrderParameter) and isinstance(claim.lhs, DisorderAverage)
-            value = leaves.value(at_site(Equation(claim.lhs, closed), hearer, site).rhs)
-            if claim.lhs in exact:
-                before = at_site(Equation(claim.lhs, joined(exact[claim.lhs])), hearer, site).rhs
-                ok = ok and equal(leaves.value(before), value)
-            else:
-                body = at_site(Equation(claim.lhs, claim.lhs.args[0]), hearer, site).rhs
-                ok = ok and equal(leaves.mean(body), value)
-            exact.setdefault(claim.lhs, claim.rhs)
-    return result(BRUTE_FORCE, ok, "averages over all signs of the couplings, N = 3, P = 2")
+# -- where it leads, and where it does not apply -----------------------------------------------------
 
 
-@check("substitution_law")
-def _law(step: Step, _dps: int) -> list[Verdict]:
-    """The claimed law and the declared one differ by nothing on average over the couplings, at fixed messages."""
-    leaves, claimed, ok = Solved(24, step, signs=True), _claimed(step), True
-    for hearer, site in _sites(step):
-        _naming(leaves, step, hearer, site)
-        for pair in claimed[hearer]:
-            claim, declared = (leaves.mean(at_site(e, hearer, site).difference) for e in pair)
-            ok = ok and equal(claim, declared)
-    return result(BRUTE_FORCE, ok, "the declared law averaged over all signs of the couplings, N = 3, P = 2")
-
-
-@check("substitution_agreement")
-def _agreement(step: Step, dps: int) -> list[Verdict]:
-    """The order parameters of the fold: by its closures where these are rational, and at a solved point."""
+@witness("substitution_agreement")
+def agreement(step: Step, dps: int) -> list[Verdict]:
+    """The statistics of the inserted sites, by their closures where these suffice, and at a solved point."""
     theory = step.evidence["theory"]
-    gaps = [c.lhs.xreplace(theory.closures) - c.rhs for c in step.claims]
-    same = all(gap.expand() == 0 for gap in gaps)
-    out = [Verdict(SYMBOLIC, True, "the closures of the inserted sites, put in")] if same else []
-    return out + SITE_CHECKS["solved"](step, dps)
+    gaps = [claim.lhs.xreplace(theory.closures) - claim.rhs for claim in step.claims]
+    proved = [Verdict(SYMBOLIC, True, "the closures of the inserted sites, put in")] if _vanish(gaps) else []
+    return proved + held(theory, step.claims, dps)
 
 
-__all__ = ["CHECKS"]
+def _vanish(gaps: list[Expr]) -> bool:
+    return all(gap.expand() == 0 for gap in gaps)
+
+
+@witness("no_substitution")
+def refused(step: Step, _dps: int) -> list[Verdict]:
+    """The declared equations of the kind do not give its states as linear functions of what it hears."""
+    settled = Settled(step, 25)
+    law = settled.system.laws[settled.kind]
+    own = any(f.sender == settled.kind for f in law.fields)
+    ok = own or bool(settled.declared.pairs[settled.kind]) or _is_bent(settled) or _is_open(settled)
+    return result(BRUTE_FORCE, ok, f"the declared equations of a {settled.kind}, {SMALL}", "it applies")
+
+
+def _is_bent(settled: Settled) -> bool:
+    """Whether the equations are not linear: along a line through states and couplings they have a curvature."""
+    world = settled.world
+    states = settled.unknowns(1)
+    keys = [*states, *coupling_variances(world, lambda: settled.residuals(1))]
+    base = [world.number(key, state=True) for key in keys]
+
+    def along(t: int) -> list[Any]:
+        world.given.update({key: t * value for key, value in zip(keys, base, strict=True)})
+        return settled.residuals(1)
+
+    low, zero, one, two = (along(t) for t in (-1, 0, 1, 2))
+    for key in keys:
+        del world.given[key]
+    bends = [(a + c - 2 * b, b + d - 2 * c) for a, b, c, d in zip(low, zero, one, two, strict=True)]
+    return not all(same(bend, 0) for pair in bends for bend in pair)
+
+
+def _is_open(settled: Settled) -> bool:
+    """Whether the equations leave the states undetermined."""
+    try:
+        settled.settle()
+    except ZeroDivisionError:  # a singular matrix
+        return True
+    return False
+
+
+__all__ = ["Form", "Settled", "forms"]

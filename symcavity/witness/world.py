@@ -41,6 +41,7 @@ from sympy import (
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom
 
+from symcavity.algebra.indexed import Unequal
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
 from symcavity.model.quantities import (
@@ -101,6 +102,8 @@ class World:
         What symbols stand for.
     extended : Kind or None
         The kind whose sums start at the inserted site 0.
+    without : tuple or None
+        A kind and one of its sites, which sums leave out.
     moved : callable or None
         The change of a variable, by its key, in the system that has been disturbed.
     kink : callable or None
@@ -120,6 +123,7 @@ class World:
         self.defined: dict[Any, Expr] = {}
         self.meanings: dict[Any, Expr] = {}
         self.extended: Kind | None = None
+        self.without: tuple[Kind, int] | None = None
         self.moved: Callable[[Key], Any] | None = None
         self.kink: Callable[[str, list[Any]], Any] | None = None
         self.labels: dict[tuple[Any, Any], str] = {}
@@ -246,11 +250,12 @@ class World:
         """The values of the indices of a sum."""
         ranges = []
         for index, low, high in limits:
-            if isinstance(high, SiteCount):
-                first, last = 0 if high.kind == self.extended else 1, self.sizes[high]
+            kind = high.kind if isinstance(high, SiteCount) else None
+            if kind is not None:
+                first, last = 0 if kind == self.extended else 1, self.sizes[high]
             else:
                 first, last = int(self.evaluate(low, {})), int(self.evaluate(high, {}))
-            ranges.append([(index, k) for k in range(first, last + 1)])
+            ranges.append([(index, k) for k in range(first, last + 1) if (kind, k) != self.without])
         return (dict(chosen) for chosen in product(*ranges))
 
     def sites(self, kind: Kind) -> range:
@@ -396,6 +401,7 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (ResponseElement, World.element),
     (Perturbation, World.perturbation),
     ((Emission, UnevaluatedExpr), lambda w, e, env: w.evaluate(e.args[0], env)),
+    (Unequal, lambda w, e, env: mpmath.mpf(w.index(e.args[0], env) != w.index(e.args[1], env))),
     (KroneckerDelta, lambda w, e, env: mpmath.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
     ((Support, Anchor), World.support),
     ((Max, Min, Abs), World.extremum),
