@@ -171,14 +171,15 @@ def _gathered(body: Expr, varying: list[Expr]) -> Expr:
             continue
         first, second = (kink.args[0], S.Zero) if isinstance(kink, Abs) else (*kink.args[::-1],)
         gap = (first - second).expand()
-        for place, hinge, members in groups:
-            ratio = cancel(gap / place)
-            sign = None if ratio.has(*varying) else sign_of(ratio)
-            if sign in (1, -1):
-                break
+        ratios = [cancel(gap / place) for place, _, _ in groups]
+        signs = [None if ratio.has(*varying) else sign_of(ratio) for ratio in ratios]
+        number = next((k for k, sign in enumerate(signs) if sign in (1, -1)), None)
+        if number is None:
+            groups.append((gap, mark, {}))
+            ratio, sign = S.One, 1
         else:
-            place, hinge, members, ratio, sign = gap, mark, {}, S.One, 1
-            groups.append((place, hinge, members))
+            ratio, sign = ratios[number], signs[number]
+        place, hinge, members = groups[-1 if number is None else number]
         above = ratio * hinge if sign == 1 else -ratio * (hinge - place)  # the positive part of the gap
         if isinstance(kink, Abs):
             members[kink] = 2 * above - gap
