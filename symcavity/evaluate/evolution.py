@@ -15,6 +15,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
 from symcavity.model.equations import Equation
 
@@ -201,6 +202,89 @@ class Evolution:
             t = _accelerated(trail)
         return None
 
+    def solve_many(self, env: Mapping[Any, Any], count: int) -> np.ndarray:
+        """Return the roots at many points: one row for each unknown; not a number where none was reached.
+
+        Parameters
+        ----------
+        env : mapping
+            Values of the parameters, some of them arrays of ``count`` points; and the laws.
+        count : int
+
+        Notes
+        -----
+        One point is solved by itself.  From there Newton's method goes to all others at once, and again from what
+        it has reached to the nearest of what is left.
+        """
+        found = np.full((len(self.unknowns), count), np.nan)
+        arrays = [k for k, v in env.items() if isinstance(v, np.ndarray)]
+        if not self.is_square or not arrays:
+            return found
+        places = np.array([env[k] for k in arrays])
+        scale = np.std(places, axis=1, keepdims=True) + 1e-300
+        middle = int(np.argmin(np.sum(((places - np.median(places, axis=1, keepdims=True)) / scale) ** 2, axis=0)))
+        first = self.solve({k: float(v[middle]) if k in arrays else v for k, v in env.items()})
+        if first is None:
+            return found
+        found[:, middle] = [first.point[s] for s in self.unknowns]
+        grids = self.slopes.grids()
+        while True:
+            open_ = np.flatnonzero(np.isnan(found[0]))
+            known = np.flatnonzero(~np.isnan(found[0]))
+            if not open_.size:
+                break
+            nearest = known[_nearest(places[:, known] / scale, places[:, open_] / scale)]
+            here = {k: v[open_] if k in arrays else v for k, v in env.items()}
+            moved = self._newton_many(found[:, nearest], here, grids)
+            if np.isnan(moved[0]).all():
+                break
+            found[:, open_] = moved
+        good = np.flatnonzero(~np.isnan(found[0]))
+        here = {k: v[good] if k in arrays else v for k, v in env.items()}
+        _forget(grids)
+        try:
+            self._plain.refine({**here, **dict(zip(self.unknowns, found[:, good], strict=True))}, grids)
+            found[:, good] = self._newton_many(found[:, good], here, grids)
+        except NotConverged:  # some point needs more than all can have: each is solved by itself
+            found[:, good] = np.nan
+        return found
+
+    def _newton_many(self, start: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
+        """Newton's method at all points; not a number where it does not settle."""
+        _forget(grids)
+        signs = self.signs[:, None]
+        t = np.where(signs != 0, np.log(np.abs(start) + 1e-300), start)
+        last = np.full(t.shape[1], np.inf)
+        alive = np.ones(t.shape[1], dtype=bool)
+        for _ in range(12):
+            x = np.where(signs != 0, signs * np.exp(np.clip(t, -600, 600)), t)
+            try:
+                values, rows = self.slopes.at({**env, **dict(zip(self.unknowns, x, strict=True))}, grids)
+            except NotConverged:
+                return np.full_like(t, np.nan)
+            count = t.shape[1]
+            gap = -np.array([np.broadcast_to(np.asarray(v, dtype=float), (count,)) for v in values])
+            slope = -np.array([[np.broadcast_to(np.asarray(d, dtype=float), (count,)) for d in row] for row in rows])
+            for k, place in enumerate(self.places):
+                gap[k] += x[place]
+                slope[k, place] += 1.0
+            matrix = np.moveaxis(slope * np.where(signs != 0, x, 1.0), -1, 0)
+            sound = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(gap).all(axis=0)
+            matrix[~sound] = np.eye(len(self.unknowns))
+            try:
+                step = -np.linalg.solve(matrix, np.where(sound, gap, 0.0).T[..., None])[..., 0].T
+            except np.linalg.LinAlgError:
+                return np.full_like(t, np.nan)
+            size = np.max(np.abs(step), axis=0, initial=0.0)
+            alive &= sound & (size < LONGEST) & (size < 4 * last)
+            t = np.where(alive, t + step, t)
+            last = size
+            if not np.any(alive & (size >= SETTLED)):
+                break
+        good = alive & (last < SETTLED)
+        x = np.where(signs != 0, signs * np.exp(np.clip(t, -600, 600)), t)
+        return np.where(good, x, np.nan)
+
     def _newton(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         """Newton's method in the charts; the grids are refined on the way."""
         t, last = self.chart(x), np.inf
@@ -232,6 +316,20 @@ class Evolution:
                 point = self.place(t)
                 return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids)
         return None
+
+
+def _forget(grids: Grids) -> None:
+    """Begin inversions afresh: the points are others."""
+    for grid in grids:
+        if isinstance(grid, PanelGrid):
+            grid.forget()
+
+
+def _nearest(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """For each wanted point the number of the nearest known one."""
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(known.T).query(wanted.T)[1])
 
 
 def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

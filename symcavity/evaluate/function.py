@@ -14,21 +14,19 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import (
     Infeasible,
     NotConverged,
-    SeveralSolutions,
-    SymcavityError,
     ValuesError,
 )
+from symcavity.evaluate.arguments import check_count, double_arrays, each
 from symcavity.evaluate.binding import (
     bind,
     task_of,
 )
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.following import OnlyRoot
-from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.many_points import PointByPoint
 from symcavity.evaluate.sizes import completed, ratio_named
-from symcavity.evaluate.solution import GUARD, GUARDS, Solution, evaluate_twice
-from symcavity.evaluate.solver import solve
-from symcavity.evaluate.values import Given, Task, check_sign, names, read_values
+from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice
+from symcavity.evaluate.values import Given, Task, names, read_values
 from symcavity.method.eliminate import Closed, tidy_arguments
 from symcavity.method.theory import (
     Theory,
@@ -42,7 +40,6 @@ from symcavity.model.quantities import (
 
 BLOCK = 1 << 21
 SAMPLES = 257
-NO_SOLUTION = (Infeasible, NotConverged)
 
 
 def make_function(
@@ -97,7 +94,7 @@ def make_function(
     _check_target(theory, task, target)
     expr = _explicit(theory, task, target, given)
     if expr is None:
-        return _PointByPoint(theory, target, arguments, values, backend, errors)
+        return PointByPoint(theory, target, arguments, values, backend, errors)
     return _Explicit(task, expr, arguments, values, given, backend, errors)
 
 
@@ -201,13 +198,13 @@ class _Explicit:
         self.bounds = self._bounds()
 
     def __call__(self, *points: Any) -> Any:
-        _check_count(self.arguments, points)
+        check_count(self.arguments, points)
         return self._numpy(points) if self.backend == "numpy" else self._mpmath(points)
 
     # double precision
 
     def _numpy(self, points: Sequence[Any]) -> Any:
-        arrays, valid = _double_arrays(self.arguments, points, self.errors)
+        arrays, valid = double_arrays(self.arguments, points, self.errors)
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         if not self.block or not shape:
             value, lost = self._evaluate(arrays)
@@ -273,7 +270,7 @@ class _Explicit:
         env: dict[Any, Any] = {LAWS: self.given.laws}
         with mpmath.workdps(dps + GUARD):
             env.update({k: to_mpf(v) for k, v in self.fixed.items()})
-        return _each(self.arguments, points, self.errors, lambda point: self._one(point, env, dps))
+        return each(self.arguments, points, self.errors, lambda point: self._one(point, env, dps))
 
     def _one(self, point: Sequence[Any], fixed: dict[Any, Any], dps: int) -> Any:
         mp = mpmath.mp
@@ -333,168 +330,6 @@ def _sample(symbol: Symbol, rng: np.random.Generator) -> np.ndarray:
     if symbol.is_nonnegative:
         return np.exp(t)
     return -np.exp(t) if symbol.is_nonpositive else np.sinh(t)
-
-
-# -- point by point ------------------------------------------------------------------------------
-
-
-class _PointByPoint:
-    """Solve each point, starting from the solution of the one before it."""
-
-    def __init__(
-        self,
-        theory: Theory,
-        target: Any,
-        arguments: Sequence[Symbol],
-        values: Mapping[Any, Any],
-        backend: str,
-        errors: str,
-    ) -> None:
-        self.theory, self.target, self.arguments = theory, target, tuple(arguments)
-        self.values, self.backend, self.errors = dict(values), backend, errors
-
-    def __call__(self, *points: Any) -> Any:
-        _check_count(self.arguments, points)
-        last: list[Solution] = []
-        if self.backend == "mpmath":
-            return _each(
-                self.arguments, points, self.errors, lambda point: self._one(point, mpmath.mp.dps, last)
-            )
-        arrays, valid = _double_arrays(self.arguments, points, self.errors)
-        grid = np.broadcast_arrays(*arrays)
-        out = np.full(grid[0].shape, np.nan)
-        for index in np.ndindex(out.shape):
-            if valid is not None and not np.broadcast_to(valid, out.shape)[index]:
-                continue
-            try:
-                out[index] = float(self._one([float(a[index]) for a in grid], 15, last))
-            except NO_SOLUTION as problem:
-                if self.errors == "raise" or isinstance(problem, SeveralSolutions):
-                    raise
-        return out if out.shape else float(out)
-
-    def _one(self, point: Sequence[Any], dps: int, last: list[Solution]) -> Any:
-        values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
-        task = task_of(self.theory)
-        guess = last[0].values if last else None
-        try:
-            found = solve(task, values, dps, self.theory.observable, guess)
-        except NO_SOLUTION:
-            if guess is None:
-                raise
-            found = solve(task, values, dps, self.theory.observable)
-        last[:] = [found]
-        return found[self.target]
-
-
-# -- points --------------------------------------------------------------------------------------
-
-
-def _check_count(arguments: Sequence[Symbol], points: Sequence[Any]) -> None:
-    if len(points) != len(arguments):
-        raise ValuesError(
-            f"The function of {', '.join(map(str, arguments))} got {len(points)} arguments.",
-            "as many numbers or arrays as arguments",
-        )
-
-
-def _double_arrays(
-    arguments: Sequence[Symbol], points: Sequence[Any], errors: str
-) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Return the points as arrays of doubles, and where they are admissible (None: everywhere)."""
-    arrays = []
-    valid: np.ndarray | None = None
-    for symbol, value in zip(arguments, points, strict=True):
-        array = _as_double(symbol, value)
-        good = None
-        if array.size:
-            low, high = array.min(), array.max()  # nan if there is one
-            if not (np.isfinite(low) and np.isfinite(high)):
-                good = np.isfinite(array)
-                if errors == "raise":
-                    raise ValuesError(
-                        f"A value of {symbol} is {array[~good].flat[0]}.", "finite numbers", "errors='nan'"
-                    )
-                array = np.where(good, array, 0.0)
-                low, high = array.min(), array.max()
-            if (symbol.is_nonnegative and low < 0) or (symbol.is_nonpositive and high > 0):
-                if errors == "raise":
-                    check_sign(symbol, float(low if symbol.is_nonnegative else high))
-                inside = array >= 0 if symbol.is_nonnegative else array <= 0
-                good = inside if good is None else good & inside
-        if good is not None:
-            array = np.where(good, array, 1.0 if not symbol.is_nonpositive else -1.0)
-            valid = good if valid is None else valid & good
-        arrays.append(array)
-    try:
-        np.broadcast_shapes(*(a.shape for a in arrays))
-    except ValueError:
-        shapes = ", ".join(str(a.shape) for a in arrays)
-        raise ValuesError(
-            f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
-        ) from None
-    return arrays, valid
-
-
-def _as_double(symbol: Symbol, value: Any) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind in "fiu":
-        return array.astype(float, copy=False)
-    if array.dtype.kind in "OU":
-        return np.reshape([_float(v, str(symbol)) for v in array.reshape(-1)], array.shape)
-    raise ValuesError(f"The values of {symbol} are of type {array.dtype}.", "real numbers")
-
-
-def _float(value: Any, name: str) -> float:
-    return float("nan") if value is None else float(exact_value(value, name, 15))
-
-
-def _each(
-    arguments: Sequence[Symbol], points: Sequence[Any], errors: str, one: Callable[[Sequence[Any]], Any]
-) -> Any:
-    """Apply to each of the broadcast points at mpmath's precision."""
-    dps = mpmath.mp.dps
-    columns = []
-    for symbol, value in zip(arguments, points, strict=True):
-        array = np.asarray(value, dtype=object)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps > 15:
-            exact_value(float(value.flat[0]) if value.size else 0.5, str(symbol), dps)  # refuses
-        read = [_read(v, symbol, dps, errors) for v in array.reshape(-1)]
-        flat = np.empty(len(read), dtype=object)
-        flat[:] = read
-        columns.append(flat.reshape(array.shape))
-    try:
-        grid = np.broadcast_arrays(*columns)
-    except ValueError:
-        shapes = ", ".join(str(c.shape) for c in columns)
-        raise ValuesError(
-            f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
-        ) from None
-    out = np.empty(grid[0].shape, dtype=object)
-    for index in np.ndindex(out.shape):
-        point = [column[index] for column in grid]
-        try:
-            out[index] = mpmath.nan if any(v is None for v in point) else one(point)
-        except NO_SOLUTION as problem:
-            if errors == "raise" or isinstance(problem, SeveralSolutions):
-                raise
-            out[index] = mpmath.nan
-    return out if out.shape else out[()]
-
-
-def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
-    """One exact value; None where it is not admissible and errors become nan."""
-    try:
-        if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
-            exact = value
-        else:
-            exact = exact_value(value, str(symbol), dps)
-        check_sign(symbol, exact)
-    except SymcavityError:
-        if errors == "raise" or (isinstance(value, float) and np.isfinite(value) and dps > 15):
-            raise
-        return None
-    return exact
 
 
 def _mpf(value: Any) -> Any:

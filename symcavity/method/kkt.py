@@ -157,6 +157,42 @@ def _decided(kink: Expr, nonnegative: list[Expr]) -> Expr | None:
     return next((a for a in values if all(b == a or known(flip * (a - b)) for b in values)), None)
 
 
+def _gathered(body: Expr, varying: list[Expr]) -> Expr:
+    """Write kinks at one place as one: ``Max(0, -r)`` is ``Max(0, r) - r``, and ``|r|`` is ``2*Max(0, r) - r``.
+
+    Their multipliers are not unique for themselves, and it is the sum of their factors that has to be positive.
+    """
+    groups: list[tuple[Expr, Dummy, dict[Expr, Expr]]] = []
+    for kink in sorted(body.atoms(Abs, Max, Min), key=str):
+        mark = Dummy("t", real=True)
+        if len(kink.args) > 2 or not kink.has(*varying or [mark]):
+            continue
+        if body.xreplace({kink: mark}).diff(mark).has(mark):
+            continue
+        first, second = (kink.args[0], S.Zero) if isinstance(kink, Abs) else (*kink.args[::-1],)
+        gap = (first - second).expand()
+        ratios = [cancel(gap / place) for place, _, _ in groups]
+        signs = [None if ratio.has(*varying) else sign_of(ratio) for ratio in ratios]
+        number = next((k for k, sign in enumerate(signs) if sign in (1, -1)), None)
+        if number is None:
+            groups.append((gap, mark, {}))
+            ratio, sign = S.One, 1
+        else:
+            ratio, sign = ratios[number], signs[number]
+        place, hinge, members = groups[-1 if number is None else number]
+        above = ratio * hinge if sign == 1 else -ratio * (hinge - place)  # the positive part of the gap
+        if isinstance(kink, Abs):
+            members[kink] = 2 * above - gap
+        else:
+            members[kink] = second + above if isinstance(kink, Max) else first - above
+    for place, hinge, members in groups:
+        if len(members) > 1:
+            body = body.xreplace(members)
+            slope = body.diff(hinge)
+            body = (body - slope * hinge).expand() + slope.expand() * Max(0, place)
+    return body
+
+
 def _epigraph(
     problem: Problem, record: Lagrangian, names: _Names
 ) -> tuple[dict[str, Expr], list[Constraint]]:
@@ -166,7 +202,8 @@ def _epigraph(
     for c in problem.constraints:
         constraints += _split(c, problem)
     for side in problem.kinds:
-        body = objective.get(side, S.Zero)
+        whole = objective.get(side, S.Zero)
+        body = _gathered(whole, _varying(side, whole, problem))
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
                 continue

@@ -1,0 +1,127 @@
+"""Arguments of functions of parameters: arrays of doubles, or exact values one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Symbol
+
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
+from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.values import check_sign
+
+NO_SOLUTION = (Infeasible, NotConverged)
+
+
+def check_count(arguments: Sequence[Symbol], points: Sequence[Any]) -> None:
+    """Refuse too few arguments, and too many."""
+    if len(points) != len(arguments):
+        raise ValuesError(
+            f"The function of {', '.join(map(str, arguments))} got {len(points)} arguments.",
+            "as many numbers or arrays as arguments",
+        )
+
+
+def double_arrays(
+    arguments: Sequence[Symbol], points: Sequence[Any], errors: str
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return the points as arrays of doubles, and where they are admissible (None: everywhere)."""
+    arrays = []
+    valid: np.ndarray | None = None
+    for symbol, value in zip(arguments, points, strict=True):
+        array = _as_double(symbol, value)
+        good = None
+        if array.size:
+            low, high = array.min(), array.max()  # nan if there is one
+            if not (np.isfinite(low) and np.isfinite(high)):
+                good = np.isfinite(array)
+                if errors == "raise":
+                    raise ValuesError(
+                        f"A value of {symbol} is {array[~good].flat[0]}.", "finite numbers", "errors='nan'"
+                    )
+                array = np.where(good, array, 0.0)
+                low, high = array.min(), array.max()
+            if (symbol.is_nonnegative and low < 0) or (symbol.is_nonpositive and high > 0):
+                if errors == "raise":
+                    check_sign(symbol, float(low if symbol.is_nonnegative else high))
+                inside = array >= 0 if symbol.is_nonnegative else array <= 0
+                good = inside if good is None else good & inside
+        if good is not None:
+            array = np.where(good, array, 1.0 if not symbol.is_nonpositive else -1.0)
+            valid = good if valid is None else valid & good
+        arrays.append(array)
+    try:
+        np.broadcast_shapes(*(a.shape for a in arrays))
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise ValuesError(
+            f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
+        ) from None
+    return arrays, valid
+
+
+def _as_double(symbol: Symbol, value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind in "fiu":
+        return array.astype(float, copy=False)
+    if array.dtype.kind in "OU":
+        return np.reshape([_float(v, str(symbol)) for v in array.reshape(-1)], array.shape)
+    raise ValuesError(f"The values of {symbol} are of type {array.dtype}.", "real numbers")
+
+
+def _float(value: Any, name: str) -> float:
+    return float("nan") if value is None else float(exact_value(value, name, 15))
+
+
+def each(
+    arguments: Sequence[Symbol], points: Sequence[Any], errors: str, one: Callable[[Sequence[Any]], Any]
+) -> Any:
+    """Apply to each of the broadcast points at mpmath's precision."""
+    dps = mpmath.mp.dps
+    columns = []
+    for symbol, value in zip(arguments, points, strict=True):
+        array = np.asarray(value, dtype=object)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps > 15:
+            exact_value(float(value.flat[0]) if value.size else 0.5, str(symbol), dps)  # refuses
+        read = [_read(v, symbol, dps, errors) for v in array.reshape(-1)]
+        flat = np.empty(len(read), dtype=object)
+        flat[:] = read
+        columns.append(flat.reshape(array.shape))
+    try:
+        grid = np.broadcast_arrays(*columns)
+    except ValueError:
+        shapes = ", ".join(str(c.shape) for c in columns)
+        raise ValuesError(
+            f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
+        ) from None
+    out = np.empty(grid[0].shape, dtype=object)
+    for index in np.ndindex(out.shape):
+        point = [column[index] for column in grid]
+        try:
+            out[index] = mpmath.nan if any(v is None for v in point) else one(point)
+        except NO_SOLUTION as problem:
+            if errors == "raise" or isinstance(problem, SeveralSolutions):
+                raise
+            out[index] = mpmath.nan
+    return out if out.shape else out[()]
+
+
+def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
+    """One exact value; None where it is not admissible and errors become nan."""
+    try:
+        if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
+            exact = value
+        else:
+            exact = exact_value(value, str(symbol), dps)
+        check_sign(symbol, exact)
+    except SymcavityError:
+        if errors == "raise" or (isinstance(value, float) and np.isfinite(value) and dps > 15):
+            raise
+        return None
+    return exact
+
+
+__all__ = ["NO_SOLUTION", "check_count", "double_arrays", "each"]

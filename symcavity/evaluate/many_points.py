@@ -1,0 +1,119 @@
+"""Solve closed equations at many points: together where that works, else one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Symbol
+
+from symcavity.errors import SeveralSolutions, SymcavityError
+from symcavity.evaluate.arguments import NO_SOLUTION, check_count, double_arrays, each
+from symcavity.evaluate.binding import task_of
+from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.solver import solve
+from symcavity.evaluate.values import Task, read_values
+from symcavity.method.theory import Theory
+from symcavity.model.kinds import N, P
+
+FEW = 8  # points that are not worth a common iteration
+
+
+class PointByPoint:
+    """A function of parameters without a closed form.
+
+    Convex problems are solved at all points of a grid together; else each point is, from the one before it.
+    """
+
+    def __init__(
+        self,
+        theory: Theory,
+        target: Any,
+        arguments: Sequence[Symbol],
+        values: Mapping[Any, Any],
+        backend: str,
+        errors: str,
+    ) -> None:
+        self.theory, self.target, self.arguments = theory, target, tuple(arguments)
+        self.values, self.backend, self.errors = dict(values), backend, errors
+
+    def __call__(self, *points: Any) -> Any:
+        """Evaluate at numbers or arrays."""
+        check_count(self.arguments, points)
+        last: list[Solution] = []
+        if self.backend == "mpmath":
+            return each(
+                self.arguments, points, self.errors, lambda point: self._one(point, mpmath.mp.dps, last)
+            )
+        arrays, valid = double_arrays(self.arguments, points, self.errors)
+        grid = np.broadcast_arrays(*arrays)
+        out = self._together(grid)
+        for index in np.ndindex(out.shape):
+            if np.isfinite(out[index]):
+                continue
+            if valid is not None and not np.broadcast_to(valid, out.shape)[index]:
+                continue
+            try:
+                out[index] = float(self._one([float(a[index]) for a in grid], 15, last))
+            except NO_SOLUTION as problem:
+                if self.errors == "raise" or isinstance(problem, SeveralSolutions):
+                    raise
+        return out if out.shape else float(out)
+
+    def _together(self, grid: Sequence[np.ndarray]) -> np.ndarray:
+        """The values at those points that a common iteration reaches; not a number at the others."""
+        out = np.full(grid[0].shape, np.nan)
+        if out.size < FEW:
+            return out
+        task = task_of(self.theory)
+        sample = {**self.values, **{s: float(a.flat[0]) for s, a in zip(self.arguments, grid, strict=True)}}
+        try:
+            given = read_values(task, sample, 15)
+        except SymcavityError:
+            return out
+        if not task.convex or given.solve_for or task.is_projected or {N, P} & set(given.exact):
+            return out
+        flat = {s: a.reshape(-1) for s, a in zip(self.arguments, grid, strict=True)}
+        env = {**given.environment("numpy"), **flat}
+        found = task.evolution(given.laws)[0].solve_many(env, out.size)
+        good = np.flatnonzero(np.all(np.isfinite(found), axis=0) & _holding(task, env, found))
+        if good.size:
+            expr = self.theory.observable(self.target).xreplace(task.units)
+            here = {k: v[good] if k in flat else v for k, v in env.items()}
+            here |= {s: row[good] for s, row in zip(task.unknowns, found, strict=True)}
+            values = task.compiled(expr, "numpy")(here)
+            out.reshape(-1)[good] = np.broadcast_to(np.asarray(values, dtype=float), good.shape)
+        return out
+
+    def _one(self, point: Sequence[Any], dps: int, last: list[Solution]) -> Any:
+        values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
+        task = task_of(self.theory)
+        guess = last[0].values if last else None
+        try:
+            found = solve(task, values, dps, self.theory.observable, guess)
+        except NO_SOLUTION:
+            if guess is None:
+                raise
+            found = solve(task, values, dps, self.theory.observable)
+        last[:] = [found]
+        return found[self.target]
+
+
+
+
+def _holding(task: Task, env: Mapping[Any, Any], found: np.ndarray) -> np.ndarray:
+    """Where the inequalities hold that the derivation assumed: elsewhere a point is looked at by itself."""
+    good = np.ones(found.shape[1], dtype=bool)
+    here = {**env, **dict(zip(task.unknowns, found, strict=True))}
+    for condition in task.conditions:
+        gap = (condition.lhs - condition.rhs).xreplace(task.units)
+        if gap.free_symbols - set(here):
+            return np.zeros_like(good)
+        with np.errstate(all="ignore"):
+            good &= np.asarray(task.compiled(gap, "numpy")(here), dtype=float) > 0
+    return good
+
+
+__all__ = ["PointByPoint"]
