@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import And, Expr, KroneckerDelta, S, StrictGreaterThan, StrictLessThan
+from sympy import And, Expr, KroneckerDelta, Piecewise, S, StrictGreaterThan, StrictLessThan
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
@@ -78,23 +78,23 @@ class Branching:
 
     def _solution(self, site: Site, make: StepMaker) -> Step:
         key, zero = site.kind.key, {site.kind.index: S.Zero}
-        solution = site.solution
         eta = site.problem.inner().eta
-        here = {plain: source for source, plain in site.problem.plain_sources().items()}
+        solution = site.solution
+        here = {plain: source.xreplace(zero) for source, plain in site.problem.plain_sources().items()} | zero
         relations = sign_relations(site)
         branches: list[Any] = []
         t = solution.reflection * eta
         for region in solution.regions:
             bounds = [t > region.low] if region.low is not None else []
             bounds += [t < region.high] if region.high is not None else []
-            values = {q.xreplace(zero): v.xreplace(here).xreplace(zero) for q, v in region.values.items()}
-            condition = And(*bounds).xreplace(here).xreplace(zero) if bounds else None
+            values = {q.xreplace(zero): v.xreplace(here) for q, v in region.values.items()}
+            condition = And(*bounds).xreplace(here) if bounds else None
             branches.append(([], condition, values))
-        claims = [Equation(q, solution.expression(q)) for q in solution.unknowns]
+        claims = [Equation(q.xreplace(zero), _named(solution.expression(q), here)) for q in solution.unknowns]
         implicit = solution.is_implicit
         if implicit:
-            claims = [*(Equation(eta, b.implicit[1]) for b in solution.branches if b.implicit), *claims]
-        claims = [e.xreplace(here).xreplace(zero) for e in claims]
+            fixing = (Equation(eta, b.implicit[1].xreplace(here)) for b in solution.branches if b.implicit)
+            claims = [*fixing, *claims]
         several = len(branches) > 1
         return make(
             f"{key}.solution",
@@ -109,6 +109,13 @@ class Branching:
             assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.effective_law",),
         )
+
+
+def _named(expr: Expr, rule: dict[Any, Any]) -> Expr:
+    """A state with other names in it; cases of one value stay apart, each under the conditions of its own."""
+    if not isinstance(expr, Piecewise):
+        return expr.xreplace(rule)
+    return Piecewise(*((value.xreplace(rule), test.xreplace(rule)) for value, test in expr.args), evaluate=False)
 
 
 def sign_relations(site: Site) -> list[Any]:
