@@ -66,7 +66,7 @@ def sources(system: System, make: StepMaker) -> list[Step]:
     """The equations that couple the two sides, with their sources."""
     make = make.within("Bipartite system")
     claims = []
-    for law in (system.datum, system.feature):
+    for law in reversed(list(system.laws.values())):
         rule = {f.symbol: f.as_sum for f in law.fields}
         for f in law.fields:
             carrier = law.carrier(f)
