@@ -70,7 +70,7 @@ def sources(system: System, make: StepMaker) -> list[Step]:
     """The equations that couple the kinds of sites, with their sources."""
     make = make.within("Bipartite system" if system.is_bipartite else "Coupled system")
     claims = []
-    for law in reversed(system.laws.values()):
+    for law in reversed(list(system.laws.values())):
         rule = {f.symbol: f.as_sum for f in law.fields}
         for f in law.fields:
             carrier = law.carrier(f)

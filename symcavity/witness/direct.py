@@ -191,9 +191,10 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
                 insides.append(_averages(body.xreplace(here), laws).xreplace(rule))
             share = mpmath.mpf(int(weight.p)) / int(weight.q)
             polynomials = [coefficients(e.xreplace({h.eta: h.eta * Float(sigma)}), h.eta) for e in insides]
-            if None not in polynomials:
+            known = [p for p in polynomials if p is not None]
+            if len(known) == len(polynomials):
                 ends = sorted(e / (s * sigma) for e in edges)
-                order = polynomials if s > 0 else polynomials[::-1]
+                order = known if s > 0 else known[::-1]
                 total += share * integral(order, [-mpmath.inf, *ends, mpmath.inf])
                 continue
             calls = [lambdify(h.eta, e, "mpmath") for e in insides]

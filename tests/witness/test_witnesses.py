@@ -1,0 +1,170 @@
+"""Witnesses of any system: three kinds of sites, scales in other units, problems where nothing is to be resolved."""
+
+
+
+import mpmath
+import pytest
+from sympy import Eq, Sum, Symbol
+
+from symcavity import (
+    BipartiteSystem,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    N,
+    P,
+    Quenched,
+    Sites,
+    Variable,
+    average,
+    i,
+    mu,
+)
+from symcavity.derivations import gardner
+from symcavity.evaluate import binding
+from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.witness import points
+from symcavity.witness.declared import Declared, Undeclared
+from symcavity.witness.gaussian import integral
+from symcavity.witness.inserted import Inserted
+from symcavity.witness.world import same
+
+x, u, w, v = Coupling("x"), Coupling("u"), Feature("w"), Feature("v")
+kappa, gamma = Symbol("kappa", positive=True), Symbol("gamma", positive=True)
+squares = Sum(w[i] ** 2, (i, 1, N)) / 2
+norm = Eq(average(w[i] ** 2), 1 / kappa**2)
+
+
+def margin(coupling, fixed=()):
+    return ConvexProblem(squares, [Sum(coupling[mu, i] * w[i], (i, 1, N)) >= 1], fixed)
+
+
+def failed(outcome):
+    return {row.step.key: [v.detail for v in row.verdicts if not v.ok] for row in outcome.failed}
+
+
+def network():
+    """Data, features and hidden units, linear, with a coupling between each two of them."""
+    a, K = Sites("a", "K", name="hidden unit")
+    F, G = Coupling("F", between=(a, i)), Coupling("G", between=(mu, a))
+    h, lam, y = Variable("h", a), Datum("lam"), Quenched("y", mu)
+    heard = Sum(x[mu, i] * w[i], (i, 1, N)) + Sum(G[mu, a] * h[a], (a, 1, K))
+    return BipartiteSystem(
+        [
+            Eq(lam[mu], y[mu] - heard),
+            Eq(w[i], (Sum(x[mu, i] * lam[mu], (mu, 1, P)) - Sum(F[a, i] * h[a], (a, 1, K))) / gamma),
+            Eq(h[a], Sum(G[mu, a] * lam[mu], (mu, 1, P)) / gamma + Sum(F[a, i] * w[i], (i, 1, N)) / gamma),
+        ]
+    )
+
+
+def test_the_verbs_are_judged_for_three_kinds_of_sites():
+    theory = network().cavity()
+    judged = [s for s in theory.derivation if s.key.rpartition(".")[0] in {"feature", "datum", "hidden_unit"}]
+    assert len(judged) == 3 * 11
+    for step in (theory.derivation["disorder"], theory.derivation["sources"], *judged):
+        assert step.verdicts(20), step.key
+        assert all(v.ok for v in step.verdicts(20)), step.key
+
+
+def test_a_wrong_claim_about_a_third_kind_is_caught():
+    derivation = network().cavity().derivation
+    for key in ("hidden_unit.respond", "hidden_unit.self_coupling_mean", "hidden_unit.solution"):
+        step = derivation[key]
+        claims = (*step.claims[:-1], type(step.claims[-1])(step.claims[-1].lhs, step.claims[-1].rhs * 2 + 1))
+        assert not all(v.ok for v in derivation.replaced(key, claims=claims)[key].verdicts(20)), key
+
+
+FALSE_ALARMS = {
+    "a variance in units of P": margin(Coupling("x", variance=1 / P)),
+    "a variance in units of P, at a norm": margin(Coupling("x", variance=1 / P), [norm]),
+    "two families of weights": ConvexProblem(
+        squares + Sum(v[i] ** 2, (i, 1, N)),
+        [Sum(x[mu, i] * w[i], (i, 1, N)) + Sum(u[mu, i] * v[i], (i, 1, N)) >= 1],
+    ),
+    "a naive theory that happens to be right": margin(
+        Coupling("x", variance=Quenched("l", i, law={1: 1})[i] / N), [norm]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FALSE_ALARMS)
+def test_a_right_record_gives_no_false_alarm(name):
+    outcome = FALSE_ALARMS[name].cavity().derivation.verify(20)
+    assert not failed(outcome)
+    assert not outcome.unchecked
+
+
+def test_agreement_without_a_symmetry_is_reported():
+    problem = FALSE_ALARMS["a naive theory that happens to be right"]
+    assert not problem.symmetry()
+    (verdict,) = problem.cavity().derivation["symmetry"].verdicts(20)
+    assert verdict.ok
+    assert "agree without a symmetry" in verdict.detail
+
+
+def test_a_point_is_solved_once_for_all_checks(monkeypatch):
+    solved, rule = [], binding.solve_theory
+    monkeypatch.setattr(points, "solve_theory", lambda *args: solved.append(args[1:]) or rule(*args))
+    theory = ConvexProblem(squares, gardner.problem.subject_to, [norm]).cavity()
+    assert theory.derivation.verify(20)
+    assert len(solved) == len({str(s) for s in solved})
+    known = len(solved)
+    theory.derivation["closed_system"].verdicts(20)
+    assert len(solved) == known
+
+
+# -- small worlds ------------------------------------------------------------------------------------
+
+
+def test_numbers_do_not_depend_on_the_order_in_which_they_are_asked_for():
+    declared = Declared(margin(x).kkt())
+    one, two = declared.world(5), declared.world(5)
+    first = [one.value(w[1]), one.value(w[2])]
+    second = [two.value(w[2]), two.value(w[1])]
+    assert first == second[::-1]
+
+
+def test_an_inserted_site_adds_its_emission_through_its_own_couplings():
+    declared = Declared(margin(x).kkt())
+    world = declared.world(5)
+    (f,) = declared.system.laws[DATUM].fields
+    site = Inserted(declared, FEATURE, world)
+    added = world.change(f.as_sum, FEATURE, {mu: 2})
+    assert same(added, world.value(x[2, 0]) * world.value(w[0]))
+    (g,) = declared.system.laws[FEATURE].fields
+    R = [[world.response(world.key(g.emission, {mu: m}), _source(declared, world, n)) for n in (1, 2)] for m in (1, 2)]
+    with mpmath.workdps(40):
+        echo = sum(
+            world.value(x[m, 0]) * R[m - 1][n - 1] * world.value(x[n, 0]) * world.value(w[0])
+            for m in (1, 2)
+            for n in (1, 2)
+        )
+        assert same(site.echo(g), echo)
+        assert same(site.self_coupling(g, f), echo / world.value(w[0]))
+
+
+def _source(declared, world, at):
+    (row,) = declared.carriers(DATUM)
+    return world.key(row.source, {mu: at})
+
+
+def test_a_law_that_was_not_declared_is_refused():
+    system = margin(x).kkt()
+    law = system.laws[DATUM]
+    wrong = tuple(type(e)(e.lhs, 2 * e.rhs) for e in law.equations)
+    system.laws[DATUM] = type(law)(law.kind, law.unknowns, wrong, law.pairs, law.fields)
+    with pytest.raises(Undeclared, match="none of the declared ones"):
+        Declared(system)
+
+
+def test_gaussian_integrals_between_points():
+    with mpmath.workdps(50):
+        half = integral([[1, 0, 0], [0]], [-mpmath.inf, mpmath.mpf(0), mpmath.inf])
+        assert abs(half - mpmath.mpf(1) / 2) < mpmath.mpf(10) ** -48
+        edge = mpmath.mpf(7) / 5
+        tail = integral([[1]], [edge, mpmath.inf])
+        assert abs(tail - mpmath.erfc(edge / mpmath.sqrt(2)) / 2) < mpmath.mpf(10) ** -48
+
+
