@@ -18,6 +18,7 @@ from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Task
 from symcavity.method.theory import Theory
 from symcavity.model.bound_sets import take_sets
+from symcavity.model.quantities import SiteResponse
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution
@@ -84,6 +85,7 @@ def task_of(theory: Theory) -> Task:
             theory.assumed(),
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
+            responses=tuple(s for s, m in theory.order_parameters.items() if m.has(SiteResponse)),
             convex=system.convex,
             kinds=system.kinds,
         )

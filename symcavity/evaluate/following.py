@@ -72,6 +72,8 @@ class BranchEnd:
     wanted : float
     vanishing, diverging : tuple of Symbol
         The unknowns that go to zero, and to infinity, there.
+    at_rest : bool
+        Whether a moment of the states is among what vanishes.
     values : dict
         All unknowns at the last load.
     """
@@ -80,6 +82,7 @@ class BranchEnd:
     wanted: float
     vanishing: tuple[Symbol, ...]
     diverging: tuple[Symbol, ...]
+    at_rest: bool
     values: dict[Symbol, float]
 
     @property
@@ -102,7 +105,7 @@ class BranchEnd:
             text += "diverges" if len(self.diverging) == 1 else "diverge"
         if self.way == "larger" and self.diverging:
             return text + ": below, the minimum is flat, and does not fix the states."
-        if self.vanishing and not self.diverging:
+        if self.at_rest:
             return text + ": beyond, the minimum may be at zero, which is no point of this theory."
         return text + "."
 
@@ -282,7 +285,9 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
     gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
     grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * np.median(v) and v[-1] == v.max())
-    return None, BranchEnd(share * float(given.exact[alpha]), float(given.exact[alpha]), gone, grown, state)
+    at_rest = any(s not in task.responses for s in gone)
+    load = float(given.exact[alpha])
+    return None, BranchEnd(share * load, load, gone, grown, at_rest, state)
 
 
 __all__ = [

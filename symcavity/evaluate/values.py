@@ -61,6 +61,8 @@ class Task:
     title : str
     variances : tuple of Expr
         Variances of the couplings, which must not be negative at any site.
+    responses : tuple of Symbol
+        The unknowns that are responses.
     kinds : tuple of Kind
         The kinds of sites.
     convex : bool
@@ -76,6 +78,7 @@ class Task:
     conditions: tuple[Any, ...] = ()
     title: str = ""
     variances: tuple[Expr, ...] = ()
+    responses: tuple[Symbol, ...] = ()
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)

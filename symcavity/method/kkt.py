@@ -178,7 +178,7 @@ def _gathered(body: Expr, varying: list[Expr]) -> Expr:
             groups.append((gap, mark, {}))
             ratio, sign = S.One, 1
         else:
-            ratio, sign = ratios[number], signs[number]
+            ratio, sign = ratios[number], signs[number] or 1
         place, hinge, members = groups[-1 if number is None else number]
         above = ratio * hinge if sign == 1 else -ratio * (hinge - place)  # the positive part of the gap
         if isinstance(kink, Abs):

@@ -34,9 +34,9 @@ from symcavity.sites import linear
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.layout import SiteSolution
 from symcavity.sites.protocol import SiteProblem
-from symcavity.sites.sets.solution import solution as sets
-from symcavity.sites.sets.solution import steps as set_steps
-from symcavity.sites.sets.solution import strategy as set_strategy
+from symcavity.sites.sets import solution as sets
+from symcavity.sites.sets import steps as set_steps
+from symcavity.sites.sets import strategy as set_strategy
 
 HALF = Rational(1, 2)
 x, w = Coupling("x"), Feature("w")
