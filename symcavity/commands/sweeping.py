@@ -18,13 +18,7 @@ from symcavity.finite.compare import default_observables
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
 from symcavity.model.bound_sets import vector_sizes
-from symcavity.model.kinds import (
-    DATUM,
-    N,
-    P,
-    SiteCount,
-    alpha,
-)
+from symcavity.model.kinds import DATUM, N, P, SiteCount, alpha
 
 if TYPE_CHECKING:
     from symcavity.face import Theory

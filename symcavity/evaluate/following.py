@@ -12,14 +12,8 @@ from sympy import Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
 from symcavity.evaluate.roots import newton
-from symcavity.model.kinds import (
-    N,
-    P,
-    alpha,
-)
-from symcavity.model.quantities import (
-    SiteQuantity,
-)
+from symcavity.model.kinds import N, P, alpha
+from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
 FINEST, EDGE = 1e-3, 1e-9

@@ -11,16 +11,9 @@ from sympy import Add, Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.errors import (
-    Infeasible,
-    NotConverged,
-    ValuesError,
-)
+from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.evaluate.arguments import check_count, double_arrays, each
-from symcavity.evaluate.binding import (
-    bind,
-    task_of,
-)
+from symcavity.evaluate.binding import bind, task_of
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.following import OnlyRoot
 from symcavity.evaluate.many_points import PointByPoint
@@ -28,15 +21,9 @@ from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice
 from symcavity.evaluate.values import Given, Task, names, read_values
 from symcavity.method.eliminate import Closed, tidy_arguments
-from symcavity.method.theory import (
-    Theory,
-)
-from symcavity.model.kinds import (
-    alpha,
-)
-from symcavity.model.quantities import (
-    SiteQuantity,
-)
+from symcavity.method.theory import Theory
+from symcavity.model.kinds import alpha
+from symcavity.model.quantities import SiteQuantity
 
 BLOCK = 1 << 21
 SAMPLES = 257

@@ -15,20 +15,9 @@ import numpy as np
 from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.densities import (
-    LEVELS,
-    rule,
-)
-from symcavity.model.kinds import (
-    DATUM,
-    FEATURE,
-    Kind,
-    sorted_kinds,
-)
-from symcavity.model.quantities import (
-    Quenched,
-    finite_law,
-)
+from symcavity.evaluate.densities import LEVELS, rule
+from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
+from symcavity.model.quantities import Quenched, finite_law
 
 MOST_VALUES = 20000
 

@@ -17,12 +17,8 @@ from symcavity.errors import InternalError, NotConverged
 from symcavity.evaluate.roots import STARTS, Unknown, find_all_roots, find_roots, polish
 from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task
-from symcavity.model.kinds import (
-    alpha,
-)
-from symcavity.model.quantities import (
-    SiteQuantity,
-)
+from symcavity.model.kinds import alpha
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.symbols import CavitySymbol
 
 COARSE = 500

@@ -10,17 +10,9 @@ import mpmath
 import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
-from symcavity.algebra.signs import (
-    sign_given,
-)
-from symcavity.errors import (
-    Infeasible,
-    NotConverged,
-    SeveralSolutions,
-)
-from symcavity.evaluate.exact_root import (
-    exact_root,
-)
+from symcavity.algebra.signs import sign_given
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions
+from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     STRONGEST,
     WEAKEST,
@@ -30,26 +22,11 @@ from symcavity.evaluate.following import (
     by_load,
     explicit_range,
 )
-from symcavity.evaluate.reduced import (
-    Reduced,
-    exactly,
-    inadmissible,
-    roots_of,
-    sift,
-)
-from symcavity.evaluate.roots import (
-    STARTS,
-    nearest_miss,
-)
-from symcavity.evaluate.solution import (
-    GUARD,
-    Solution,
-)
+from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
+from symcavity.evaluate.roots import STARTS, nearest_miss
+from symcavity.evaluate.solution import GUARD, Solution
 from symcavity.evaluate.values import Given, Task, read_values
-from symcavity.model.kinds import (
-    N,
-    P,
-)
+from symcavity.model.kinds import N, P
 
 FEW = 9  # starting points before a continuation is tried
 

@@ -21,20 +21,9 @@ from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.method.eliminate import Closed
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import (
-    FEATURE,
-    Kind,
-    N,
-    SiteCount,
-    sizes_compared,
-)
-from symcavity.model.quantities import (
-    Quenched,
-    SiteQuantity,
-)
-from symcavity.sites.sets.averages import (
-    ProjectionAverage,
-)
+from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
+from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.sites.sets.averages import ProjectionAverage
 
 MANY_SITES = 4000
 

@@ -15,17 +15,8 @@ from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
 from symcavity.method.theory import Theory
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.fields import (
-    FieldBook,
-    RandomField,
-    extract_fields,
-    free_kind,
-    site_sum,
-)
-from symcavity.model.kinds import (
-    FEATURE,
-    Kind,
-)
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.quantities import (
     Average,
     Family,
@@ -35,13 +26,8 @@ from symcavity.model.quantities import (
     average,
     response,
 )
-from symcavity.model.support import (
-    stays_whole,
-)
-from symcavity.model.system import (
-    Law,
-    System,
-)
+from symcavity.model.support import stays_whole
+from symcavity.model.system import Law, System
 from symcavity.shapes.base import WHOLE
 
 LIMIT, _MANY = 3.0, 10

@@ -18,14 +18,8 @@ from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.quantities import (
-    Quenched,
-    SiteQuantity,
-)
-from symcavity.model.system import (
-    Law,
-    System,
-)
+from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.system import Law, System
 
 Args = list[Any]
 

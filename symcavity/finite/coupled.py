@@ -9,16 +9,8 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.method.sources import carrier_state
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, in_units_of_n
-from symcavity.model.quantities import (
-    Average,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    site_quantities,
-)
-from symcavity.model.system import (
-    System,
-)
+from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.system import System
 
 
 class Parts:

@@ -10,9 +10,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
-from symcavity.evaluate.binding import (
-    solve_theory,
-)
+from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.compare import point_at
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
@@ -20,9 +18,7 @@ from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.insertion import Insertion, insert, single_site
 from symcavity.finite.run import Setup, as_system, check_sizes, prepare
-from symcavity.method.theory import (
-    Theory,
-)
+from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
 
 

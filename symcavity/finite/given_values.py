@@ -16,14 +16,8 @@ from symcavity.errors import DeclarationError, ValuesError
 from symcavity.evaluate.sizes import resolved
 from symcavity.model.fields import parameters_of
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
-from symcavity.model.quantities import (
-    Quenched,
-    SiteQuantity,
-    finite_law,
-)
-from symcavity.model.system import (
-    System,
-)
+from symcavity.model.quantities import Quenched, SiteQuantity, finite_law
+from symcavity.model.system import System
 
 _ALPHA_HINT = (
     "give alpha; where it is the condition on an average that is known, ask the theory for it: "

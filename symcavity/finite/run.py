@@ -19,31 +19,13 @@ from symcavity.finite.given_values import Values, read_values
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
-from symcavity.finite.observables import (
-    SAME,
-    Reader,
-)
-from symcavity.finite.sample import (
-    Sample,
-    arrays_of,
-)
-from symcavity.method.kkt import (
-    optimality,
-)
-from symcavity.model.kinds import (
-    DATUM,
-    FEATURE,
-    SiteIndex,
-)
-from symcavity.model.problem import (
-    Problem,
-)
-from symcavity.model.quantities import (
-    Family,
-)
-from symcavity.model.system import (
-    System,
-)
+from symcavity.finite.observables import SAME, Reader
+from symcavity.finite.sample import Sample, arrays_of
+from symcavity.method.kkt import optimality
+from symcavity.model.kinds import DATUM, FEATURE, SiteIndex
+from symcavity.model.problem import Problem
+from symcavity.model.quantities import Family
+from symcavity.model.system import System
 
 SMALLEST = 2
 

@@ -12,14 +12,8 @@ from typing import Any
 
 from sympy import Expr, sympify
 
-from symcavity.errors import (
-    FlatMinimum,
-    SymcavityError,
-    ValuesError,
-)
-from symcavity.evaluate.binding import (
-    solve_theory,
-)
+from symcavity.errors import FlatMinimum, SymcavityError, ValuesError
+from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
@@ -30,9 +24,7 @@ from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
-from symcavity.model.system import (
-    System,
-)
+from symcavity.model.system import System
 
 Progress = Callable[[int, int, float, float], None]
 Task = tuple[dict[Any, Any], int, int]

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sympy import (
-    Add,
-    Dummy,
-    Expr,
-    Function,
-    Mul,
-    Pow,
-    Rational,
-    Sum,
-    Symbol,
-    cancel,
-    fraction,
-    together,
-)
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, Rational, Sum, Symbol, cancel, fraction, together
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor, factor_list

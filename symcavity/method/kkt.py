@@ -16,30 +16,11 @@ from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.kinds import (
-    FEATURE,
-    Kind,
-)
-from symcavity.model.problem import (
-    Constraint,
-    Problem,
-)
-from symcavity.model.quantities import (
-    Complementary,
-    Field,
-    Global,
-    SiteQuantity,
-    Variable,
-    site_quantities,
-)
-from symcavity.model.support import (
-    Support,
-    VectorField,
-    VectorVariable,
-)
-from symcavity.model.system import (
-    System,
-)
+from symcavity.model.kinds import FEATURE, Kind
+from symcavity.model.problem import Constraint, Problem
+from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.support import Support, VectorField, VectorVariable
+from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 

@@ -12,12 +12,7 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import (
-    Coupling,
-    Quenched,
-    SiteQuantity,
-    families,
-)
+from symcavity.model.quantities import Coupling, Quenched, SiteQuantity, families
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.sets.averages import ProjectionAverage

@@ -16,17 +16,8 @@ from sympy import Dummy, Expr, Symbol, cancel
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import (
-    Field,
-    Quenched,
-    SiteQuantity,
-    Variable,
-    site_quantities,
-)
-from symcavity.model.system import (
-    Law,
-    System,
-)
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.system import Law, System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 

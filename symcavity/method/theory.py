@@ -5,31 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Self
 
-from sympy import (
-    Expr,
-    S,
-    Symbol,
-    nan,
-    oo,
-    sqrt,
-    sympify,
-    zoo,
-)
+from sympy import Expr, S, Symbol, nan, oo, sqrt, sympify, zoo
 
-from symcavity.errors import (
-    DeclarationError,
-    NoClosedForm,
-    UnsupportedLaw,
-)
-from symcavity.method.close import (
-    assumed,
-    averaged_over,
-    over_sites,
-    positive_parts,
-)
-from symcavity.method.derive import (
-    derive,
-)
+from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
+from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
+from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation

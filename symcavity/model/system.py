@@ -11,17 +11,7 @@ from sympy import Expr, S, Sum, Symbol
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
-from symcavity.model.kinds import (
-    DATUM,
-    FEATURE,
-    Kind,
-    N,
-    SiteCount,
-    i,
-    in_units_of_n,
-    mu,
-    sorted_kinds,
-)
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, i, in_units_of_n, mu, sorted_kinds
 from symcavity.model.quantities import (
     ALIASES,
     Complementary,

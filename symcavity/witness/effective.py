@@ -19,11 +19,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol
-from symcavity.witness.declared import (
-    Carrier,
-    Row,
-    declared_of,
-)
+from symcavity.witness.declared import Carrier, Row, declared_of
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import numeric, result, witness
 from symcavity.witness.statistics import exact_mean, fresh

@@ -19,25 +19,10 @@ from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.method.theory import Theory
 from symcavity.model.convexity import sample_parameter
-from symcavity.model.equations import (
-    Equation,
-)
-from symcavity.model.kinds import (
-    N,
-    SiteCount,
-    alpha,
-    is_index,
-)
-from symcavity.model.quantities import (
-    Average,
-    Quenched,
-    SiteResponse,
-    families,
-    site_quantities,
-)
-from symcavity.model.support import (
-    SupportFunction,
-)
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import N, SiteCount, alpha, is_index
+from symcavity.model.quantities import Average, Quenched, SiteResponse, families, site_quantities
+from symcavity.model.support import SupportFunction
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball
 from symcavity.sites.sets.averages import ProjectionAverage

@@ -14,10 +14,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Coupling, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
-from symcavity.witness.declared import (
-    Carrier,
-    declared_of,
-)
+from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import result, witness
 from symcavity.witness.world import Env, World, free_points, same

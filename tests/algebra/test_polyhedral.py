@@ -9,9 +9,7 @@ from symcavity import NotConverged, ValuesError, phi
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import CellAverage, mp_cell
 from symcavity.algebra.signs import sign_of
-from symcavity.evaluate import (
-    polyhedra,
-)
+from symcavity.evaluate import polyhedra
 from symcavity.evaluate.compiler import Compiled
 from symcavity.evaluate.polyhedra import np_cell
 

@@ -7,17 +7,9 @@ from sympy import Rational
 from sympy.stats import Bernoulli, Beta, DiscreteUniform, Exponential, Gamma, Normal, Uniform
 
 from symcavity import Quenched, ValuesError, i, mu
-from symcavity.evaluate.densities import (
-    rule,
-)
-from symcavity.evaluate.quenched import (
-    exact_value,
-    read_quenched,
-)
-from symcavity.model.kinds import (
-    DATUM,
-    FEATURE,
-)
+from symcavity.evaluate.densities import rule
+from symcavity.evaluate.quenched import exact_value, read_quenched
+from symcavity.model.kinds import DATUM, FEATURE
 
 a, l, y = Quenched("a", i), Quenched("l", i), Quenched("y", mu)
 

@@ -2,16 +2,8 @@
 
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
-from symcavity import (
-    BipartiteSystem,
-    ConvexProblem,
-)
-from symcavity.model.kinds import (
-    N,
-    P,
-    i,
-    mu,
-)
+from symcavity import BipartiteSystem, ConvexProblem
+from symcavity.model.kinds import N, P, i, mu
 from symcavity.model.quantities import (
     Complementary,
     Coupling,

@@ -5,15 +5,7 @@ import pytest
 import sympy
 from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
-from symcavity.shapes import (
-    Ball,
-    CallableShape,
-    Ellipsoid,
-    ExpressionShape,
-    PointCloud,
-    Polytope,
-    Segment,
-)
+from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE
 
 a, b, c, d = sympy.symbols("a b c d")

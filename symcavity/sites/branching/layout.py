@@ -13,18 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import (
-    Abs,
-    Dummy,
-    Expr,
-    Mul,
-    S,
-    Symbol,
-    cancel,
-    factor_terms,
-    fraction,
-    sign,
-)
+from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled

@@ -11,20 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from sympy import (
-    Dummy,
-    Expr,
-    Heaviside,
-    Mul,
-    S,
-    Symbol,
-    cancel,
-    default_sort_key,
-    false,
-    sign,
-    sqrt,
-    true,
-)
+from sympy import Dummy, Expr, Heaviside, Mul, S, Symbol, cancel, default_sort_key, false, sign, sqrt, true
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
