@@ -176,7 +176,9 @@ SABOTAGES = {
     ),
     # the verbs
     "a shift times five": (gardner, "cavity", wrapped(insert, "_shift", lambda e: 5 * e), ["feature.insert"]),
-    "a shift of a vector times five": (manifold, "cavity", wrapped(insert, "_shift", lambda e: 5 * e), ["datum.insert"]),
+    "a shift of a vector times five": (
+        manifold, "cavity", wrapped(insert, "_shift", lambda e: 5 * e), ["datum.insert"],
+    ),
     "the left side of an insertion": (
         gardner, "cavity", replaced(insert, "name_of", lambda _, g: 2 * g.as_sum), ["feature.insert", "datum.insert"],
     ),
@@ -187,7 +189,8 @@ SABOTAGES = {
         output_bias, "cavity", wrapped(respond, "_answer", lambda e: e / 3), ["feature.respond", "datum.substitute"],
     ),
     "a wrong cavity field": (
-        gardner, "cavity", wrapped(identify, "field_of_site", lambda e: 2 * e), ["datum.cavity_field", "datum.substitute"],
+        gardner, "cavity", wrapped(identify, "field_of_site", lambda e: 2 * e),
+        ["datum.cavity_field", "datum.substitute"],
     ),
     "a wrong self-coupling": (
         gardner, "cavity", wrapped(identify, "_factor", lambda e: 2 * e),
@@ -212,7 +215,9 @@ SABOTAGES = {
         gardner, "naive", half_an_echo, ["feature.naive_drop", "feature.effective_law"],
     ),
     # the single site
-    "a wrong linear solution": (gardner, "cavity", wrapped(linear, "tidy_fraction", lambda e: 2 * e), ["feature.solution"]),
+    "a wrong linear solution": (
+        gardner, "cavity", wrapped(linear, "tidy_fraction", lambda e: 2 * e), ["feature.solution"],
+    ),
     "wrong branches": (gardner, "cavity", wrapped(SiteSolution, "expression", lambda e: e + 1), ["datum.solution"]),
     "a wrong response": (
         gardner, "cavity", wrapped(SiteEnsemble, "response", lambda e: 2 * e), ["datum.response", "closure.S_lambda"],
@@ -278,13 +283,16 @@ SABOTAGES = {
     ),
     "a wrong response of saturated slack": (
         soft_manifold, "cavity",
-        wrapped(set_steps, "saturated_response", lambda f: replace(f, message=times(2, f.message))), ["datum.saturated"],
+        wrapped(set_steps, "saturated_response", lambda f: replace(f, message=times(2, f.message))),
+        ["datum.saturated"],
     ),
     "a wrong average over a set": (
         manifold, "cavity", wrapped(sets.VectorEnsemble, "at_site", lambda e: 2 * e),
         ["datum.response", "closure.S_Lambda", "closure.q_Lambda"],
     ),
-    "a wrong theorem of Euler": (manifold, "cavity", replaced(stein, "LAM", 2 * stein.LAM), ["euler", "stein.conclusion"]),
+    "a wrong theorem of Euler": (
+        manifold, "cavity", replaced(stein, "LAM", 2 * stein.LAM), ["euler", "stein.conclusion"],
+    ),
     "a wrong integration by parts": (manifold, "cavity", replaced(stein, "PSI", 2 * stein.PSI), ["stein"]),
 }  # fmt: skip
 
