@@ -176,6 +176,7 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
             ),
             offending=varying[0],
         )
+    echoes: dict[Expr, Equation] = {}  # the weight of an echo against the curvature of the state that hears it
     for equation in law.equations:
         fields = [f.symbol for f in law.fields if equation.difference.has(f.symbol)]
         marks = {q: Dummy() for q in (*states, *multipliers)}
@@ -194,6 +195,8 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
                     ),
                     offending=equation,
                 )
+            for f in (f for f in law.fields if f.symbol in fields):
+                echoes[cancel(law.coefficient(f) * f.coupling.family.variance / slope)] = equation
             quenched = site_quantities(slope, Quenched)
             if fields and quenched:
                 return Symmetry(
@@ -222,6 +225,13 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
                 parts=("the features are not identical: the factor of the field depends on ", quenched[0], "."),
                 offending=quenched[0],
             )
+    if len(echoes) > 1:
+        first, *_, last = echoes.values()
+        return Symmetry(
+            False,
+            parts=("the states of a feature respond differently, by ", first, " and by ", last, "."),
+            offending=last,
+        )
     for pair in law.pairs:
         for member in pair.pair:
             here = site_quantities(member, Variable, Field)

@@ -104,9 +104,24 @@ def test_agreement_without_a_symmetry_is_reported():
     assert "agree without a symmetry" in verdict.detail
 
 
+def test_two_families_that_respond_differently_are_no_symmetry():
+    """The witness found that the finder had overlooked this: the naive theory has other norms."""
+    assert not FALSE_ALARMS["two families of weights"].symmetry()
+    alike = ConvexProblem(
+        squares + Sum(v[i] ** 2, (i, 1, N)) / 2, FALSE_ALARMS["two families of weights"].subject_to
+    )
+    assert alike.symmetry()
+    assert all(v.ok for v in alike.cavity().derivation["symmetry"].verdicts(15))
+
+
 def test_a_point_is_solved_once_for_all_checks(monkeypatch):
     solved, rule = [], binding.solve_theory
-    monkeypatch.setattr(points, "solve_theory", lambda *args: solved.append(args[1:]) or rule(*args))
+
+    def counted(theory, *rest):
+        solved.append((theory.is_naive, *rest))
+        return rule(theory, *rest)
+
+    monkeypatch.setattr(points, "solve_theory", counted)
     theory = ConvexProblem(squares, gardner.problem.subject_to, [norm]).cavity()
     assert theory.derivation.verify(20)
     assert len(solved) == len({str(s) for s in solved})
