@@ -21,6 +21,7 @@ from symcavity.errors import (
     ValuesError,
 )
 from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
+from symcavity.model.averages import average, response
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import (
     N,
@@ -39,8 +40,6 @@ from symcavity.model.quantities import (
     Global,
     Quenched,
     Variable,
-    average,
-    response,
 )
 from symcavity.model.support import SupportFunction
 

@@ -15,9 +15,10 @@ from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.face import BipartiteSystem
+from symcavity.model.averages import average, response
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.kinds import FEATURE, N, SiteCount
-from symcavity.model.quantities import Family, Quenched, average, response
+from symcavity.model.quantities import Family, Quenched
 from symcavity.model.support import SupportFunction
 
 _NUMBER = re.compile(

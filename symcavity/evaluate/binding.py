@@ -17,8 +17,8 @@ from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Task
 from symcavity.method.theory import Theory
+from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
-from symcavity.model.quantities import SiteResponse
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution

@@ -15,7 +15,8 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import gaussian_density, phi
 from symcavity.evaluate.nodes import BOXES, own_quantities
-from symcavity.model.quantities import Average, Quenched, SiteQuantity
+from symcavity.model.averages import Average
+from symcavity.model.quantities import Quenched, SiteQuantity
 
 MOST = 12  # powers of the parameter
 SEVERAL = 64  # terms

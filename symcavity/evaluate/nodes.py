@@ -9,7 +9,8 @@ from sympy import Expr, Sum, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.model.averages import Average
+from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
 
 NODES = (Average, Sum, GaussianAverage, ImplicitAverage)

@@ -44,7 +44,8 @@ from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.groups import Group, Scope
 from symcavity.evaluate.nodes import BOXES, NODES, Needs, own_quantities
-from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.model.averages import Average
+from symcavity.model.quantities import SiteQuantity
 
 COMPARED = {Lt: "<", Le: "<=", Gt: ">", Ge: ">=", Eq: "==", Ne: "!="}
 

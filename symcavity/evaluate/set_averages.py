@@ -15,7 +15,8 @@ from symcavity.errors import ValuesError
 from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
 from symcavity.evaluate.slack import ball_points, capped_integrals, with_slack
 from symcavity.evaluate.soft_bound import soft_integrals
-from symcavity.model.quantities import Average, site_quantities
+from symcavity.model.averages import Average
+from symcavity.model.quantities import site_quantities
 from symcavity.shapes import Ball, Ellipsoid
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size

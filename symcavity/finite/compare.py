@@ -14,18 +14,11 @@ from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
 from symcavity.method.theory import Theory
+from symcavity.model.averages import Average, SiteResponse, average, response
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.quantities import (
-    Average,
-    Family,
-    SiteQuantity,
-    SiteResponse,
-    Variable,
-    average,
-    response,
-)
+from symcavity.model.quantities import Family, SiteQuantity, Variable
 from symcavity.model.support import stays_whole
 from symcavity.model.system import Law, System
 from symcavity.shapes.base import WHOLE

@@ -9,7 +9,7 @@ from sympy import Expr, Piecewise, Symbol, latex, sympify
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
-from symcavity.model.quantities import Average
+from symcavity.model.averages import Average
 
 
 def _indicators(expr: Expr) -> dict[Average, Boolean]:

@@ -17,10 +17,11 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved
 from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convex_law import regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.shapes.base import SATURATED
 
 TOUCHING, SAME = 1e-9, 1e-6

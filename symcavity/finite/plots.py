@@ -173,7 +173,7 @@ def plot_distribution(
     Axes
         The axes.
     """
-    from symcavity.model.quantities import average
+    from symcavity.model.averages import average
 
     expr = quantity.at_site() if isinstance(quantity, Family) else sympify(quantity)
     values = sim.values(expr)

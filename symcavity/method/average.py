@@ -13,19 +13,11 @@ from symcavity.method.identify import Identified
 from symcavity.method.insert import second_component, second_site
 from symcavity.method.naming import at_zero
 from symcavity.method.sources import carrier_state, source_of
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, kind_of_range
-from symcavity.model.quantities import (
-    Average,
-    Coupling,
-    Field,
-    Quenched,
-    SiteQuantity,
-    SiteResponse,
-    Variable,
-    site_quantities,
-)
+from symcavity.model.quantities import Coupling, Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker

@@ -9,9 +9,10 @@ from sympy import Dummy, Expr, S, Sum
 
 from symcavity.errors import DeclarationError
 from symcavity.method.eliminate import tidy_arguments
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, kind_of_range
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.record.symbols import CavitySymbol
 from symcavity.sites.site import Site

@@ -18,9 +18,10 @@ from symcavity.method.insert import insert
 from symcavity.method.naive import drop, dropped_kind
 from symcavity.method.naming import at_zero, cavity_of
 from symcavity.method.respond import respond
+from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker

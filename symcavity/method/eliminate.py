@@ -14,7 +14,8 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.signs import sign_given, sign_of
-from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.model.averages import Average
+from symcavity.model.quantities import SiteQuantity
 
 OPAQUE = (Average, Sum, GaussianAverage, ImplicitAverage, Function)
 LARGEST, SHORT = 600, 40

@@ -18,10 +18,11 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.eliminate import linear_solution, numerator, tidy_arguments
 from symcavity.method.stein import stein_steps
 from symcavity.method.theory import Theory
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, alpha
-from symcavity.model.quantities import Average, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import Law
 from symcavity.record.derivation import Step

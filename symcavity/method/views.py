@@ -7,7 +7,8 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symcavity.errors import DeclarationError
-from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.protocol import Ensemble
 from symcavity.sites.site import Site
 

@@ -9,9 +9,10 @@ from typing import Any
 from sympy import Basic, Equality, Expr, Piecewise, S, latex
 
 from symcavity.errors import DeclarationError
+from symcavity.model.averages import Average
 from symcavity.model.exact import exact
 from symcavity.model.fields import free_kind
-from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.refusals import check_words
 
 

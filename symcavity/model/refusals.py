@@ -11,18 +11,17 @@ from sympy.stats.rv import RandomSymbol
 from sympy.tensor.indexed import Indexed
 
 from symcavity.errors import DeclarationError
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.exact import exact
 from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
 from symcavity.model.quantities import (
     RESERVED,
-    Average,
     Coupling,
     Family,
     Field,
     Global,
     Quenched,
     SiteQuantity,
-    SiteResponse,
     Variable,
     site_quantities,
 )

@@ -11,7 +11,8 @@ from sympy import Add, Dummy, Expr, Mul, Poly, S, StrictGreaterThan, Symbol, lin
 from sympy.matrices.exceptions import NonInvertibleMatrixError
 from sympy.polys.polyerrors import PolynomialError
 
-from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble, quenched_average

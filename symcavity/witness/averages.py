@@ -7,8 +7,9 @@ from typing import Any
 import mpmath
 from sympy import Expr, S
 
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Average, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.branching.averages import quenched_average

@@ -16,8 +16,9 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.quenched import read_quenched
 from symcavity.method.close import kind_of_body
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import N, P, alpha
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import Point, seeded_values

@@ -12,7 +12,8 @@ from symcavity.errors import SymcavityError
 from symcavity.evaluate.compiler import Compiled
 from symcavity.finite.compare import point_of
 from symcavity.finite.labels import label
-from symcavity.model.quantities import Average, Global
+from symcavity.model.averages import Average
+from symcavity.model.quantities import Global
 from symcavity.record.derivation import SIMULATION, Verdict
 
 LIMIT, ALLOWED = 4.0, 3.0

@@ -18,10 +18,11 @@ from symcavity.evaluate.binding import counterpart, solve_theory, supports
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.method.theory import Theory
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, SiteCount, alpha, is_index
-from symcavity.model.quantities import Average, Quenched, SiteResponse, families, site_quantities
+from symcavity.model.quantities import Quenched, families, site_quantities
 from symcavity.model.support import SupportFunction
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Float, Rational, S, Sum, Symbol, Tuple, lambdify
 
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.sets.averages import ProjectionAverage

@@ -13,9 +13,10 @@ import numpy as np
 from sympy import Expr, Float, Piecewise, S, Symbol, diff, lambdify
 
 from symcavity.algebra.matrices import evaluate
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Average, Quenched, site_quantities
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.record.derivation import Step, Verdict
 from symcavity.record.symbols import OrderParameter
 from symcavity.shapes.base import INTERIOR, WHOLE

@@ -11,16 +11,9 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.indexed import Unequal
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import (
-    Average,
-    Complementary,
-    Coupling,
-    Family,
-    Quenched,
-    SiteQuantity,
-    Variable,
-)
+from symcavity.model.quantities import Complementary, Coupling, Family, Quenched, SiteQuantity, Variable
 from symcavity.writing.lines import width
 from symcavity.writing.markup import Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml

@@ -25,8 +25,8 @@ from sympy import Abs, Max, Rational, Sum
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite import Estimate, Extrapolation, compare, point_of
+from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import average, response
 from symcavity.record.derivation import Step
 
 # Means and standard errors of simulations made with another program (120, 40 and 100 instances).

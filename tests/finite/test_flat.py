@@ -9,8 +9,8 @@ from sympy import Abs, Max, Sum, exp, log
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged
 from symcavity.face import ConvexProblem
 from symcavity.finite import cavity_experiment, compare, simulate, sweep_simulation
+from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import average, response
 
 least_squares = ConvexProblem(Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2)
 deviations = ConvexProblem(Sum(Abs(field - y[mu]), (mu, 1, P)))

@@ -24,8 +24,9 @@ from sympy import Eq, Ne, Sum, sqrt
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.finite import Simulations, response_by_source, simulate
 from symcavity.finite.run import as_system
+from symcavity.model.averages import average, response
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
-from symcavity.model.quantities import Global, average, response
+from symcavity.model.quantities import Global
 
 
 @pytest.fixture(scope="module")

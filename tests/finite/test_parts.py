@@ -10,8 +10,9 @@ from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite import compare, simulate
 from symcavity.finite.parts import ByParts, jumps
+from symcavity.model.averages import average, response
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
-from symcavity.model.quantities import Coupling, Quenched, average, response
+from symcavity.model.quantities import Coupling, Quenched
 
 cost, scale = Quenched("c", i), Quenched("s", i)
 COSTS = {1: Rational(1, 4), -1: Rational(3, 4)}

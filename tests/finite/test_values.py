@@ -26,8 +26,8 @@ from sympy.stats import Normal
 
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.finite import processes, simulate
+from symcavity.model.averages import average
 from symcavity.model.kinds import N, P, alpha, i
-from symcavity.model.quantities import average
 
 
 @pytest.mark.parametrize(

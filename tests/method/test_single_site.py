@@ -43,8 +43,9 @@ from symcavity import (
     mu,
 )
 from symcavity.method.derive import derive
+from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.symbols import CavitySymbol
 from symcavity.sites.branching.branches import SitePuzzle
 from symcavity.sites.branching.layout import solve_site

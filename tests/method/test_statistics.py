@@ -12,8 +12,9 @@ from symcavity.method.identify import identify
 from symcavity.method.insert import insert
 from symcavity.method.respond import respond
 from symcavity.method.sources import carrier_state
+from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import SiteQuantity, SiteResponse
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import ResponseElement, Source
 

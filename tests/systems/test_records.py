@@ -8,8 +8,9 @@ from sympy import Eq, Piecewise, Rational, S, Sum, Symbol, erfc
 from sympy.core.relational import Relational
 
 from symcavity import BipartiteSystem, Coupling, Datum, Feature, N, P, i, mu
+from symcavity.model.averages import Average
 from symcavity.model.kinds import Sites
-from symcavity.model.quantities import Average, SiteQuantity, Variable
+from symcavity.model.quantities import SiteQuantity, Variable
 from symcavity.record.symbols import Source
 
 NAMES = ("anisotropic", "gardner", "kernel_ridge", "manifold", "output_bias", "soft_manifold", "soft_margin")

@@ -10,8 +10,8 @@ from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Quenched, Sites, System, Variable
 from symcavity.errors import ValuesError
+from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import average, response
 
 a, K = Sites("a", "K", "hidden unit")
 b, L = Sites("b", "L", "output unit")

@@ -26,9 +26,10 @@ from sympy import (
     sqrt,
 )
 
+from symcavity.model.averages import average, response
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import Complementary, average, response
+from symcavity.model.quantities import Complementary
 from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import MarkupError, parse, to_tex
 from symcavity.writing.printing import mathml, tex, text, tree

@@ -30,8 +30,9 @@ from sympy import (
 from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Average, Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift

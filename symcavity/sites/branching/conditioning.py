@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from sympy import Expr, Matrix, Poly, S, Symbol, cancel, factor
 from sympy.polys.polyerrors import PolynomialError
 
-from symcavity.model.quantities import SiteResponse
+from symcavity.model.averages import SiteResponse
 from symcavity.sites.branching.solution import SiteSolution
 
 

@@ -16,9 +16,10 @@ from sympy import Add, Dummy, Eq, Expr, KroneckerDelta, Max, Mul, Ne, Piecewise,
 from sympy.core.relational import Relational
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.averages import SiteResponse
 from symcavity.model.convex_law import ConvexLaw
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Quenched, SiteQuantity, SiteResponse, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.shapes.base import INTERIOR, SATURATED
 from symcavity.sites.branching.averages import quenched_average

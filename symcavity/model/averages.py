@@ -1,0 +1,130 @@
+"""Averages over the sites and the disorder, and responses of a state to its own source: what a user asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Piecewise, sympify
+from sympy.logic.boolalg import Boolean
+
+from symcavity.errors import DeclarationError
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import Family, SiteQuantity
+
+
+class Average(Expr):
+    """The average of a quantity of one site, over the sites and the disorder."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
+        if isinstance(body, Family):
+            body = body.at_site()
+        # a SymPy symbol is an expression and a Boolean at once: an average of a number is meant
+        if isinstance(body, bool | Boolean) and not isinstance(body, Expr):
+            body = Piecewise((1, body), (0, True))
+        body = sympify(body)
+        if not body.has(SiteQuantity, SiteResponse):
+            return body
+        return Expr.__new__(cls, body)
+
+    @property
+    def body(self) -> Expr:
+        """What is averaged."""
+        return self.args[0]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free symbols of the body; the site index is averaged over."""
+        return {symbol for symbol in self.args[0].free_symbols if not is_index(symbol)}
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[0].is_nonnegative
+
+    def _eval_is_polynomial(self, syms: set[Any]) -> bool:
+        return not self.free_symbols & set(syms)
+
+    _eval_is_rational_function = _eval_is_algebraic_expr = _eval_is_polynomial
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"average({printer.doprint(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle"
+        return f"{tex}^{{{exp}}}" if exp else tex
+
+
+class SiteResponse(Expr):
+    """The response of a site's state to the source in the same site's own equation."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, state: Any, field: Any = None) -> SiteResponse:
+        """Return the expression, read and checked."""
+        if isinstance(state, Family):
+            state = state.at_site()
+        if not isinstance(state, SiteQuantity):
+            raise DeclarationError(
+                f"response({state}) asks for the response of something that is not a state.",
+                "a state variable of a site: response(w) or response(w[i])",
+            )
+        if field is None:
+            return Expr.__new__(cls, state)
+        return Expr.__new__(cls, state, field.at_site() if isinstance(field, Family) else field)
+
+    @property
+    def state(self) -> SiteQuantity:
+        """The state that responds."""
+        return self.args[0]
+
+    @property
+    def field(self) -> SiteQuantity | None:
+        """The quantity whose equation carries the source, where there are several."""
+        return self.args[1] if len(self.args) > 1 else None
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free index symbols."""
+        return set(self.args[0].free_symbols)
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"response({', '.join(printer.doprint(arg) for arg in self.args)})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        state = self.args[0]
+        ((kind, index),) = state.site.items()
+        inner = [printer.doprint(k) for k in state.indices[len(state.site) :]]
+        mark = printer.doprint(index)
+        mark = (
+            f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "")
+            if kind.upper
+            else f"_{{{' '.join([mark, *inner])}}}"
+        )
+        tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+def average(body: Any) -> Expr:
+    """Return the average of a single-site quantity over sites and disorder.
+
+    Parameters
+    ----------
+    body : Expr, Boolean or Family
+        An expression in the variables of one site, e.g. ``w[i]**2``; a condition such as
+        ``lam[mu] > 0`` stands for its indicator, so its average is a probability.
+    """
+    return Average(body)
+
+
+def response(state: Any, field: Any = None) -> Expr:
+    """Return the response d(state)/d(source).
+
+    ``response(w)``, of the family, is the average over sites; ``response(w[i])`` is the response of one
+    site, for use inside :func:`average`.  The source is added to the right-hand side of the equation
+    that carries the random field (paper, equations 28 and 29); with several of them, ``field`` says which.
+    """
+    single = SiteResponse(state, field)
+    return Average(single) if isinstance(state, Family) else single
