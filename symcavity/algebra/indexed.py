@@ -316,6 +316,11 @@ def explicit(expr: Expr, sizes: Mapping[Any, int], value: Callable[[Expr], Any],
     return expr.func(*(explicit(arg, sizes, value, leaf) for arg in expr.args))
 
 
+def diagonal(expr: Expr) -> Expr:
+    """The value of a multiple of the identity matrix where its indices are equal."""
+    return expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One))
+
+
 def substituted(expr: Expr, rule: Mapping[Any, Any]) -> Expr:
     """Replace index symbols where they are free; an inner sum over the same symbol keeps its own."""
     if isinstance(expr, Sum):

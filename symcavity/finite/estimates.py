@@ -165,7 +165,7 @@ def _distance(estimate: Estimate | Extrapolation, theory: float, resolution: flo
     A standard error that is itself estimated from few instances is often too small: distances follow Student's
     law, whose quantiles are taken, so that three standard errors are as rare for five instances as for many.
     """
-    error, distance = estimate.stderr, estimate.mean - theory
+    error, distance = estimate.stderr, float(estimate.mean - theory)
     if not np.isfinite(error) or np.isnan(distance):
         return float("nan")
     if error <= resolution:  # an average that (almost) never varied: known to one site, and no better

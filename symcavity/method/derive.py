@@ -9,7 +9,7 @@ from typing import Any
 
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, cancel
 
-from symcavity.algebra.indexed import contract
+from symcavity.algebra.indexed import contract, diagonal
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.method.average import Averaged, ParameterBook, average
 from symcavity.method.close import averaged_over, conditions, positive_parts
@@ -219,7 +219,7 @@ def _signs_of_statistics(
 
 def _implied(expr: Expr, sign: int) -> dict[OrderParameter, int]:
     """The sign of the one order parameter in an expression whose sign is known."""
-    expr = expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One))
+    expr = diagonal(expr)
     parameters = sorted(expr.atoms(OrderParameter), key=str)
     if len(parameters) != 1:
         return {}

@@ -18,6 +18,7 @@ from symcavity.algebra.indexed import (
     NothingMatched,
     average_pairs,
     contract,
+    diagonal,
     flatten,
     fresh_index,
     joined,
@@ -319,7 +320,7 @@ def _echo(f: RandomField, g: RandomField, mean: Expr) -> Expr:
 
 def _plain(expr: Expr) -> Expr:
     """An expression without identity matrices: components that are equal."""
-    return expr.xreplace(dict.fromkeys(expr.atoms(KroneckerDelta), S.One)).expand()
+    return diagonal(expr).expand()
 
 
 def _fold_covariance(theory: Theory, a: Substituted, b: Substituted) -> Expr:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from sympy import Expr, S, Symbol, nan, oo, sqrt, sympify, zoo
 
+from symcavity.algebra.indexed import diagonal
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
@@ -180,7 +181,7 @@ class Theory:
                 if any(e.difference.has(g) for e in site.law.equations):
                     eta = site.problem.inner().eta
                     variance = site.covariance[eta, eta]
-                    scale = S.One if variance.has(SiteQuantity) else sqrt(variance)
+                    scale = S.One if variance.has(SiteQuantity) else sqrt(diagonal(variance))
             out[g] = OrderParameter(f"{g.name}_hat") * scale
         return out
 

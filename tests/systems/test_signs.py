@@ -322,10 +322,10 @@ def test_one_instance_agrees_with_nothing(least_squares):
 
 
 def test_an_equation_that_reads_one_is_zero_is_called_a_defect():
-    theory = squares.cavity()
+    theory = network(Eq(r[i], back + field[i])).cavity()
     theory.reduced.core.append(S.One)
     with pytest.raises(InternalError, match="defect"):
-        theory.solve({alpha: 2})
+        theory.solve({k: "1/10", alpha: 1, **drive})
 
 
 def test_what_was_not_found_is_not_called_infeasible(linear):

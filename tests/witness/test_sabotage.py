@@ -30,6 +30,7 @@ from symcavity.method.theory import Theory
 from symcavity.model import system as model
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, site_quantities
+from symcavity.record.symbols import Perturbation
 from symcavity.sites import linear
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.layout import SiteSolution
@@ -180,7 +181,7 @@ SABOTAGES = {
         manifold, "cavity", wrapped(insert, "_shift", lambda e: 5 * e), ["datum.insert"],
     ),
     "the left side of an insertion": (
-        gardner, "cavity", replaced(insert, "name_of", lambda _, g: 2 * g.as_sum), ["feature.insert", "datum.insert"],
+        gardner, "cavity", replaced(insert, "Perturbation", lambda e: 2 * Perturbation(e)), ["feature.insert", "datum.insert"],
     ),
     "a sign in a response": (
         gardner, "cavity", wrapped(respond, "_answer", lambda e: -e), ["feature.respond", "datum.respond"],
@@ -247,7 +248,7 @@ SABOTAGES = {
     ),
     "a wrong work": (gardner, "cavity", wrapped(identity, "field_by_law", lambda e: e + 1), ["work_identity"]),
     "a wrong identity": (
-        gardner, "cavity", wrapped(identity, "_as_identity", lambda e: Equation(e.lhs, e.rhs + 1)), ["consistency"],
+        gardner, "cavity", wrapped(identity, "reduced_sides", lambda f: (f[0], f[1] + 1)), ["consistency"],
     ),
     "a wrong proof": (gardner, "cavity", wrapped(identity, "prove", wrong_line), ["proof.4"]),
     "a wrong count": (
@@ -265,7 +266,7 @@ SABOTAGES = {
         manifold, "cavity", wrapped(set_strategy, "_soft_bound", lambda f: f and (f[0] / 2, f[1])), ["datum.solution"],
     ),
     "wrong states of a projection": (
-        manifold, "cavity", wrapped(sets.ProjectionSolution, "by_cases", lambda e: 2 * e + 1), ["datum.solution"],
+        manifold, "cavity", wrapped(sets.ProjectionSolution, "value", lambda e: 2 * e + 1), ["datum.solution"],
     ),
     "a wrong response in the interior": (
         manifold, "cavity", replaced(set_steps, "Identity", lambda n: 2 * Identity(n)), ["datum.interior"],

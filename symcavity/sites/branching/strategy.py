@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import And, Expr, KroneckerDelta, Piecewise, S, StrictGreaterThan, StrictLessThan
+from sympy import And, Expr, Piecewise, S, StrictGreaterThan, StrictLessThan
 from sympy.core.relational import Relational
 
+from symcavity.algebra.indexed import diagonal
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -121,7 +122,7 @@ def _named(expr: Expr, rule: dict[Any, Any]) -> Expr:
 def sign_relations(site: Site) -> list[Any]:
     """The signs that the solution takes: of mean self-couplings, of quenched parameters, and of denominators."""
     out = [
-        (StrictGreaterThan if s > 0 else StrictLessThan)(_diagonal(site.means[f]), 0, evaluate=False)
+        (StrictGreaterThan if s > 0 else StrictLessThan)(diagonal(site.means[f]), 0, evaluate=False)
         for f, s in site.signs.items()
         if site.means.get(f, 0) != 0
     ]
@@ -134,11 +135,6 @@ def sign_relations(site: Site) -> list[Any]:
     zero = {site.kind.index: S.Zero}
     at_zero = (c.func(*(side.xreplace(zero) for side in c.args), evaluate=False) for c in out)
     return list(dict.fromkeys(at_zero))
-
-
-def _diagonal(mean: Expr) -> Expr:
-    """The value of a self-coupling that is a multiple of the identity matrix."""
-    return mean.xreplace(dict.fromkeys(mean.atoms(KroneckerDelta), S.One))
 
 
 __all__ = ["Branching", "sign_relations"]

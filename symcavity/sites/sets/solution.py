@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Add, Dummy, Eq, Expr, KroneckerDelta, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
+from sympy import Add, Dummy, Eq, Expr, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
 from sympy.core.relational import Relational
 
+from symcavity.algebra.indexed import diagonal
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.convex_law import ConvexLaw
@@ -80,9 +81,7 @@ class ProjectionSolution:
         """The solution at the mean self-coupling, for the variance of a component of the field."""
         ((strength, mean),) = means.items()
         (variance,) = covariance.values()
-        identity = {node: S.One for e in (mean, variance) for node in e.atoms(KroneckerDelta)}
-        found = self.xreplace({strength: mean.xreplace(identity)})
-        return replace(found, variance=variance.xreplace(identity))
+        return replace(self.xreplace({strength: diagonal(mean)}), variance=diagonal(variance))
 
     def without_sources(self) -> ProjectionSolution:
         """The solution holds no sources."""
