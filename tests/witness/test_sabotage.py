@@ -181,7 +181,8 @@ SABOTAGES = {
         manifold, "cavity", wrapped(insert, "_shift", lambda e: 5 * e), ["datum.insert"],
     ),
     "the left side of an insertion": (
-        gardner, "cavity", replaced(insert, "Perturbation", lambda e: 2 * Perturbation(e)), ["feature.insert", "datum.insert"],
+        gardner, "cavity", replaced(insert, "Perturbation", lambda e: 2 * Perturbation(e)),
+        ["feature.insert", "datum.insert"],
     ),
     "a sign in a response": (
         gardner, "cavity", wrapped(respond, "_answer", lambda e: -e), ["feature.respond", "datum.respond"],
