@@ -13,7 +13,7 @@ from sympy import Expr, Rational, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.errors import SymcavityError
+from symcavity.errors import SymcavityError, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, solve_theory, supports
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
@@ -175,8 +175,11 @@ def compare_with_naive(theory: Theory, *, symmetric: bool) -> list[Verdict]:
     same, that is reported.
     """
     cavity = other_theory(theory, naive=False) if theory.is_naive else theory
-    naive = theory if theory.is_naive else other_theory(theory, naive=True)
     kind = "comparison with the naive theory"
+    try:
+        naive = theory if theory.is_naive else other_theory(theory, naive=True)
+    except UnsupportedLaw as problem:  # a site that has no curvature but its feedback
+        return [Verdict(kind, not symmetric, f"there is no naive theory: {problem.found}")]
     targets = [alpha] if theory.system.fixed else _moments(cavity) or list(cavity.order_parameters.values())
     details = []
     for values in _feasible(cavity):

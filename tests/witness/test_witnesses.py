@@ -4,7 +4,7 @@
 
 import mpmath
 import pytest
-from sympy import Eq, Sum, Symbol
+from sympy import Abs, Eq, Sum, Symbol
 
 from symcavity import (
     BipartiteSystem,
@@ -85,6 +85,16 @@ FALSE_ALARMS = {
     ),
     "a naive theory that happens to be right": margin(
         Coupling("x", variance=Quenched("l", i, law={1: 1})[i] / N), [norm]
+    ),
+}
+
+
+fit = Sum((1 - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+FALSE_ALARMS |= {
+    "a kink of each weight, and no naive theory": ConvexProblem(fit + Sum(Abs(w[i]), (i, 1, N))),
+    "a kink beside a penalty": ConvexProblem(fit + squares + Sum(Abs(w[i]), (i, 1, N))),
+    "a kink of a field": ConvexProblem(
+        Sum(Abs(1 - Sum(x[mu, i] * w[i], (i, 1, N))), (mu, 1, P)) + squares,
     ),
 }
 
