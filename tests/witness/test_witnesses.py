@@ -4,7 +4,7 @@
 
 import mpmath
 import pytest
-from sympy import Abs, Eq, Sum, Symbol
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
 from symcavity import (
     BipartiteSystem,
@@ -193,3 +193,13 @@ def test_gaussian_integrals_between_points():
         assert abs(tail - mpmath.erfc(edge / mpmath.sqrt(2)) / 2) < mpmath.mpf(10) ** -48
 
 
+
+
+def test_a_piece_that_is_seldom_the_least_is_found():
+    """A tube of width 1/10: few seeded residuals lie in it."""
+    y = Quenched("y", mu, law={1: 1})
+    residual = Sum(x[mu, i] * w[i], (i, 1, N)) - y[mu]
+    tube = ConvexProblem(Sum(Max(0, Abs(residual) - Rational(1, 10)), (mu, 1, P)) + squares)
+    derivation = tube.cavity().derivation
+    for key in ("lagrangian", "complementarity"):
+        assert all(v.ok for v in derivation[key].verdicts(20)), key
