@@ -1,6 +1,30 @@
-"""One thread of linear algebra for each test process: the matrices are small, and the processes many."""
+"""One thread of linear algebra for each test process, since the matrices are small; and LaTeX, where there is one."""
 
 import os
+import shutil
+import subprocess
+
+import pytest
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+@pytest.fixture
+def typeset(tmp_path):
+    """Typeset a source in ``tmp_path/paper.tex`` and give the log; a second pass resolves the references."""
+    command = shutil.which("pdflatex")
+    if command is None:
+        pytest.skip("no TeX")
+
+    def run(source, passes=1):
+        (tmp_path / "paper.tex").write_text(source, encoding="utf-8")
+        for _ in range(passes):
+            done = subprocess.run(  # noqa: S603
+                [command, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+                cwd=tmp_path, capture_output=True, check=False, text=True, errors="replace",
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout[-3000:]
+        return done.stdout
+
+    return run

@@ -84,11 +84,6 @@ class BranchEnd:
         """Where the load has to go."""
         return "smaller" if self.wanted > self.load else "larger"
 
-    @property
-    def is_proof(self) -> bool:
-        """Whether the end is one: a norm diverges, or a state vanishes."""
-        return bool(self.vanishing or self.diverging)
-
     def __str__(self) -> str:
         side = "weak" if self.way == "smaller" else "large"
         text = f"Followed from {side} loads, the solution ends near alpha = {self.load:.4g}"
@@ -238,7 +233,7 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
 def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, BranchEnd | None]:
     """For a given load: follow the solution from a share of it, such as a weak load.
 
-    Returns the root, or where the solution ended.
+    Returns the root, or where the solution ended: where a norm diverges, or a state vanishes.
     """
     task, given = system.task, system.given
     if given.solve_for or alpha not in given.exact:
@@ -279,6 +274,8 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
     gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
     grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * np.median(v) and v[-1] == v.max())
+    if not gone and not grown:  # the search got stuck, which proves nothing
+        return None, None
     at_rest = any(s not in task.responses for s in gone)
     load = float(given.exact[alpha])
     return None, BranchEnd(share * load, load, gone, grown, at_rest, state)

@@ -144,7 +144,7 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None) -> list[np.ndar
                 rejected += more
                 if admitted:
                     return admitted
-            if end is not None and getattr(end, "is_proof", True):
+            if end is not None:
                 evidence = end
                 break
     if evidence is None and not system.left and rejected:

@@ -21,7 +21,7 @@ from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol
 from symcavity.witness.declared import Carrier, Row, declared_of
 from symcavity.witness.inserted import Inserted
-from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.registry import numeric, one_to_one, result, witness
 from symcavity.witness.statistics import exact_mean, fresh
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
 from symcavity.witness.world import Env, Key, free_points, same
@@ -104,14 +104,8 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
         targets.append(value)
     tuned.hear(targets)
     world.meanings |= theory.order_parameters
-    left = list(rows)
-    ok = True
-    for claim in step.claims:
-        row = next((r for r in left if _is_row(site, claim, r)), None)
-        ok = ok and row is not None
-        if row is not None:
-            left.remove(row)
-    ok = ok and not left and _same_pairs(site, step.data.get("pairs", ()))
+    ok = one_to_one(step.claims, rows, partial(_is_row, site))
+    ok = ok and _same_pairs(site, step.data.get("pairs", ()))
     return result(BRUTE_FORCE, ok, f"the declared equation of the new site, with the mean of its echo, {SMALL}")
 
 
@@ -140,13 +134,7 @@ def _inner(site: Inserted, claim: Equation, row: Row) -> Iterator[Env]:
 
 def _same_pairs(site: Inserted, shown: Any) -> bool:
     """Whether the pairs that are shown are the declared conditions at the new site."""
-    left = list(site.declared.pairs[site.kind])
-    for pair in shown:
-        true = next((p for p in left if _is_pair(site, pair, p)), None)
-        if true is None:
-            return False
-        left.remove(true)
-    return not left
+    return one_to_one(shown, site.declared.pairs[site.kind], partial(_is_pair, site))
 
 
 def _is_pair(site: Inserted, shown: Complementary, declared: Complementary) -> bool:

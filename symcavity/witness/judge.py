@@ -8,13 +8,24 @@ import mpmath
 
 from symcavity.errors import SymcavityError
 from symcavity.record.derivation import Checked, Derivation, Step, Verdict
-from symcavity.witness import averages, effective, identities, optimality, sets, solved, statistics, substitution, verbs
+from symcavity.witness import (
+    averages,
+    effective,
+    identities,
+    optimality,
+    set_identities,
+    sets,
+    solved,
+    statistics,
+    substitution,
+    verbs,
+)
 from symcavity.witness.instances import witness as by_instances
 from symcavity.witness.registry import WITNESSES, numeric
 from symcavity.witness.world import DIGITS
 
 # they fill the table
-SUBJECTS = (optimality, verbs, statistics, effective, averages, sets, solved, identities, substitution)
+SUBJECTS = (optimality, verbs, statistics, effective, averages, sets, set_identities, solved, identities, substitution)
 
 
 def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tuple[Checked, ...]:

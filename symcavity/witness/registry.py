@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from symcavity.record.derivation import NUMERIC, Step, Verdict
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 Witness = Callable[[Step, int], list[Verdict]]
 
@@ -32,4 +36,15 @@ def result(kind: str, ok: bool, good: str, bad: str = "the two sides differ") ->
     return [Verdict(kind, ok, good if ok else bad)]
 
 
-__all__ = ["WITNESSES", "Witness", "numeric", "result", "witness"]
+def one_to_one(claims: Iterable[A], rows: Iterable[B], fits: Callable[[A, B], bool]) -> bool:
+    """Whether each claim is a row of its own, and no row is left over."""
+    left = list(rows)
+    for claim in claims:
+        place = next((k for k, row in enumerate(left) if fits(claim, row)), None)
+        if place is None:
+            return False
+        del left[place]
+    return not left
+
+
+__all__ = ["WITNESSES", "Witness", "numeric", "one_to_one", "result", "witness"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Expr, Float, Piecewise, S, Symbol, diff, lambdify
+from sympy import Expr, Piecewise, S, Symbol, diff, lambdify
 
 from symcavity.algebra.matrices import evaluate
 from symcavity.model.averages import Average
@@ -20,13 +19,12 @@ from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.record.derivation import Step, Verdict
 from symcavity.record.symbols import OrderParameter
 from symcavity.shapes.base import INTERIOR, WHOLE
-from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage, ProjectionSymbol
 from symcavity.witness.declared import declared_of
 from symcavity.witness.effective import SolvedLaw
-from symcavity.witness.explicit_sets import TRIANGLE, projected, shapes
+from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import numeric, witness
-from symcavity.witness.set_averages import at_shape, grid, projecting, quenched_laws, quenched_points, seeded
+from symcavity.witness.set_averages import projecting, quenched_laws, quenched_points, seeded
 from symcavity.witness.world import free_points
 
 EXPLICIT = "explicit convex sets"
@@ -440,64 +438,4 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict(EXPLICIT, ok, detail)]
 
 
-# -- identities ------------------------------------------------------------------------------------
-
-
-@witness("euler")
-def pointwise(step: Step, _dps: int) -> list[Verdict]:
-    """Identities that hold for every field, at explicit projections, with bounds of either sign."""
-    side, k = site_of(step), Symbol("k")
-    worst, count = 0.0, 0
-    for shape in shapes(side.solution.convex.components.size):
-        for bound in (0.7, -0.4):
-            t = np.random.default_rng(3).normal(size=(500, shape.dimension))
-            rows = identity_rows(shape, t, bound)
-            for claim in step.claims:
-                gap = claim.difference.xreplace({step.evidence["bound"]: k})
-                call = lambdify([*rows, k], gap, "numpy")
-                worst = max(worst, float(np.abs(call(*rows.values(), bound)).max()))
-            count += len(t)
-    ok = worst < 1e-9
-    return [Verdict(EXPLICIT, ok, f"at every one of {count} projections" if ok else f"differs by {worst:.2g}")]
-
-
-def identity_rows(shape: Any, t: Any, bound: float) -> dict[ProjectionSymbol, Any]:
-    """The quantities of explicit projections that stand in the identities."""
-    p = shape.project(t, bound)
-    return {
-        GAP2: np.square(p.lam_s).sum(axis=1), LAM: p.lam, GV: np.asarray(shape.support(p.v)),
-        TD: (t * p.lam_s).sum(axis=1), PSI: p.psi,
-    }  # fmt: skip
-
-
-@witness("stein", "stein_conclusion")
-def stein(step: Step, _dps: int) -> list[Verdict]:
-    """Both sides of an identity of averages: direct quadrature for a segment; the numerics for other sets."""
-    from symcavity.shapes import Ball, Ellipsoid, PointCloud
-
-    convex, k = site_of(step).solution.convex, Symbol("k")
-    worst = 0.0
-    sets = [Ball(1, "0.7"), Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)]
-    size = convex.components.size
-    for shape in sets:
-        if size.is_Integer and shape.dimension != int(size):
-            continue
-        for claim, bound in product(step.claims, (0.7, -0.4)):
-            gap = claim.difference.xreplace({step.evidence["bound"]: k})
-            if shape.dimension == 2:
-                t, w = grid(shape, bound)
-                rows = identity_rows(shape, t, bound)
-                rule: dict[Any, Any] = {
-                    n: Float(w @ lambdify(list(rows), n.body, "numpy")(*rows.values()))
-                    for n in gap.atoms(ProjectionAverage)
-                }
-                worst = max(worst, abs(float(gap.xreplace(rule).xreplace({k: Float(bound)}))))
-                continue
-            off = at_shape(gap, convex, shape, {k: Float(bound)})
-            worst = max(worst, abs(off) * (1e-9 / 0.03))  # sampled: to a few parts in a hundred
-    ok = worst < 1e-9
-    how = "direct quadrature for a segment to 9 digits, quasi-random fields for other sets"
-    return [Verdict("quadrature to 9 digits", ok, how if ok else f"differs by {worst:.2g}")]
-
-
-__all__ = ["projection", "site_of"]
+__all__ = ["EXPLICIT", "projection", "site_of"]

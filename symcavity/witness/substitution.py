@@ -20,7 +20,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage
 from symcavity.witness.declared import Carrier, declared_of, kind_of
-from symcavity.witness.registry import result, witness
+from symcavity.witness.registry import one_to_one, result, witness
 from symcavity.witness.solved import held
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
@@ -135,14 +135,7 @@ class Settled:
 
     def pair_up(self, claims: Iterable[Equation], fits: Callable[[Equation, Carrier], bool]) -> bool:
         """Whether each claim is one of the declared equations, and none is left over."""
-        left = list(self.rows)
-        for claim in claims:
-            open_ = (row for row in left if row.named in (None, claim.lhs))
-            row = next((row for row in open_ if fits(claim, row)), None)
-            if row is None:
-                return False
-            left.remove(row)
-        return not left
+        return one_to_one(claims, self.rows, lambda claim, row: row.named in (None, claim.lhs) and fits(claim, row))
 
 
 # -- the substitution --------------------------------------------------------------------------------

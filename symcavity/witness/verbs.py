@@ -16,7 +16,7 @@ from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
 from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.inserted import Inserted
-from symcavity.witness.registry import result, witness
+from symcavity.witness.registry import one_to_one, result, witness
 from symcavity.witness.world import Env, World, free_points, same
 
 SMALL = "at two or three sites of each kind"
@@ -73,14 +73,9 @@ def sources(step: Step, _dps: int) -> list[Verdict]:
     """Each claim is a declared equation, with one source of its own added to the right-hand side."""
     declared = declared_of(step.evidence["theory"])
     world = declared.world(2)
-    left = [row for kind in declared.system.kinds for row in declared.carriers(kind)]
-    ok = True
-    for claim in step.claims:
-        row = next((r for r in left if _is_row(world, claim, r)), None)
-        ok = ok and row is not None
-        if row is not None:
-            left.remove(row)
-    return result(BRUTE_FORCE, ok and not left, "the declared equations, written out, with a source in each")
+    rows = [row for kind in declared.system.kinds for row in declared.carriers(kind)]
+    ok = one_to_one(step.claims, rows, partial(_is_row, world))
+    return result(BRUTE_FORCE, ok, "the declared equations, written out, with a source in each")
 
 
 def _is_row(world: World, claim: Equation, row: Carrier) -> bool:
@@ -202,14 +197,8 @@ def _sides(world: World, equation: Equation, env: Env) -> tuple[Any, Any]:
 def cavity_field(step: Step, _dps: int) -> list[Verdict]:
     """Each cavity field is a declared field of the new site, by fresh couplings and unperturbed emissions."""
     site = inserted_by(step)
-    left = list(site.system.laws[site.kind].fields)
-    ok = True
-    for claim in step.claims:
-        f = next((f for f in left if _is_field(site, claim, f)), None)
-        ok = ok and f is not None
-        if f is not None:
-            left.remove(f)
-    return result(BRUTE_FORCE, ok and not left, f"the declared field at the new site, {SMALL}")
+    ok = one_to_one(step.claims, site.system.laws[site.kind].fields, partial(_is_field, site))
+    return result(BRUTE_FORCE, ok, f"the declared field at the new site, {SMALL}")
 
 
 def _is_field(site: Inserted, claim: Equation, f: Any) -> bool:
@@ -220,14 +209,8 @@ def _is_field(site: Inserted, claim: Equation, f: Any) -> bool:
 def self_coupling(step: Step, _dps: int) -> list[Verdict]:
     """Each self-coupling is what multiplies an emission of the new site in its own declared field."""
     site = inserted_by(step)
-    left = list(site.ways_back())
-    ok = True
-    for claim in step.claims:
-        pair = next((p for p in left if _is_factor(site, claim, *p)), None)
-        ok = ok and pair is not None
-        if pair is not None:
-            left.remove(pair)
-    return result(BRUTE_FORCE, ok and not left, f"what multiplies the site's own emission in its field, {SMALL}")
+    ok = one_to_one(step.claims, site.ways_back(), lambda claim, pair: _is_factor(site, claim, *pair))
+    return result(BRUTE_FORCE, ok, f"what multiplies the site's own emission in its field, {SMALL}")
 
 
 def _is_factor(site: Inserted, claim: Equation, f: Any, g: Any) -> bool:

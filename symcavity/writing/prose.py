@@ -30,10 +30,11 @@ from symcavity.writing.fragments import (
     states_of,
 )
 from symcavity.writing.naive_prose import TEMPLATES as NAIVE
-from symcavity.writing.set_prose import TEMPLATES
+from symcavity.writing.result_prose import TEMPLATES as RESULTS
+from symcavity.writing.set_prose import TEMPLATES as SETS
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = {**TEMPLATES, **NAIVE}
+_TEMPLATES: dict[str, Template] = {**SETS, **NAIVE, **RESULTS}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -418,100 +419,6 @@ def _closure(step: Step) -> Prose:
     if symbol is None:
         return Prose([Given("Averaging over the cavity field closes the equations:")])
     return Prose([Given("Averaging over the cavity field, at zero source, fixes "), symbol, ":"])
-
-
-# --------------------------------------------------------------------------------------------- results
-
-
-@rule("closed_system")
-def _closed_system(step: Step) -> Prose:
-    unknowns = list(step.data.get("unknowns") or [])
-    parameters = [quantity(p) for p in step.data.get("parameters") or []]
-    before: Fragments = ["Collecting the conditions, the theory is closed by"]
-    after: Fragments = []
-    if unknowns:
-        after += [f"There are as many equations as unknowns, {plural(len(unknowns), 'namely', 'which are')} "]
-        after += [*listed(unknowns)]
-        if parameters:
-            after += [f"; the {plural(len(parameters), 'parameter is', 'parameters are')} ", *listed(parameters)]
-        after += ["."]
-    return Prose(before, after)
-
-
-@rule("elimination")
-def _elimination(step: Step) -> Prose:
-    solved = step.data.get("solved")
-    if solved is None:
-        return Prose([Given("Elimination gives")])
-    return Prose([Given("Solving for "), solved, ","])
-
-
-@rule("result")
-def _result(step: Step) -> Prose:
-    return Prose([Given(f"The final {plural(len(step.claims), 'formula is', 'formulas are')}")])
-
-
-@rule("symmetry")
-def _symmetry(step: Step) -> Prose:
-    if step.data.get("found"):
-        before: Fragments = ["The declared law has a symmetry: it is left as it is by the rescaling"]
-        before = before if step.claims else ["The declared law has a scaling symmetry."]
-        after: Fragments = [
-            "A quantity that is invariant under this rescaling cannot depend on the response that it "
-        ]
-        after += [
-            "changes, so that any positive value of that response may be assumed for it; the naive analysis "
-        ]
-        after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
-        return Prose(before, after)
-    before = ["No rescaling of the messages that a feature hears leaves the rest of the law as it is"]
-    return Prose(
-        [*before, ":" if step.claims else "."], ["The naive analysis is not protected by a symmetry here."]
-    )
-
-
-@rule("inconsistency")
-def _inconsistency(step: Step) -> Prose:
-    after: Fragments = ["The two are not equal: the naive analysis ignores the correlations between the states and "]
-    after += ["the quenched disorder."]
-    if not step.data.get("loads", True):
-        return Prose([Given("The naive statistics give the two sides of the exact identity the values")], after)
-    first, *_, second = [claim.lhs for claim in step.claims] or ["once", "again"]
-    before: Fragments = [Given("The load follows twice, "), first, " from the naive statistics, and ", second]
-    return Prose([*before, " from the exact identity with the naive states:"], after)
-
-
-@rule("consistency")
-def _consistency(step: Step) -> Prose:
-    if step.data.get("proved", True):
-        before = "With the response that the cavity method gives, the two sides of the exact identity agree, by the"
-        return Prose([Given(f"{before} identity")], ["So the theory does not contradict itself."])
-    before = "With the response that the cavity method gives, the exact identity reads"
-    after: Fragments = ["This is a consequence of the closed equations: it holds at their solution, "]
-    return Prose([Given(before)], [*after, "not for all values of the unknowns."])
-
-
-@rule("proof")
-def _proof(step: Step) -> Prose:
-    text = str(step.data.get("text", ""))
-    lead = "To prove it, start from " if step.data.get("first") else ""
-    words = f"{lead}{text}" if lead else text[:1].upper() + text[1:]
-    return Prose([f"{words}:"])
-
-
-@rule("truncated_moments")
-def _truncated_moments(step: Step) -> Prose:
-    variable = step.data.get("variable")
-    who: Fragments = [] if variable is None else [" over a standard Gaussian ", variable]
-    after = ["They obey a recurrence of two terms, so that two of them give all others."]
-    return Prose(["The averages that follow are truncated moments", *who, ","], after)
-
-
-@rule("interpretation")
-def _interpretation(step: Step) -> Prose:
-    symbol = step.data.get("symbol")
-    subject: Fragments = ["The response"] if symbol is None else ["The order parameter ", symbol]
-    return Prose([*subject, " has a direct meaning:"])
 
 
 __all__ = ["prose", "rules"]

@@ -58,8 +58,10 @@ def test_missing_value():
 def test_inversion():
     targets = np.linspace(-9, 9, 7)
     x = invert(lambda v: (v**3 + v, 3 * v**2 + 1), targets, near=1e-12)
-    assert x**3 + x == pytest.approx(targets, abs=1e-11)
-    assert invert(lambda v: (-np.sinh(v), -np.cosh(v)), targets, near=1e-12) == pytest.approx(-np.arcsinh(targets))
+    assert x**3 + x == pytest.approx(targets, abs=1e-12)
+    assert invert(lambda v: (-np.sinh(v), -np.cosh(v)), targets, near=1e-12) == pytest.approx(
+        -np.arcsinh(targets), abs=1e-12
+    )
     shifts = np.array([[0.0], [100.0]])
     steep = invert(lambda v: (1e6 * np.tanh(v) + v - shifts, 1e6 / np.cosh(v) ** 2 + 1), targets, near=1e-9)
     assert 1e6 * np.tanh(steep) + steep - shifts == pytest.approx(np.tile(targets, (2, 1)), abs=1e-8)
