@@ -17,6 +17,7 @@ from symcavity.errors import (
     NotConvex,
     SeveralSolutions,
     SymcavityError,
+    UnstableSolution,
     UnsupportedLaw,
     ValuesError,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "System",
     "Theory",
     "TwoPoints",
+    "UnstableSolution",
     "UnsupportedLaw",
     "ValuesError",
     "Variable",

@@ -103,6 +103,13 @@ class SeveralSolutions(NotConverged):
         super().__init__(found, list(solutions), 0.0, hint)
 
 
+class UnstableSolution(UserWarning):
+    """A solution of a system that is not declared convex: small changes of its fields grow, so nothing settles in it.
+
+    The replica-symmetric equations do not describe the states of such a system (de Almeida and Thouless 1978).
+    """
+
+
 class InternalError(SymcavityError):
     """The engine contradicts itself: a defect of this package, and nothing that a user did."""
 

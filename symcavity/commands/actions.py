@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symcavity.commands.files import check_figure, check_writable, save_figure, write
-from symcavity.errors import ValuesError
+from symcavity.errors import SymcavityError, ValuesError
 
 if TYPE_CHECKING:
     from symcavity.face import BipartiteSystem, Theory
@@ -125,7 +126,7 @@ def _solved(
             return {str(k): str(v) for k, v in value.items()}
         return [str(v) for v in value] if hasattr(value, "__len__") else str(value)
 
-    return {
+    found = {
         "problem": args.target,
         "title": system.name,
         "method": args.method,
@@ -135,6 +136,9 @@ def _solved(
         "observables": {k: _digits(v, args.dps) for k, v in extra.items()},
         "residual": _digits(solution.residual, 3),
     }
+    with suppress(SymcavityError):  # where a stability is derived
+        found["stability"] = _digits(solution.stability, args.dps)
+    return found
 
 
 def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:

@@ -81,6 +81,7 @@ def task_of(theory: Theory) -> Task:
             system.quenched,
             # without a condition that fixes it, no load follows
             lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
+            lambda: theory.gains,
             theory.units,
             theory.assumed(),
             system.name,

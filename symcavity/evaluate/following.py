@@ -16,7 +16,7 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
-FINEST, EDGE = 1e-3, 1e-9
+FINEST, EDGE = 1e-4, 1e-9
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
 
 
@@ -274,7 +274,8 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
     gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
     grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * np.median(v) and v[-1] == v.max())
-    if not gone and not grown:  # the search got stuck, which proves nothing
+    stuck = not gone and not grown
+    if stuck or abs(np.log(share)) < 10 * FINEST:  # got stuck, or too close by to be told from the end
         return None, None
     at_rest = any(s not in task.responses for s in gone)
     load = float(given.exact[alpha])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import mpmath
@@ -11,7 +12,7 @@ from sympy import Basic, Expr, Float, Symbol, latex
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.errors import DeclarationError, NotConverged, ValuesError
+from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.values import Given, Task
@@ -160,6 +161,28 @@ class Solution:
             return +value.value
 
     @property
+    def stability(self) -> Any:
+        """The gain of a small random change of all fields, after one round through the kinds: stable below one.
+
+        For features and data it is ``variance factors * alpha * <(dw/dI)^2> <(dlambda/dI)^2>``; in general the
+        largest eigenvalue of the matrix of such products (squared where every round has an even number of steps).
+        Message passing converges where it is below one (de Almeida and Thouless, J. Phys. A 11, 983, 1978).
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where the condition is not derived: in the naive analysis, and for laws given by convex sets.
+        """
+        found = self._task.gains()
+        if (product := found.product) is not None:
+            return self[product]
+        matrix = mpmath.matrix([[self[e] if e != 0 else 0 for e in row] for row in found.matrix])
+        with mpmath.workdps(self.dps + GUARD):
+            largest = max(abs(e) for e in mpmath.eig(matrix, left=False, right=False))
+        with mpmath.workdps(self.dps):
+            return +largest ** (2 if found.there_and_back else 1)
+
+    @property
     def residual(self) -> Any:
         """The largest relative residual of the closed equations, at higher precision than the solution."""
         if self._residual is None:
@@ -201,6 +224,8 @@ class Solution:
         given = ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
         lines = [f"Solution at {given}" if given else "Solution"]
         lines += [f"  {s!s:<18} = {mpmath.nstr(v, digits)}" for s, v in self.rows()]
+        with suppress(UnsupportedLaw, NotConverged):
+            lines.append(f"  stability          = {mpmath.nstr(self.stability, 6)}  (stable below 1)")
         lines.append(f"  residual           = {mpmath.nstr(self.residual, 3)}")
         return "\n".join(lines)
 
@@ -212,6 +237,8 @@ class Solution:
             f"<tr><td>${latex(s)}$</td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
             for s, v in self.rows()
         )
+        with suppress(UnsupportedLaw, NotConverged):
+            rows += f"<tr><td>stability</td><td>{mpmath.nstr(self.stability, 6)} (stable below 1)</td></tr>"
         return f"<table>{rows}<tr><td>residual</td><td>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
 
 

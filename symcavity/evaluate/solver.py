@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
 from symcavity.algebra.signs import sign_given
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     STRONGEST,
@@ -28,6 +29,7 @@ from symcavity.evaluate.solution import GUARD, Solution
 from symcavity.evaluate.values import Given, Task, read_values
 from symcavity.model.kinds import N, P
 
+ROUNDED = 1e-9  # by which a marginal solution may miss one
 FEW = 9  # starting points before a continuation is tried
 
 
@@ -79,9 +81,20 @@ def solve_given(
         return found
     system = Reduced.of(task, given)
     admitted = _search(system, guess)
-    if len(admitted) > 1 and not task.convex:
-        raise _several(system, admitted)
-    return _finish(system, admitted[0], observable)
+    if task.convex:
+        return _finish(system, admitted[0], observable)
+    solved = [_finish(system, root, observable) for root in admitted]
+    gains = [_gain(solution) for solution in solved]
+    if len(solved) > 1:
+        raise _several(system, admitted, gains)
+    if (gain := gains[0]) is not None and gain > 1 + ROUNDED:
+        warnings.warn(
+            f"The solution at {_where(given)} is unstable: solution.stability = {gain:.6g} is above one, and the "
+            "states of the system do not settle in it.",
+            UnstableSolution,
+            stacklevel=5,
+        )
+    return solved[0]
 
 
 def _evolved(
@@ -209,9 +222,23 @@ def _not_found(system: Reduced, rejected: Sequence[str]) -> NotConverged:
     )
 
 
-def _several(system: Reduced, roots: Sequence[np.ndarray]) -> SeveralSolutions:
-    found = sorted((system.complete(r) for r in roots), key=lambda point: [point[s] for s in system.order])
-    lines = ["; ".join(f"{s} = {point[s]:.6g}" for s in system.order) for point in found]
+def _gain(solution: Solution) -> float | None:
+    """The stability of a solution, where it is known."""
+    try:
+        return float(solution.stability)
+    except (UnsupportedLaw, NotConverged):
+        return None
+
+
+def _several(system: Reduced, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
+    pairs = [(system.complete(root), gain) for root, gain in zip(roots, gains, strict=True)]
+    pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
+    found = [point for point, _ in pairs]
+    lines = [
+        "; ".join(f"{s} = {point[s]:.6g}" for s in system.order)
+        + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if gain > 1 + ROUNDED else ""))
+        for point, gain in pairs
+    ]
     return SeveralSolutions(
         f"The equations have {len(found)} admissible solutions at {_where(system.given)}:\n  "
         + "\n  ".join(lines),

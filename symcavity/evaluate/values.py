@@ -20,6 +20,7 @@ from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.method.eliminate import Closed
+from symcavity.method.stability import Gains
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -43,6 +44,8 @@ class Task:
     quenched : tuple of Quenched
     closed : callable
         Eliminates the order parameters, and the load alpha as well if it is called with True.
+    gains : callable
+        How far a small change of all fields spreads; raises UnsupportedLaw where that is not derived.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -63,6 +66,7 @@ class Task:
     parameters: tuple[Symbol, ...]
     quenched: tuple[Quenched, ...]
     closed: Callable[[bool], Closed]
+    gains: Callable[[], Gains]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""

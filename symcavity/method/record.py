@@ -8,6 +8,7 @@ from symcavity.method.declared import declaration, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kkt import optimality_steps
 from symcavity.method.results import closing_steps, result_steps
+from symcavity.method.stability import stability_steps
 from symcavity.method.substitute import substitution_steps
 from symcavity.method.symmetry import symmetry_steps
 from symcavity.method.theory import Theory
@@ -29,6 +30,7 @@ def record(theory: Theory) -> Derivation:
         *result_steps(theory, make),
         *identity_steps(theory, make),
         *symmetry_steps(system, make),
+        *stability_steps(theory, make),
     ]
     steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
     method = "naive" if theory.is_naive else "cavity"

@@ -12,6 +12,7 @@ from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
+from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
@@ -201,6 +202,19 @@ class Theory:
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]
         return eliminate(exprs, self.scaled_unknowns, last, same, self.positive)
+
+    @cached_property
+    def gains(self) -> Gains:
+        """How far a small change of all fields spreads from kind to kind: what decides the stability.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For the naive analysis, and for laws whose fields are vectors.
+        """
+        if self.is_naive:
+            raise UnsupportedLaw("The naive analysis has no stability condition.", "the cavity theory")
+        return gains(self.system, self.inserted)
 
     def remaining(self, closed: Closed) -> list[Equation]:
         """The equations of the closed system that elimination has left over, as they were."""

@@ -65,6 +65,15 @@ def closure(step: Step, dps: int) -> list[Verdict]:
     return out
 
 
+@witness("stability_average")
+def squares(step: Step, dps: int) -> list[Verdict]:
+    """Averages of squared responses: by difference quotients of the states, at two close fields."""
+    out: list[Verdict] = []
+    for claim in step.claims:
+        out += _verdict(*_by_quadrature(step.evidence["theory"], claim.lhs, claim.rhs, dps))
+    return out
+
+
 def _by_quadrature(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple[Any, int, int, str]:
     gap, digits, how = direct_average(theory, meaning, claimed, dps)
     return gap, digits, dps, how

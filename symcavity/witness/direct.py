@@ -9,7 +9,24 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Abs, Dummy, Expr, Float, Heaviside, Matrix, Max, Min, Piecewise, S, Sum, Symbol, Tuple, lambdify, sign
+from sympy import (
+    Abs,
+    Dummy,
+    Expr,
+    Float,
+    Heaviside,
+    Matrix,
+    Max,
+    Min,
+    Piecewise,
+    Rational,
+    S,
+    Sum,
+    Symbol,
+    Tuple,
+    lambdify,
+    sign,
+)
 
 from symcavity.algebra.quadrature import break_points, mp_gaussian
 from symcavity.errors import NotConverged
@@ -24,6 +41,9 @@ from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import Point, seeded_values
 
 SEEDS = 2
+SLOPE = 24  # digits of a squared difference quotient between fields that are 1e-16 apart
+CLOSE = Rational(1, 10**16)
+STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
 GRIDS = {1: (97, 160), 2: (49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
@@ -59,7 +79,10 @@ def _hold(
     theory: Any, side: Any, body: Expr, claimed: Expr, dps: int, size: Symbol | None
 ) -> tuple[Any, int, str]:
     solution = side.solution
-    body = by_parts(side, body)
+    marks = {r: Dummy("R") for r in body.atoms(SiteResponse)}
+    marked = body.xreplace(marks)
+    squared = any(marked.diff(r, s) != 0 for r in marks.values() for s in marks.values())
+    body = body if squared else by_parts(side, body)
     simple = len(side.heard) == 1 and not solution.is_implicit and bool(solution.regions)
     worst, lost, few = mpmath.mpf(0), mpmath.mpf(0), min(dps, 50)
     for seed in range(SEEDS if simple else 1):
@@ -78,7 +101,8 @@ def _hold(
             gap = abs(direct - expected) / (scale if scale > mpmath.mpf("1e-12") else 1)
             worst = max(worst, gap if seed == 0 or gap > mpmath.mpf(10) ** (8 - few) else mpmath.mpf(0))
     if simple:
-        return worst, min(dps, 50) - 8, "direct quadrature of the solution"
+        digits = min(dps, 50) - 8
+        return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
     digits = DIGITS[len(side.heard)]
     if lost > 0:  # what a coarser grid loses is more than what the finer one does
         digits = max(LEAST, min(digits, int(mpmath.floor(-mpmath.log10(lost)))))
@@ -94,7 +118,7 @@ def by_parts(side: Any, body: Expr) -> Expr:
     inverse = Matrix([[side.covariance[a, b] for b in order] for a in order]).inv()
     rule = {}
     for node in body.atoms(SiteResponse):
-        h = next((h for h in side.heard if h.carrier == node.field), side.heard[0])
+        h = _through(side, node)
         row = order.index(h.eta)
         moments = sum((inverse[row, k] * eta for k, eta in enumerate(order)), S.Zero)
         rule[node] = moments * node.state / h.factor
@@ -173,7 +197,10 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
             edges = [number(r.high) for r in quiet.regions if r.high is not None]
             insides = []
             for region in solution.regions:
-                here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
+                here: dict[Any, Expr] = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
+                for r in body.atoms(SiteResponse):
+                    up, down = (here[r.state].xreplace({h.eta: h.eta + way * CLOSE}) for way in (1, -1))
+                    here[r] = (up - down) / (2 * CLOSE * h.factor)
                 insides.append(_averages(body.xreplace(here), laws).xreplace(rule))
             share = mpmath.mpf(int(weight.p)) / int(weight.q)
             polynomials = [coefficients(e.xreplace({h.eta: h.eta * Float(sigma)}), h.eta) for e in insides]
@@ -234,8 +261,36 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         lower = np.linalg.cholesky(matrix)
         points, weights = _grid(len(order), nodes)
         fields = lower @ points
-        total += float(weight) * float(np.sum(weights * _on_branches(solution, body, plain, order, fields, sources)))
+
+        def states(expr: Expr, at: np.ndarray, plain: Any = plain) -> np.ndarray:
+            return _on_branches(solution, expr, plain, order, at, sources)
+
+        slopes = {r: Dummy("R", real=True) for r in sorted(body.atoms(SiteResponse), key=str)}
+        if slopes:
+            quotients = [_quotient(side, states, r, order, fields) / float(plain(_factor(side, r))) for r in slopes]
+            found = lambdify(list(slopes.values()), plain(body.xreplace(slopes)), "numpy")(*quotients)
+        else:
+            found = states(body, fields)
+        total += float(weight) * float(np.sum(weights * found))
     return mpmath.mpf(total)
+
+
+def _factor(side: Any, node: SiteResponse) -> Expr:
+    """The factor of the field in the equation whose source a response is to."""
+    return _through(side, node).factor
+
+
+def _through(side: Any, node: SiteResponse) -> Any:
+    return next((h for h in side.heard if h.carrier == node.field), side.heard[0])
+
+
+def _quotient(side: Any, states: Any, node: SiteResponse, order: list[Symbol], fields: np.ndarray) -> np.ndarray:
+    """The change of a state with a field, between two close ones."""
+    row = order.index(_through(side, node).eta)
+    up, down = fields.copy(), fields.copy()
+    up[row] += STEP
+    down[row] -= STEP
+    return (states(node.state, up) - states(node.state, down)) / (2 * STEP)
 
 
 @lru_cache(maxsize=8)

@@ -16,6 +16,7 @@ from symcavity.witness import (
     set_identities,
     sets,
     solved,
+    stability,
     statistics,
     substitution,
     verbs,
@@ -25,7 +26,19 @@ from symcavity.witness.registry import WITNESSES, numeric
 from symcavity.witness.world import DIGITS
 
 # they fill the table
-SUBJECTS = (optimality, verbs, statistics, effective, averages, sets, set_identities, solved, identities, substitution)
+SUBJECTS = (
+    optimality,
+    verbs,
+    statistics,
+    effective,
+    averages,
+    sets,
+    set_identities,
+    solved,
+    identities,
+    substitution,
+    stability,
+)
 
 
 def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tuple[Checked, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symcavity.record.derivation import Step
-from symcavity.writing.fragments import Fragments, Given, Prose, listed, plural, quantity
+from symcavity.writing.fragments import Fragments, Given, Prose, formula, listed, plural, quantity
 
 
 def closed_system(step: Step) -> Prose:
@@ -97,7 +97,43 @@ def interpretation(step: Step) -> Prose:
     return Prose([*subject, " has a direct meaning:"])
 
 
+def spread(step: Step) -> Prose:
+    """How the variances of small changes of the fields pass from kind to kind."""
+    fields = step.data.get("fields") or []
+    before: Fragments = ["Is the solution stable? Change every cavity field by a small independent random amount"]
+    if fields:
+        rows = [formula("\\langle\\delta", a, "\\,\\delta", b, "\\rangle =", v) for a, b, v in fields]
+        before += [", with ", *listed(rows)]
+    before += [". A site answers with its own response, and what the sites emit adds up in the next fields, with "]
+    before += ["independent couplings: variances add, and after one step from kind to kind they are"]
+    return Prose(before, ["Emissions that are given once and for all do not change."])
+
+
+def stability_average(step: Step) -> Prose:
+    """The averages of squared responses."""
+    words = plural(len(step.claims), "The average of the squared response is", "The averages of the squares are")
+    return Prose([Given(words)])
+
+
+def stability(step: Step) -> Prose:
+    """The condition that a small change dies out."""
+    gain = step.data.get("gain")
+    there = step.data.get("round")
+    after: Fragments = ["The solution is stable, and message passing converges to it, where ", gain, " is below one"]
+    after += [" (de Almeida and Thouless)."]
+    if step.data.get("convex"):
+        after += [" A convex problem with one minimum is stable; at one its minimum begins to be flat."]
+    if step.claims:
+        way = "After a round from kind to kind and back" if there else "After one step"
+        return Prose([f"{way} the changes have grown by the factor"], after)
+    power = "the square of the largest eigenvalue" if there else "the largest eigenvalue"
+    return Prose(["The changes grow by ", gain, f", {power} (in modulus) of the matrix of these equations."], after)
+
+
 TEMPLATES = {
+    "spread": spread,
+    "stability_average": stability_average,
+    "stability": stability,
     "closed_system": closed_system,
     "elimination": elimination,
     "result": result,

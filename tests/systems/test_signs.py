@@ -24,6 +24,7 @@ from symcavity import (
     Quenched,
     SeveralSolutions,
     SymcavityError,
+    UnstableSolution,
     alpha,
     average,
     i,
@@ -269,7 +270,10 @@ def test_several_fixed_points_are_all_listed(bistable):
     moment = average(r[i] ** 2)
     with pytest.raises(SeveralSolutions, match="3 admissible") as caught:
         bistable.solve({alpha: 1})
-    found = [bistable.solve({alpha: 1}, guess=point) for point in caught.value.solutions]
+    with pytest.warns(UnstableSolution):  # the one in the middle, and the chaotic one
+        found = [bistable.solve({alpha: 1}, guess=point) for point in caught.value.solutions]
+    assert [float(point.stability) < 1 for point in found] == [True, False, False]
+    assert [line.endswith("(unstable)") for line in str(caught.value).splitlines()[1:4]] == [False, True, True]
     assert len(wanted) == 3
     assert [float(point[moment]) for point in found] == pytest.approx(wanted, rel=1e-8)
     assert all(point.residual < 1e-12 for point in found)

@@ -10,7 +10,7 @@ import pytest
 from sympy import Identity, Rational, Sum, Symbol
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
-from symcavity.derivations import gardner, manifold, output_bias, soft_manifold, soft_margin
+from symcavity.derivations import anisotropic, gardner, manifold, output_bias, soft_manifold, soft_margin
 from symcavity.method import (
     average,
     declared,
@@ -22,6 +22,7 @@ from symcavity.method import (
     kkt,
     respond,
     results,
+    stability,
     stein,
     symmetry,
 )
@@ -261,6 +262,20 @@ SABOTAGES = {
     ),
     "a symmetry that is none": (
         soft_margin, "cavity", replaced(symmetry, "find_symmetry", lambda _: Symmetry(True)), ["symmetry"],
+    ),
+    # stability
+    "a spread that forgets half": (
+        gardner, "cavity", wrapped(stability, "message_response", lambda e: e / 2), ["stability.spread"],
+    ),
+    "a variance counted twice": (
+        anisotropic, "cavity", wrapped(stability, "field_covariance", lambda e: 2 * e), ["stability.spread"],
+    ),
+    "a wrong average of squares": (
+        soft_margin, "cavity", wrapped(SiteEnsemble, "response", lambda e: 2 * e), ["stability.average"],
+    ),
+    "a round that is too long": (
+        gardner, "cavity", replaced(stability.Gains, "product", property(lambda g: g.matrix[0][1] ** 2)),
+        ["stability"],
     ),
     # convex sets
     "a wrong bound": (

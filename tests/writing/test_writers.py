@@ -23,10 +23,10 @@ _spec.loader.exec_module(s)
 
 
 def test_the_sample_has_every_rule():
-    from symcavity.derivations import manifold, soft_manifold
+    from symcavity.derivations import gardner, manifold, soft_manifold
 
-    convex = [step for module in (manifold, soft_manifold) for step in module.problem.cavity().derivation]
-    assert set(rules()) <= {step.rule for step in (*s.STEPS, *convex)}
+    derived = [step for module in (gardner, manifold, soft_manifold) for step in module.problem.cavity().derivation]
+    assert set(rules()) <= {step.rule for step in (*s.STEPS, *derived)}
 
 
 @pytest.mark.parametrize("step", s.STEPS, ids=lambda step: step.key)

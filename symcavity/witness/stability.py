@@ -1,0 +1,127 @@
+"""Witnesses of the stability: changes of the fields followed through the declared sums, site by site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import mpmath
+
+from symcavity.model.fields import RandomField
+from symcavity.model.quantities import Field, Variable, site_quantities
+from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.witness.declared import Carrier, declared_of
+from symcavity.witness.registry import result, witness
+from symcavity.witness.statistics import coupling_variances, mean_over
+from symcavity.witness.verbs import SMALL
+from symcavity.witness.world import World, same
+
+ROUNDS = 40
+NEAR = mpmath.mpf(10) ** -6
+
+
+class Changes:
+    """Small random changes of all fields, in a small world: their covariances at each site, and what comes of them."""
+
+    def __init__(self, theory: Any, step: Step, seed: int) -> None:
+        self.declared = declared_of(theory)
+        self.world: World = self.declared.world(seed)
+        self.spreads, self.symbols = step.evidence["spreads"], step.evidence["symbols"]
+        self.rows = {
+            kind: [row for row in self.declared.carriers(kind) if row.field.states()] for kind in theory.inserted
+        }
+
+    def covariance(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any]) -> Any:
+        """The claimed covariance of the changes of two fields at a site."""
+        total = mpmath.mpf(0)
+        for spread, symbol in zip(self.spreads, self.symbols, strict=True):
+            if {spread.first.declared, spread.second.declared} == {f, g}:
+                total += self.world.value(spread.profile, {f.hearer.index: at}) * sizes[symbol]
+        return total
+
+    def next(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any]) -> Any:
+        """The covariance of two fields at a site after the senders have answered: exact over their couplings."""
+        if f.sender != g.sender:
+            return mpmath.mpf(0)
+        total = mpmath.mpf(0)
+        rows = self.rows[f.sender]
+        for j in self.world.sites(f.sender):
+            env = {f.hearer.index: at, f.sender_index: j}
+
+            def both(env: dict[Any, int] = env) -> Any:
+                return self.world.value(f.coupling * g.coupling, env)
+
+            moment = mean_over(self.world, coupling_variances(self.world, both), both)
+            for a, b in product(rows, rows):
+                answers = self.answer(f, a, j) * self.answer(g, b, j)
+                total += moment * answers * self.covariance(a.field, b.field, j, sizes)
+        return total
+
+    def answer(self, f: RandomField, row: Carrier, at: int) -> Any:
+        """How the emission of a site into a field answers to a unit change of a field that the site hears."""
+        world, kind = self.world, row.kind
+        env = {kind.index: at}
+        source = world.key(row.source, env)
+        slope = mpmath.fsum(
+            world.value(f.emission.diff(q), env) * world.response(world.key(q, env), source)
+            for q in site_quantities(f.emission, Variable, Field)
+        )
+        return slope * self.weight(row, at)
+
+    def weight(self, row: Carrier, at: int) -> Any:
+        """How much the declared equation of a site changes with the field in it: by one coupling that grows."""
+        world, f = self.world, row.field
+        env = {row.kind.index: at}
+        other = next(j for j in world.sites(f.sender) if f.sender != f.hearer or j != at)
+        key = world.key(f.coupling, {**env, f.sender_index: other})
+        base = world.number(key, state=True)
+        values = []
+        for value in (base, base + 1):
+            world.given[key] = value
+            values.append(world.value(row.declared.rhs, env))
+        del world.given[key]
+        return (values[1] - values[0]) / world.value(f.emission, {f.sender.index: other})
+
+
+@witness("spread")
+def spread(step: Step, _dps: int) -> list[Verdict]:
+    """The covariance of every pair of fields at every site, after the changes have gone through all senders."""
+    theory = step.evidence["theory"]
+    ok = [c.lhs for c in step.claims] == list(step.evidence["symbols"])
+    for seed in (4, 9):
+        changes = Changes(theory, step, seed)
+        world = changes.world
+        before = {s: world.value(s) for s in changes.symbols}
+        after = {c.lhs: world.value(c.rhs) for c in step.claims}
+        for kind, rows in changes.rows.items():
+            for f, g in product([row.field for row in rows], repeat=2):
+                for at in world.sites(kind):
+                    true = changes.next(f, g, at, before)
+                    ok = ok and same(true, changes.covariance(f, g, at, after))
+    return result(BRUTE_FORCE, ok, f"variances added over the declared couplings, {SMALL}")
+
+
+@witness("stability")
+def stability(step: Step, _dps: int) -> list[Verdict]:
+    """The growth of a spread that has gone round many times, against the claimed factor."""
+    theory = step.evidence["theory"]
+    first = next(s for s in theory.derivation if s.rule == "spread")
+    if not step.claims:
+        return result(BRUTE_FORCE, step.data["gain"] is not None, "the equations above are the matrix")
+    ok = True
+    for seed in (4, 9):
+        world = declared_of(theory).world(seed)
+        here = {s: mpmath.mpf(1) for s in step.evidence["symbols"]}
+        (claim,) = step.claims
+        steps = 2 if step.data["round"] else 1
+        sizes = [here]
+        for _ in range(ROUNDS * steps):
+            world.given |= {("symbol", s.name): v for s, v in sizes[-1].items()}
+            sizes.append({c.lhs: world.value(c.rhs) for c in first.claims})
+        old, new = (mpmath.fsum(sizes[k].values()) for k in (-1 - steps, -1))
+        ok = ok and abs(new / old - world.value(claim.rhs)) < NEAR * abs(new / old)
+    return result(BRUTE_FORCE, bool(ok), "the spread followed round after round")
+
+
+__all__ = ["spread", "stability"]
