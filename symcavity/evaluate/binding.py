@@ -88,6 +88,7 @@ def task_of(theory: Theory) -> Task:
             variances=tuple(f.coupling.family.variance for f in system.fields),
             responses=tuple(s for s, m in theory.order_parameters.items() if m.has(SiteResponse)),
             convex=system.convex,
+            linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,
         )
     return theory.memory["task"]

@@ -282,16 +282,12 @@ def _at_an_edge(system: Reduced) -> bool:
 
 def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
     """Say which closed equation a root does not solve: numerators vanish where denominators do, too."""
-    for equation in system.task.equations:
-        exprs = [side.xreplace(system.task.units) for side in (equation.lhs, equation.rhs)]
-        numbers = [env[s] for e in exprs for s in e.free_symbols if s in system.order]
-        if not np.all(np.isfinite(np.array(numbers, dtype=float))):  # at an edge, such as kappa = 0
-            continue
-        with np.errstate(all="ignore"):
-            try:
-                sides = [float(system.task.compiled(e, "numpy")(env)) for e in exprs]
-            except (ZeroDivisionError, TypeError):
-                continue
+    values = [float(v) for v in system.task.balance(env)]
+    unbounded = {s for s in system.order if not np.isfinite(env[s])}
+    for k, equation in enumerate(system.task.equations):
+        sides = values[2 * k : 2 * k + 2]
+        if unbounded & set().union(*(e.free_symbols for e in system.task.sides[2 * k : 2 * k + 2])):
+            continue  # at an edge, such as kappa = 0
         if np.isnan(sides).any() and not _at_an_edge(system):
             return f"{equation.lhs} or its equation is not a number"
         size = max(map(abs, sides))

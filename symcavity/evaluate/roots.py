@@ -152,7 +152,7 @@ def _of_either_sign(
     for sign in ways:
         near = None if guess is None or guess[0] * sign <= 0 else guess
         roots += _bracketed(residual, Unknown(unknown.name, sign), costly=costly, guess=near, every=every)
-        if roots and guess is not None:  # the guess was followed
+        if roots and (guess is not None or (costly and not every)):  # one is wanted, and evaluations are dear
             return roots
     if _changes_at_zero(residual):
         roots.append(np.zeros(1))

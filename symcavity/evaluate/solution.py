@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -191,24 +191,17 @@ class Solution:
 
     def _measure(self) -> Any:
         mp = mpmath.mp
-        rule = self._task.units
-        exprs = [side.xreplace(rule) for e in self._task.equations for side in (e.lhs, e.rhs)]
         if self.quick:
             env = _extended(self.environment("numpy"))
             with np.errstate(all="ignore"):
-                values = [mp.mpf(float(v)) for v in self._gaps(exprs, env)]
+                values = [mp.mpf(float(v)) for v in _gaps(self._task.balance(env))]
         else:
             with mp.workdps(self.dps + self._guard + GUARD):
                 env = self.environment("mpmath")
-                sides = [limited(self._task.compiled(e, "mpmath"), env) for e in exprs]
-                values = [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
+                values = _gaps([limited(self._task.compiled(e, "mpmath"), env) for e in self._task.sides])
         if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
             values = [v for v in values if mp.isfinite(v)]
         return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)
-
-    def _gaps(self, exprs: list[Expr], env: Mapping[Any, Any]) -> list[Any]:
-        sides = [self._task.compiled(e, "numpy")(env) for e in exprs]
-        return [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
 
     def __contains__(self, key: Any) -> bool:
         return key in self.values or key in self._task.units
@@ -245,6 +238,11 @@ class Solution:
 def _free(expr: Expr) -> set[Any]:
     """Free symbols, those of the placeholder left out."""
     return {s for s in expr.free_symbols if s.name != "_"}
+
+
+def _gaps(sides: Sequence[Any]) -> list[Any]:
+    """How far each equation is from holding, by its two sides."""
+    return [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
 
 
 def _relative(a: Any, b: Any) -> Any:

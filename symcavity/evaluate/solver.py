@@ -80,14 +80,21 @@ def solve_given(
     if (found := _evolved(task, given, observable, guess)) is not None:
         return found
     system = Reduced.of(task, given)
-    admitted = _search(system, guess)
+    admitted = _search(system, guess, every=not (task.convex or task.linear))
     if task.convex:
         return _finish(system, admitted[0], observable)
     solved = [_finish(system, root, observable) for root in admitted]
     gains = [_gain(solution) for solution in solved]
+    if task.linear and _is_unstable(gains[0]):  # linear states are unique, and their root is the stable one
+        admitted = _search(system, guess, every=True)
+        solved = [_finish(system, root, observable) for root in admitted]
+        gains = [_gain(solution) for solution in solved]
+        stable = [n for n, gain in enumerate(gains) if not _is_unstable(gain)]
+        if len(stable) == 1:
+            return solved[stable[0]]
     if len(solved) > 1:
         raise _several(system, admitted, gains)
-    if (gain := gains[0]) is not None and gain > 1 + ROUNDED:
+    if _is_unstable(gain := gains[0]):
         warnings.warn(
             f"The solution at {_where(given)} is unstable: solution.stability = {gain:.6g} is above one, and the "
             "states of the system do not settle in it.",
@@ -130,8 +137,8 @@ def _evolved(
 # -- searching -----------------------------------------------------------------------------------
 
 
-def _search(system: Reduced, guess: Mapping[Symbol, Any] | None) -> list[np.ndarray]:
-    """Find the admissible roots.
+def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool) -> list[np.ndarray]:
+    """Find the admissible roots: every one that there is, or the first.
 
     Raises
     ------
@@ -140,12 +147,13 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None) -> list[np.ndar
     NotConverged
         If none was found.
     """
-    every = not system.task.convex
     if guess is not None:
         admitted, _ = sift(system, roots_of(system, guess))
         if admitted:
             return admitted[:1]
     admitted, rejected = sift(system, roots_of(system, None, STARTS if every else FEW, every=every))
+    if not admitted and not every and len(system.left) == 1:  # the first root is not always the admissible one
+        admitted, rejected = sift(system, roots_of(system, None, every=True))
     if admitted:
         return admitted
     evidence: Any = _nothing_but_zero(system) or explicit_range(system)
@@ -230,13 +238,17 @@ def _gain(solution: Solution) -> float | None:
         return None
 
 
+def _is_unstable(gain: float | None) -> bool:
+    return gain is not None and gain > 1 + ROUNDED
+
+
 def _several(system: Reduced, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
     pairs = [(system.complete(root), gain) for root, gain in zip(roots, gains, strict=True)]
     pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
     found = [point for point, _ in pairs]
     lines = [
         "; ".join(f"{s} = {point[s]:.6g}" for s in system.order)
-        + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if gain > 1 + ROUNDED else ""))
+        + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if _is_unstable(gain) else ""))
         for point, gain in pairs
     ]
     return SeveralSolutions(

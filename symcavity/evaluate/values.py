@@ -17,6 +17,7 @@ from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
+from symcavity.evaluate.integrals import Pass
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.method.eliminate import Closed
@@ -59,6 +60,8 @@ class Task:
         The kinds of sites.
     convex : bool
         Whether the problem is declared convex: its first admissible root is the root.
+    linear : bool
+        Whether all laws are linear: the states are unique, and of several roots the stable one is theirs.
     """
 
     equations: Sequence[Equation]
@@ -74,6 +77,7 @@ class Task:
     responses: tuple[Symbol, ...] = ()
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
+    linear: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
@@ -84,6 +88,16 @@ class Task:
         if key not in self.cache:
             self.cache[key] = Compiled(expr, backend)
         return self.cache[key]
+
+    @cached_property
+    def sides(self) -> list[Expr]:
+        """Both sides of every closed equation, in scaled unknowns, one after the other."""
+        return [side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs)]
+
+    @cached_property
+    def balance(self) -> Pass:
+        """Both sides of every closed equation in double, in one pass."""
+        return Pass(self.sides)
 
     @cached_property
     def sizes_used(self) -> frozenset[SiteCount]:

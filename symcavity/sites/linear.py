@@ -30,6 +30,8 @@ DEGREE = 4  # of moments by pairings
 class Linear(Branching):
     """Laws without pairs whose equations are linear in the states and the fields: a single branch."""
 
+    is_linear = True
+
     def applies(self, problem: SiteProblem) -> bool:
         """Whether all equations are linear, with coefficients free of states and fields."""
         if problem.law.pairs:

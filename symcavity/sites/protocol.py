@@ -209,7 +209,15 @@ class Solution:
 
 
 class Strategy(Protocol):
-    """A way to solve laws of some form."""
+    """A way to solve laws of some form.
+
+    Attributes
+    ----------
+    is_linear : bool
+        Whether the states are linear functions of the fields.
+    """
+
+    is_linear: bool
 
     def applies(self, problem: SiteProblem) -> bool:
         """Whether the law has that form."""

@@ -22,6 +22,8 @@ from symcavity.sites.site import Site
 class Branching:
     """Any law whose pairs and kinks have linear arguments; what is smooth and not linear stays implicit."""
 
+    is_linear = False
+
     def applies(self, problem: SiteProblem) -> bool:  # noqa: ARG002 - the protocol's signature
         """It is the general case."""
         return True

@@ -22,6 +22,8 @@ from symcavity.sites.site import Site
 class Projecting:
     """Laws with a support function of a vector field: bounds on it, hard or with slack."""
 
+    is_linear = False
+
     def applies(self, problem: SiteProblem) -> bool:
         """Whether the site hears a vector that is kept whole."""
         return any(h.declared.components for h in problem.heard)
