@@ -184,7 +184,8 @@ def by_load(system: Reduced) -> tuple[np.ndarray | None, LoadRange | None]:
         near = min(states, key=lambda s: abs(s - t), default=None)
         guess = states[near] if near is not None else None
         try:
-            admitted, _ = sift(replace(inner, given=replace(inner.given, double=True)), roots_of(inner, guess))
+            plain = replace(inner, given=replace(inner.given, double=True))
+            admitted, _ = sift(plain, roots_of(inner, guess), first=task.convex)
         except NotConverged:
             return float("nan")
         if not admitted or (len(admitted) > 1 and not task.convex):
@@ -246,7 +247,7 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     def attempt(share: float, start: Point | None) -> Point | None:
         here = at(share)
         if start is None or not here.left:
-            admitted, _ = sift(here, roots_of(here, None))
+            admitted, _ = sift(here, roots_of(here, None), first=task.convex)
             return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
         root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
         if root is None:

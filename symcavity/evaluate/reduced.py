@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from sympy import Add, Dummy, Expr, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import InternalError, NotConverged
-from symcavity.evaluate.roots import STARTS, Unknown, find_all_roots, find_roots, polish
+from symcavity.evaluate.roots import STARTS, Unknown, find_roots, polish
 from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import alpha
@@ -77,15 +77,13 @@ class Reduced:
     def residual(self) -> Callable[..., list[tuple[Any, Any]]]:
         """Return the core in double: each value together with the sum of the absolute values of its terms."""
         base = self.given.environment("numpy")
-        calls = [[self.task.compiled(term, "numpy") for term in Add.make_args(expr)] for expr in self.core]
+        terms = [list(Add.make_args(expr)) for expr in self.core]
+        whole = self.task.together(tuple(term for row in terms for term in row))
 
         def evaluate(*x: Any) -> list[tuple[Any, Any]]:
-            env = {**base, **dict(zip(self.left, x, strict=True))}
-            out = []
-            for terms in calls:
-                values = [call(env) for call in terms]
-                out.append((sum(values), sum(abs(v) for v in values) + (len(values) == 1)))
-            return out
+            values = iter(whole({**base, **dict(zip(self.left, x, strict=True))}))
+            rows = [[next(values) for _ in row] for row in terms]
+            return [(sum(row), sum(abs(v) for v in row) + (len(row) == 1)) for row in rows]
 
         return evaluate
 
@@ -142,8 +140,10 @@ class Reduced:
             return found
 
 
-def sift(system: Reduced, roots: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
-    """Return the admissible ones among roots, and what is wrong with the others."""
+def sift(
+    system: Reduced, roots: Iterable[np.ndarray], *, first: bool = False
+) -> tuple[list[np.ndarray], list[str]]:
+    """Return the admissible ones among roots, or the first of them, and what is wrong with the others."""
     admitted, rejected = [], []
     for root in roots:
         complaint = inadmissible(system, system.complete(root))
@@ -153,6 +153,8 @@ def sift(system: Reduced, roots: Sequence[np.ndarray]) -> tuple[list[np.ndarray]
             rejected.append(complaint)
         else:
             admitted.append(root)
+            if first:
+                break
     return admitted, rejected
 
 
@@ -167,8 +169,8 @@ def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
 
 def roots_of(
     system: Reduced, guess: Mapping[Symbol, Any] | None, starts: int = STARTS, *, every: bool = False
-) -> list[np.ndarray]:
-    """Return the roots that were found, near a guess or from many starting points.
+) -> Iterator[np.ndarray]:
+    """Yield the roots that are found, near a guess or from many starting points.
 
     Parameters
     ----------
@@ -183,10 +185,9 @@ def roots_of(
     task, given, left = system.task, system.given, system.left
     evaluate = system.residual()
     if not left:
-        for value, size in evaluate():
-            if not abs(value) <= 1e-9 * size:
-                return []
-        return [np.array([])]
+        if all(abs(value) <= 1e-9 * size for value, size in evaluate()):
+            yield np.array([])
+        return
     if len(system.core) != len(left):
         raise NotConverged(
             f"{len(system.core)} equations are left for the unknowns {', '.join(map(str, left))}.",
@@ -200,10 +201,10 @@ def roots_of(
         found = (_iterate(task, given, scale) for scale in SCALES[: None if every else 1])
         near = [state for state in found if state is not None]
     points = [[float(point[s]) for s in left] for point in near if all(s in point for s in left)]
-    if guess is not None or not every:
-        start = points[0] if points else None
-        return find_roots(evaluate, system.unknowns, costly=system.costly, guess=start, starts=starts)
-    return find_all_roots(evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts)
+    every = every and guess is None
+    yield from find_roots(
+        evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts, every=every
+    )
 
 
 def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> Point | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -48,40 +48,16 @@ class Unknown:
         return float(np.log(abs(value) + 1e-300)) if self.sign else float(np.arcsinh(value))
 
 
-def find_all_roots(
+def find_roots(
     residual: Residual,
     unknowns: Sequence[Unknown],
     *,
     costly: bool,
     guesses: Sequence[Sequence[float]] = (),
     starts: int = STARTS,
-) -> list[np.ndarray]:
-    """Return all roots that a search of the whole range finds, for a problem that may have several.
-
-    Parameters
-    ----------
-    residual, unknowns, costly
-        As for :func:`find_roots`.
-    guesses : sequence of sequences of float
-        Points near roots.
-    starts : int
-        How many starting points to try besides, for several unknowns.
-    """
-    if len(unknowns) == 1:
-        return _bracketed(residual, unknowns[0], costly=costly, guess=None, every=True)
-    near = [newton(residual, unknowns, guess) for guess in guesses]
-    return _many(residual, unknowns, [x for x in near if x is not None], starts, every=True)
-
-
-def find_roots(
-    residual: Residual,
-    unknowns: Sequence[Unknown],
-    *,
-    costly: bool,
-    guess: Sequence[float] | None = None,
-    starts: int = STARTS,
-) -> list[np.ndarray]:
-    """Return all roots found, in the original variables.
+    every: bool = False,
+) -> Iterator[np.ndarray]:
+    """Yield roots as they are found, in the original variables.
 
     Parameters
     ----------
@@ -91,26 +67,34 @@ def find_roots(
     unknowns : sequence of Unknown
     costly : bool
         Whether one evaluation is expensive (then brackets are searched point by point).
-    guess : sequence of float, optional
-        A root of a nearby problem, tried first.
+    guesses : sequence of sequences of float
+        Points near roots, tried first.
     starts : int
         How many starting points to try for several unknowns.
+    every : bool
+        Whether the whole range is searched, for a problem that may have several roots; else the search follows the
+        first guess.
     """
     if len(unknowns) == 1:
-        return _bracketed(residual, unknowns[0], costly=costly, guess=guess)
-    if guess is not None and (near := newton(residual, unknowns, guess)) is not None:
-        return [near]  # a guess was followed, or iterated, towards the solution: its root is the one
-    return _many(residual, unknowns, [], starts)
+        guess = None if every or not guesses else guesses[0]
+        yield from _bracketed(residual, unknowns[0], costly=costly, guess=guess, every=every)
+        return
+    near = [root for guess in guesses if (root := newton(residual, unknowns, guess)) is not None]
+    if near and not every:
+        yield near[0]  # a guess was followed, or iterated, towards the solution: its root is the one
+        return
+    yield from _many(residual, unknowns, near, starts)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
 
 
 def _bracketed(
-    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool = False
-) -> list[np.ndarray]:
+    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
+) -> Iterator[np.ndarray]:
     if not unknown.sign:
-        return _of_either_sign(residual, unknown, costly=costly, guess=guess, every=every)
+        yield from _of_either_sign(residual, unknown, costly=costly, guess=guess, every=every)
+        return
     seen: dict[float, float] = {}
 
     def f(t: float) -> float:
@@ -132,31 +116,25 @@ def _bracketed(
         pairs = [bracket] if bracket else []
     else:
         pairs = _scan(residual, unknown)
-    roots = []
     for a, b in pairs:
         t0 = _close_in(f, a, b)
         if t0 is None:  # the equation is not defined throughout the bracket
             continue
         near = [abs(v) for t, v in seen.items() if abs(t - t0) < 1e-9 * (1 + abs(t0))]
         if min(near, default=1.0) < SMALL:
-            roots.append(np.array([unknown.value(t0)]))
-    return roots
+            yield np.array([unknown.value(t0)])
 
 
 def _of_either_sign(
     residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
-) -> list[np.ndarray]:
+) -> Iterator[np.ndarray]:
     """All roots of an unknown of either sign: in the logarithms of both halves of the line, and zero itself."""
     ways = [1, -1] if guess is None or guess[0] >= 0 else [-1, 1]
-    roots: list[np.ndarray] = []
     for sign in ways:
         near = None if guess is None or guess[0] * sign <= 0 else guess
-        roots += _bracketed(residual, Unknown(unknown.name, sign), costly=costly, guess=near, every=every)
-        if roots and (guess is not None or (costly and not every)):  # one is wanted, and evaluations are dear
-            return roots
+        yield from _bracketed(residual, Unknown(unknown.name, sign), costly=costly, guess=near, every=every)
     if _changes_at_zero(residual):
-        roots.append(np.zeros(1))
-    return roots
+        yield np.zeros(1)
 
 
 def _changes_at_zero(residual: Residual) -> bool:
@@ -308,9 +286,9 @@ def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndar
 
 
 def _many(
-    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int, *, every: bool = False
-) -> list[np.ndarray]:
-    """The roots reached from points spread over the charts, after those that are known."""
+    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int
+) -> Iterator[np.ndarray]:
+    """The roots that are known, and those reached from points spread over the charts."""
     from scipy.stats import qmc
 
     f = _in_chart(residual, unknowns, WIDE)
@@ -318,22 +296,20 @@ def _many(
     points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:count]
     starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], count), strict=False)]
     charts: list[np.ndarray] = []
-    roots: list[np.ndarray] = []
 
-    def keep(x: np.ndarray, t: np.ndarray) -> None:
-        if not any(np.allclose(t, other, rtol=0, atol=SAME) for other in charts):
-            roots.append(x)
-            charts.append(t)
+    def is_new(t: np.ndarray) -> bool:
+        if any(np.allclose(t, other, rtol=0, atol=SAME) for other in charts):
+            return False
+        charts.append(t)
+        return True
 
     for x in known:
-        keep(x, np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)]))
-    for k, start in enumerate(starts):
+        if is_new(np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)])):
+            yield x
+    for start in starts:
         t = _hybrid(f, start)
-        if t is not None and np.max(np.abs(t)) < WIDE / 2:
-            keep(_values(unknowns, t), t)
-        if roots and k >= 8 and not every:
-            break
-    return roots
+        if t is not None and np.max(np.abs(t)) < WIDE / 2 and is_new(t):
+            yield _values(unknowns, t)
 
 
 def nearest_miss(residual: Residual, unknowns: Sequence[Unknown]) -> tuple[np.ndarray, float]:

@@ -148,10 +148,11 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         If none was found.
     """
     if guess is not None:
-        admitted, _ = sift(system, roots_of(system, guess))
+        admitted, _ = sift(system, roots_of(system, guess), first=True)
         if admitted:
-            return admitted[:1]
-    admitted, rejected = sift(system, roots_of(system, None, STARTS if every else FEW, every=every))
+            return admitted
+    roots = roots_of(system, None, STARTS if every else FEW, every=every)
+    admitted, rejected = sift(system, roots, first=not every)
     if not admitted and not every and len(system.left) == 1:  # the first root is not always the admissible one
         admitted, rejected = sift(system, roots_of(system, None, every=True))
     if admitted:
@@ -171,7 +172,7 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
     if evidence is None and not system.left and rejected:
         evidence = OnlyRoot(system.complete([]), rejected[0])
     if evidence is None and not every and len(system.left) > 1:
-        admitted, rejected = sift(system, roots_of(system, None))
+        admitted, rejected = sift(system, roots_of(system, None), first=True)
         if admitted:
             return admitted
     if evidence is None or (not system.left and any("not a number" in r for r in rejected)):

@@ -79,6 +79,7 @@ class Task:
     convex: bool = False
     linear: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
+    passes: dict[tuple[Expr, ...], Pass] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
 
@@ -90,14 +91,20 @@ class Task:
         return self.cache[key]
 
     @cached_property
-    def sides(self) -> list[Expr]:
+    def sides(self) -> tuple[Expr, ...]:
         """Both sides of every closed equation, in scaled unknowns, one after the other."""
-        return [side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs)]
+        return tuple(side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs))
 
-    @cached_property
+    def together(self, exprs: tuple[Expr, ...]) -> Pass:
+        """Compile several expressions to one pass in double, once."""
+        if exprs not in self.passes:
+            self.passes[exprs] = Pass(exprs)
+        return self.passes[exprs]
+
+    @property
     def balance(self) -> Pass:
         """Both sides of every closed equation in double, in one pass."""
-        return Pass(self.sides)
+        return self.together(self.sides)
 
     @cached_property
     def sizes_used(self) -> frozenset[SiteCount]:

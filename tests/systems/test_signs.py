@@ -332,12 +332,11 @@ def test_an_equation_that_reads_one_is_zero_is_called_a_defect():
         theory.solve({k: "1/10", alpha: 1, **drive})
 
 
-def test_what_was_not_found_is_not_called_infeasible(linear):
-    """A network without drive is at rest: no point of a theory whose fields have a spread."""
+def test_a_linear_network_at_rest_still_responds(linear):
+    """Without drive all states vanish; the resolvent does not, and of its two roots it is the stable one."""
     _, theory = linear
-    with pytest.raises(SymcavityError) as caught:
-        theory.solve({k: "1/10", alpha: 1, field: {0: 1}})
-    if isinstance(caught.value, Infeasible):
-        assert caught.value.evidence is not None
-    else:
-        assert isinstance(caught.value, NotConverged)
+    rest = theory.solve({k: "1/10", alpha: 1, field: {0: 1}})
+    driven = theory.solve({k: "1/10", alpha: 1, **drive})
+    assert rest[average(r[i] ** 2)] == 0
+    assert rest[response(r)] == driven[response(r)]
+    assert rest.stability == driven.stability < 1
