@@ -6,7 +6,7 @@ afar.  Unknowns of known sign are followed in their logarithms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -202,7 +202,9 @@ class Evolution:
             t = _accelerated(trail)
         return None
 
-    def solve_many(self, env: Mapping[Any, Any], count: int) -> np.ndarray:
+    def solve_many(
+        self, env: Mapping[Any, Any], count: int, begin: Callable[[int], Mapping[Symbol, Any] | None] | None = None
+    ) -> np.ndarray:
         """Return the roots at many points: one row for each unknown; not a number where none was reached.
 
         Parameters
@@ -210,6 +212,8 @@ class Evolution:
         env : mapping
             Values of the parameters, some of them arrays of ``count`` points; and the laws.
         count : int
+        begin : callable, optional
+            The solution at the point of a number, where the map does not lead to it.
 
         Notes
         -----
@@ -223,10 +227,14 @@ class Evolution:
         places = np.array([env[k] for k in arrays])
         scale = np.std(places, axis=1, keepdims=True) + 1e-300
         middle = int(np.argmin(np.sum(((places - np.median(places, axis=1, keepdims=True)) / scale) ** 2, axis=0)))
-        first = self.solve({k: float(v[middle]) if k in arrays else v for k, v in env.items()})
+        if begin is None:
+            root = self.solve({k: float(v[middle]) if k in arrays else v for k, v in env.items()})
+            first: Mapping[Symbol, Any] | None = None if root is None else root.point
+        else:
+            first = begin(middle)
         if first is None:
             return found
-        found[:, middle] = [first.point[s] for s in self.unknowns]
+        found[:, middle] = [float(first[s]) for s in self.unknowns]
         grids = self.slopes.grids()
         while True:
             open_ = np.flatnonzero(np.isnan(found[0]))
@@ -243,8 +251,8 @@ class Evolution:
         here = {k: v[good] if k in arrays else v for k, v in env.items()}
         _forget(grids)
         try:
-            self._plain.refine({**here, **dict(zip(self.unknowns, found[:, good], strict=True))}, grids)
-            found[:, good] = self._newton_many(found[:, good], here, grids)
+            if self._plain.refine({**here, **dict(zip(self.unknowns, found[:, good], strict=True))}, grids):
+                found[:, good] = self._newton_many(found[:, good], here, grids)
         except NotConverged:  # some point needs more than all can have: each is solved by itself
             found[:, good] = np.nan
         return found

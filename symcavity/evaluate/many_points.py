@@ -7,15 +7,18 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Symbol
+from sympy import S, Symbol
 
 from symcavity.errors import SeveralSolutions, SymcavityError
 from symcavity.evaluate.arguments import NO_SOLUTION, check_count, double_arrays, each
 from symcavity.evaluate.binding import task_of
+from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.reduced import Reduced
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Task, read_values
 from symcavity.method.theory import Theory
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, P
 
 FEW = 8  # points that are not worth a common iteration
@@ -50,9 +53,7 @@ class PointByPoint:
         arrays, valid = double_arrays(self.arguments, points, self.errors)
         grid = np.broadcast_arrays(*arrays)
         out = self._together(grid)
-        for index in np.ndindex(out.shape):
-            if np.isfinite(out[index]):
-                continue
+        for index in map(tuple, np.argwhere(~np.isfinite(out))):
             if valid is not None and not np.broadcast_to(valid, out.shape)[index]:
                 continue
             try:
@@ -73,40 +74,72 @@ class PointByPoint:
             given = read_values(task, sample, 15)
         except SymcavityError:
             return out
-        if not task.convex or given.solve_for or task.is_projected or {N, P} & set(given.exact):
+        if not task.convex or task.is_projected or {N, P} & set(given.exact):
             return out
         flat = {s: a.reshape(-1) for s, a in zip(self.arguments, grid, strict=True)}
         env = {**given.environment("numpy"), **flat}
-        found = task.evolution(given.laws)[0].solve_many(env, out.size)
-        good = np.flatnonzero(np.all(np.isfinite(found), axis=0) & _holding(task, env, found))
+        numerical = task.is_numerical or any(law.continuous for law in given.laws.values())
+        if numerical and given.solve_for:
+            return out
+        if numerical:
+            rows = task.evolution(given.laws)[0].solve_many(env, out.size)
+            found = dict(zip(task.unknowns, rows, strict=True))
+        else:
+            found = self._by_core(Reduced.of(task, given), env, out.size)
+        finite = np.all(np.isfinite(list(found.values())), axis=0)
+        good = np.flatnonzero(finite & _holding(task, env, found))
         if good.size:
             expr = self.theory.observable(self.target).xreplace(task.units)
             here = {k: v[good] if k in flat else v for k, v in env.items()}
-            here |= {s: row[good] for s, row in zip(task.unknowns, found, strict=True)}
+            here |= {s: row[good] for s, row in found.items()}
             values = task.compiled(expr, "numpy")(here)
             out.reshape(-1)[good] = np.broadcast_to(np.asarray(values, dtype=float), good.shape)
         return out
 
-    def _one(self, point: Sequence[Any], dps: int, last: list[Solution]) -> Any:
+    def _by_core(self, system: Reduced, env: Mapping[Any, Any], count: int) -> dict[Symbol, np.ndarray]:
+        """All unknowns at all points, from what elimination has left; not a number where none was reached."""
+        task = system.task
+        last: list[Solution] = []
+
+        def begin(number: int) -> Mapping[Symbol, Any] | None:
+            try:
+                self._one([float(env[s][number]) for s in self.arguments], 15, last, double=True)
+            except NO_SOLUTION:
+                return None
+            return last[0].values
+
+        key = (tuple(system.core), tuple(system.left))
+        if key not in task.cores:
+            task.cores[key] = Evolution([Equation(e, S.Zero) for e in system.core], system.left)
+        rows = task.cores[key].solve_many(env, count, begin)
+        found = dict(zip(system.left, rows, strict=True))
+        for symbol in reversed(list(system.definitions)):
+            with np.errstate(all="ignore"):
+                value = task.compiled(system.definitions[symbol], "numpy")({**env, **found})
+            found[symbol] = np.broadcast_to(np.asarray(value, dtype=float), (count,))
+        return found
+
+    def _one(self, point: Sequence[Any], dps: int, last: list[Solution], *, double: bool = False) -> Any:
         values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
         task = task_of(self.theory)
         guess = last[0].values if last else None
         try:
-            found = solve(task, values, dps, self.theory.observable, guess)
+            found = solve(task, values, dps, self.theory.observable, guess, double=double)
         except NO_SOLUTION:
             if guess is None:
                 raise
-            found = solve(task, values, dps, self.theory.observable)
+            found = solve(task, values, dps, self.theory.observable, double=double)
         last[:] = [found]
         return found[self.target]
 
 
 
-
-def _holding(task: Task, env: Mapping[Any, Any], found: np.ndarray) -> np.ndarray:
-    """Where the inequalities hold that the derivation assumed: elsewhere a point is looked at by itself."""
-    good = np.ones(found.shape[1], dtype=bool)
-    here = {**env, **dict(zip(task.unknowns, found, strict=True))}
+def _holding(task: Task, env: Mapping[Any, Any], found: Mapping[Symbol, np.ndarray]) -> np.ndarray:
+    """Where the signs and inequalities hold that the derivation assumed: elsewhere a point is looked at by itself."""
+    here = {**env, **found}
+    good = np.ones(len(next(iter(found.values()))), dtype=bool)
+    for symbol, values in found.items():
+        good &= values >= 0 if symbol.is_nonnegative else values <= 0 if symbol.is_nonpositive else True
     for condition in task.conditions:
         gap = (condition.lhs - condition.rhs).xreplace(task.units)
         if gap.free_symbols - set(here):

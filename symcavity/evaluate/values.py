@@ -82,6 +82,7 @@ class Task:
     passes: dict[tuple[Expr, ...], Pass] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
+    cores: dict[Any, Evolution] = field(default_factory=dict)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
