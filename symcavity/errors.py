@@ -89,6 +89,10 @@ class NotConverged(SymcavityError):
         super().__init__(found, "", hint)
 
 
+class OutOfTime(SymcavityError, TimeoutError):
+    """A computation that has spent the time that it was given."""
+
+
 class SeveralSolutions(NotConverged):
     """The closed equations of a system that is not declared convex have several admissible solutions.
 

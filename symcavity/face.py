@@ -263,7 +263,12 @@ class Theory(TheoryData):
     """
 
     def solve(
-        self, values: Mapping[Any, Any] | None = None, dps: int = 15, *, guess: Mapping[Symbol, Any] | None = None
+        self,
+        values: Mapping[Any, Any] | None = None,
+        dps: int = 15,
+        *,
+        guess: Mapping[Symbol, Any] | None = None,
+        timeout: float | None = None,
     ) -> Solution:
         """Solve the closed equations at given values.
 
@@ -277,6 +282,8 @@ class Theory(TheoryData):
             Significant digits.
         guess : mapping, optional
             Values of a solution nearby, for continuation.
+        timeout : float, optional
+            Seconds that the numerical work may take.  What takes long shows on a terminal how far it is.
 
         Raises
         ------
@@ -286,10 +293,12 @@ class Theory(TheoryData):
             If there is no solution, such as for a load above capacity.
         NotConverged
             If a root could not be found or polished; it carries the best point.
+        OutOfTime
+            If the timeout is over.
         """
         from symcavity.evaluate.binding import solve_theory
 
-        return solve_theory(self, values, dps, guess)
+        return solve_theory(self, values, dps, guess, timeout)
 
     def function(
         self,

@@ -95,7 +95,7 @@ def solve(args: argparse.Namespace) -> int:
     shown = {text: read_observable(text, system, theory.order_parameters) for text in args.show}
     for observable in shown.values():
         theory.observable(observable)
-    solution = theory.solve(values, dps=args.dps)
+    solution = theory.solve(values, dps=args.dps, timeout=args.timeout)
     extra = {text: solution[observable] for text, observable in shown.items()}
     if args.json:
         print(json.dumps(_solved(args, system, values, solution, extra), indent=2))

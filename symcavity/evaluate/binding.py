@@ -16,6 +16,7 @@ from symcavity.evaluate.set_integrals import has_many_digits
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Task
+from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
@@ -95,7 +96,11 @@ def task_of(theory: Theory) -> Task:
 
 
 def solve_theory(
-    theory: Theory, values: Mapping[Any, Any] | None = None, dps: int = 15, guess: Mapping[Any, Any] | None = None
+    theory: Theory,
+    values: Mapping[Any, Any] | None = None,
+    dps: int = 15,
+    guess: Mapping[Any, Any] | None = None,
+    timeout: float | None = None,
 ) -> Solution:
     """Solve the closed equations of a theory; the values may hold convex sets.
 
@@ -108,11 +113,12 @@ def solve_theory(
     NotConverged
         If a root could not be found or polished.
     """
-    bound, rest = bind(theory, values or {})
-    check_digits(bound, dps)
-    if bound.binding and is_sampled(bound):
-        return sampled_solution(bound, rest, dps, guess)
-    return solve(task_of(bound), rest, dps, bound.observable, guess)
+    with watched(timeout):
+        bound, rest = bind(theory, values or {})
+        check_digits(bound, dps)
+        if bound.binding and is_sampled(bound):
+            return sampled_solution(bound, rest, dps, guess)
+        return solve(task_of(bound), rest, dps, bound.observable, guess)
 
 
 def check_digits(theory: Theory, dps: Any) -> None:

@@ -22,6 +22,7 @@ from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
 from symcavity.evaluate.names import loop_names, number_in
 from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.program import Program
+from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
 _LOCAL = threading.local()
@@ -148,6 +149,7 @@ class _Panels:
 
     def _nodes(self, edges: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         for a, b in pairwise(edges):
+            tick()
             middle, half = (a + b) / 2, (b - a) / 2
             for x, w in self.rule:
                 yield middle + half * x, half * w

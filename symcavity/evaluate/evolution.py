@@ -17,6 +17,7 @@ from sympy import Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
+from symcavity.evaluate.watch import tick
 from symcavity.model.equations import Equation
 
 MEMORY = 4  # iterates that the acceleration looks back upon
@@ -182,7 +183,8 @@ class Evolution:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
         t = self.chart(x)
         tried, close = np.inf, CLOSE
-        for _ in range(MOST):
+        for n in range(MOST):
+            tick(f"state evolution, step {n}")
             image = self.image(self.place(t), env, grids)
             if image is None:
                 if not trail:
@@ -298,6 +300,7 @@ class Evolution:
         t, last = self.chart(x), np.inf
         fresh = True
         for _ in range(30):
+            tick()
             here = self.place(t)
             found = self.gap(here, env, grids)
             if found is None:

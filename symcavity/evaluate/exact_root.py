@@ -12,6 +12,7 @@ from sympy import Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.digits import ExactPass, context, panel_ends
 from symcavity.evaluate.evolution import Evolution, Root
+from symcavity.evaluate.watch import tick
 
 GUARD = 8  # digits beyond those asked for
 GAIN = 11  # digits that a step with a Jacobian in double is worth
@@ -52,6 +53,7 @@ def exact_root(
     known, finer, extra = FIRST, 0, 0
     last = wide.inf
     for _ in range(MOST):
+        tick(f"the digits of a root, {known} of {dps}")
         digits = min(known + GAIN, dps) + GUARD + extra
         step = _step(evolution, exact, env, x, inverse, guide, digits, finer, wide)
         x = [v - d for v, d in zip(x, step, strict=True)]

@@ -12,6 +12,7 @@ from sympy import Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
 from symcavity.evaluate.roots import newton
+from symcavity.evaluate.watch import tick
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
@@ -245,6 +246,7 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
         return Reduced.of(task, replace(given, exact=exact, double=True))
 
     def attempt(share: float, start: Point | None) -> Point | None:
+        tick(f"the solution at {share:.3g} times the load")
         here = at(share)
         if start is None or not here.left:
             admitted, _ = sift(here, roots_of(here, None), first=task.convex)

@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.watch import tick
 
 SMALL = 1e-9
 NEARLY = 1 - 1e-15
@@ -99,6 +100,7 @@ def _bracketed(
 
     def f(t: float) -> float:
         if t not in seen:
+            tick("brackets of a root")
             with np.errstate(all="ignore"):
                 try:
                     ((value, size),) = residual(unknown.value(t))
@@ -234,6 +236,7 @@ def _in_chart(residual: Residual, unknowns: Sequence[Unknown], reach: float) -> 
     """Return the relative residuals as a function of the chart coordinates; 1 where they are not defined."""
 
     def f(t: np.ndarray) -> np.ndarray:
+        tick("roots from many starting points")
         t = np.clip(t, -reach, reach)
         with np.errstate(all="ignore"):
             x = [u.value(v) for u, v in zip(unknowns, t, strict=True)]
@@ -354,6 +357,7 @@ def polish(
     target = mp.mpf(10) ** (-dps - 3)
     last = mp.inf
     for _ in range(60):
+        tick(f"the digits of a root, {dps} of them")
         value = list(residual(*x))
         matrix = mp.matrix(count, count)
         for k in range(count):

@@ -15,6 +15,7 @@ from symcavity.errors import ValuesError
 from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
 from symcavity.evaluate.slack import ball_points, capped_integrals, with_slack
 from symcavity.evaluate.soft_bound import soft_integrals
+from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import site_quantities
 from symcavity.shapes import Ball, Ellipsoid
@@ -133,6 +134,7 @@ class Projected:
                 return float(np.broadcast_to(value, weights.shape) @ weights)
         total = []
         for n in range(16) if scramble is None else [scramble]:
+            tick("averages over a convex set")
             rows = _sources(shape, k, cap, rho, sample_size(samples), seed, n)
             columns = [_column(rows, s) for s in self.columns]
             total.append(float(np.mean(np.broadcast_to(self.body(*columns, *rest), rows["lam"].shape))))

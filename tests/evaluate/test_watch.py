@@ -1,0 +1,75 @@
+"""A budget of time, and interruptions: whatever is stopped leaves nothing broken."""
+
+import io
+import sys
+
+import pytest
+from sympy import Abs, Rational, Sum, Symbol, exp, log
+
+from symcavity import ConvexProblem, Coupling, Feature, N, OutOfTime, P, ValuesError, alpha, average, i, mu
+from symcavity.evaluate import watch
+
+x, w = Coupling("x"), Feature("w")
+gamma = Symbol("gamma", positive=True)
+u = Sum(x[mu, i] * w[i], (i, 1, N))
+values = {alpha: 2, gamma: Rational(1, 2)}
+
+
+def logistic():
+    return ConvexProblem(Sum(log(1 + exp(-u)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2).cavity()
+
+
+def lasso():
+    return ConvexProblem(Sum((1 - u) ** 2, (mu, 1, P)) / 2 + gamma * Sum(Abs(w[i]), (i, 1, N))).cavity()
+
+
+def test_a_spent_budget_says_what_was_being_done():
+    theory = logistic()
+    with pytest.raises(OutOfTime, match="digits of a root") as caught:
+        theory.solve(values, dps=400, timeout=0.5)
+    assert isinstance(caught.value, TimeoutError)
+    assert theory.solve(values, dps=20, timeout=60)[average(w[i] ** 2)] > 0
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "60"])
+def test_a_timeout_is_a_number_of_seconds(wrong):
+    with pytest.raises(ValuesError, match="timeout"):
+        lasso().solve(values, timeout=wrong)
+
+
+@pytest.mark.parametrize("make", [logistic, lasso])
+@pytest.mark.parametrize("when", [1, 3, 8])
+def test_an_interruption_leaves_the_theory_as_it_was(make, when, monkeypatch):
+    wanted = make().solve(values, dps=25)
+    theory, count = make(), 0
+
+    def interrupt(self, stage):
+        nonlocal count
+        count += 1
+        if count == when:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watch.Watch, "tick", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            theory.solve(values, dps=25)
+    again = theory.solve(values, dps=25)
+    assert again.values == wanted.values
+
+
+def test_long_work_shows_on_a_terminal_only_how_far_it_is(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(watch, "QUIET", 0.0)
+    monkeypatch.setattr(watch, "OFTEN", 0.0)
+    monkeypatch.setattr(sys, "stderr", shown)
+    logistic().solve(values, dps=25)
+    assert "digits of a root" in shown.getvalue()
+    assert shown.getvalue().endswith(" \r")  # and takes it back
+    quiet = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", quiet)
+    logistic().solve(values, dps=25)
+    assert not quiet.getvalue()
