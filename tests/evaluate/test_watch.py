@@ -43,7 +43,7 @@ def test_an_interruption_leaves_the_theory_as_it_was(make, when, monkeypatch):
     wanted = make().solve(values, dps=25)
     theory, count = make(), 0
 
-    def interrupt(self, stage):
+    def interrupt(_watch, _stage):
         nonlocal count
         count += 1
         if count == when:
