@@ -75,6 +75,8 @@ def task_of(theory: Theory) -> Task:
     """Return what the numerics need to know of a theory; it is made once."""
     if "task" not in theory.memory:
         system = theory.system
+        responses = {s: m.atoms(SiteResponse) for s, m in theory.order_parameters.items() if m.has(SiteResponse)}
+        states = set() if system.record is None else system.record.states
         theory.memory["task"] = Task(
             theory.equations,
             theory.scaled_unknowns,
@@ -87,7 +89,8 @@ def task_of(theory: Theory) -> Task:
             theory.assumed(),
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
-            responses=tuple(s for s, m in theory.order_parameters.items() if m.has(SiteResponse)),
+            responses=tuple(responses),
+            compliances=tuple(s for s, nodes in responses.items() if {r.state.family for r in nodes} <= states),
             convex=system.convex,
             linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,

@@ -24,12 +24,14 @@ from symcavity.evaluate.following import (
     explicit_range,
 )
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
+from symcavity.evaluate.rest import RestingSolution, at_rest
 from symcavity.evaluate.roots import STARTS, nearest_miss
 from symcavity.evaluate.solution import GUARD, Solution
 from symcavity.evaluate.values import Given, Task, read_values
 from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
+MOST_AT_REST = 15  # digits of a limit
 FEW = 9  # starting points before a continuation is tried
 
 
@@ -114,7 +116,14 @@ def _evolved(
     evolution, exact = task.evolution(given.laws)
     root = evolution.solve(env, guess)
     if root is None:
-        return None
+        rest = at_rest(task, given)
+        if rest is not None and given.dps > MOST_AT_REST:
+            raise NotConverged(
+                f"At {_where(given)} {rest}. Such limits are known to {MOST_AT_REST} digits only.",
+                rest.limits,
+                hint=f"dps={MOST_AT_REST}",
+            )
+        return None if rest is None else RestingSolution(task, given, rest, observable)
     whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
     if inadmissible(whole, root.point, solved=True):
         return None

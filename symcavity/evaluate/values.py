@@ -56,6 +56,8 @@ class Task:
         Variances of the couplings, which must not be negative at any site.
     responses : tuple of Symbol
         The unknowns that are responses.
+    compliances : tuple of Symbol
+        Those of them that are responses of the states of a convex problem, and of none of its multipliers.
     kinds : tuple of Kind
         The kinds of sites.
     convex : bool
@@ -75,6 +77,7 @@ class Task:
     title: str = ""
     variances: tuple[Expr, ...] = ()
     responses: tuple[Symbol, ...] = ()
+    compliances: tuple[Symbol, ...] = ()
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False

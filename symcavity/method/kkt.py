@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
@@ -54,6 +55,13 @@ class Lagrangian:
     def fields(self) -> list[RandomField]:
         """All random fields."""
         return [f for kind in self.problem.kinds for f in self.problem.book.all(kind)]
+
+    @property
+    def states(self) -> set[Any]:
+        """The families of variables over which the problem is minimised."""
+        exprs = [*self.problem.objective.values(), *(c.expr for c in self.problem.constraints)]
+        exprs += [f.emission for f in self.fields]
+        return {q.family for expr in exprs for q in site_quantities(expr, Variable)}
 
     @property
     def total(self) -> Expr:
