@@ -39,6 +39,7 @@ class LoadRange:
     lowest: float
     highest: float
     sampled: int
+    is_at_rest: bool = False
 
     @property
     def excludes(self) -> bool:
@@ -67,7 +68,7 @@ class BranchEnd:
     wanted : float
     vanishing, diverging : tuple of Symbol
         The unknowns that go to zero, and to infinity, there.
-    at_rest : bool
+    still : bool
         Whether a moment of the states is among what vanishes.
     values : dict
         All unknowns at the last load.
@@ -77,13 +78,18 @@ class BranchEnd:
     wanted: float
     vanishing: tuple[Symbol, ...]
     diverging: tuple[Symbol, ...]
-    at_rest: bool
+    still: bool
     values: dict[Symbol, float]
 
     @property
     def way(self) -> str:
         """Where the load has to go."""
         return "smaller" if self.wanted > self.load else "larger"
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the states may vanish beyond, in place of a solution that is none."""
+        return self.still and not (self.way == "larger" and self.diverging)
 
     def __str__(self) -> str:
         side = "weak" if self.way == "smaller" else "large"
@@ -95,8 +101,8 @@ class BranchEnd:
             text += "diverges" if len(self.diverging) == 1 else "diverge"
         if self.way == "larger" and self.diverging:
             return text + ": below, the minimum is flat, and does not fix the states."
-        if self.at_rest:
-            return text + ": beyond, the minimum may be at zero, which is no point of this theory."
+        if self.is_at_rest:
+            return text + ": beyond, the minimum may be at zero."
         return text + "."
 
 
@@ -113,6 +119,7 @@ class OnlyRoot:
     values: dict[Symbol, float]
     complaint: str
     way: str = ""
+    is_at_rest: bool = False
 
     def __str__(self) -> str:
         return f"The equations have one solution only, and there {self.complaint}."
@@ -130,11 +137,12 @@ class NothingButZero:
 
     equation: Any
     way: str = ""
+    is_at_rest: bool = True
 
     def __str__(self) -> str:
         return (
             f"The equations leave {self.equation} = 0, and each factor is positive or negative in this theory: "
-            "the minimum may be at zero, which is no point of this theory."
+            "the minimum may be at zero."
         )
 
 
@@ -280,9 +288,9 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     stuck = not gone and not grown
     if stuck or abs(np.log(share)) < 10 * FINEST:  # got stuck, or too close by to be told from the end
         return None, None
-    at_rest = any(s not in task.responses for s in gone)
+    still = any(s not in task.responses for s in gone)
     load = float(given.exact[alpha])
-    return None, BranchEnd(share * load, load, gone, grown, at_rest, state)
+    return None, BranchEnd(share * load, load, gone, grown, still, state)
 
 
 __all__ = [

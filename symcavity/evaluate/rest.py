@@ -134,7 +134,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     response of multipliers: where a state of the problem responds without bound its minimum is flat.
     """
     evolution, exact = task.evolution(given.laws)
-    numerical = task.is_numerical
+    numerical = task.is_numerical or task.is_projected
     if not evolution.is_square or evolution.free or not np.all(evolution.signs):
         return None
     image = partial(_rough, evolution, given.environment("numpy"))

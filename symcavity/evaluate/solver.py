@@ -82,7 +82,14 @@ def solve_given(
     if (found := _evolved(task, given, observable, guess)) is not None:
         return found
     system = Reduced.of(task, given)
-    admitted = _search(system, guess, every=not (task.convex or task.linear))
+    try:
+        admitted = _search(system, guess, every=not (task.convex or task.linear))
+    except Infeasible as end:
+        if not (task.convex and end.evidence.is_at_rest):
+            raise
+        if (found := _resting(task, given, observable)) is not None:
+            return found
+        raise NotConverged(f"{end.found} The limit was not found.", hint="simulate(...) of the same values") from end
     if task.convex:
         return _finish(system, admitted[0], observable)
     solved = [_finish(system, root, observable) for root in admitted]
@@ -116,14 +123,7 @@ def _evolved(
     evolution, exact = task.evolution(given.laws)
     root = evolution.solve(env, guess)
     if root is None:
-        rest = at_rest(task, given)
-        if rest is not None and given.dps > MOST_AT_REST:
-            raise NotConverged(
-                f"At {_where(given)} {rest}. Such limits are known to {MOST_AT_REST} digits only.",
-                rest.limits,
-                hint=f"dps={MOST_AT_REST}",
-            )
-        return None if rest is None else RestingSolution(task, given, rest, observable)
+        return _resting(task, given, observable)
     whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
     if inadmissible(whole, root.point, solved=True):
         return None
@@ -141,6 +141,18 @@ def _evolved(
     except NotConverged:
         return None
     return Solution(task, given, values, observable, refine, GUARD)
+
+
+def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
+    """The minimum of a convex problem at which states vanish; None if there is none."""
+    rest = at_rest(task, given)
+    if rest is not None and given.dps > MOST_AT_REST:
+        raise NotConverged(
+            f"At {_where(given)} {rest}. Such limits are known to {MOST_AT_REST} digits only.",
+            rest.limits,
+            hint=f"dps={MOST_AT_REST}",
+        )
+    return None if rest is None else RestingSolution(task, given, rest, observable)
 
 
 # -- searching -----------------------------------------------------------------------------------
