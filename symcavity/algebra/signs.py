@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import Any
 
 from sympy import Abs, Add, Dummy, Expr, Mul, Pow, S, Symbol, cancel, fraction, sympify, together
@@ -14,10 +15,20 @@ from sympy.tensor.indexed import Indexed
 from symcavity.algebra.factors import factor
 from symcavity.errors import SymcavityError
 
-__all__ = ["NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_given", "sign_of"]
+__all__ = ["FewValued", "NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_given", "sign_of"]
 
 _ANY = frozenset({-1, 0, 1})
+_MOST_CASES = 64
 _MAX_OPS = 300  # above this size an expression is not factored: an unknown sign is a legitimate answer
+
+
+class FewValued:
+    """A quantity that may be known to take a few values only."""
+
+    @property
+    def few(self) -> tuple[Expr, ...]:
+        """The values; none where they are open."""
+        return ()
 
 
 def sign_of(expr: Any) -> int | None:
@@ -53,6 +64,10 @@ def _sign_of(expr: Expr) -> int | None:
     found = _signs(expr)
     if len(found) == 1:
         return next(iter(found))
+    few = [leaf for leaf in expr.atoms(FewValued) if leaf.few]
+    if few and prod(len(leaf.few) for leaf in few) <= _MOST_CASES:
+        cases = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
+        return next(iter(cases)) if len(cases) == 1 else None
     if expr.is_Add or expr.has(Add):
         if expr.count_ops() > _MAX_OPS:
             return None

@@ -13,6 +13,7 @@ from typing import Any
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
+from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.model.equations import Equation
@@ -328,7 +329,7 @@ def _message(
     if not f.states():
         return S.Zero
     side = f.hearer
-    raw = -record.site[side].diff(f.symbol)
+    raw = as_fraction(-record.site[side].diff(f.symbol), f.symbol)
     placeholders = [g.symbol for g in record.problem.book.all(side)]
     states = site_quantities(raw, Variable)
     linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Basic, Equality, Expr, Piecewise, S, latex
+from sympy import Basic, Dummy, Equality, Expr, Piecewise, S, latex
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
@@ -94,8 +94,10 @@ def _solved_for_average(equation: Equation, where: str) -> tuple[Average, Expr]:
     averages = sorted(equation.difference.atoms(Average), key=str)
     outside = equation.difference.xreplace(dict.fromkeys(averages, S.Zero))
     if len(averages) == 1 and not outside.has(SiteQuantity):
-        slope = equation.difference.expand().coeff(averages[0], 1)
-        if slope and (equation.difference - slope * averages[0] - outside).expand() == 0:
+        mark = Dummy("average", real=True)  # what is averaged stays as it was written
+        marked = equation.difference.xreplace({averages[0]: mark})
+        slope = marked.expand().coeff(mark, 1)
+        if slope and (marked - slope * mark - outside).expand() == 0:
             if isinstance(equation.lhs, Average):
                 return averages[0], equation.rhs
             return averages[0], (-outside / slope).cancel()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 from sympy import Basic, Expr, S, Symbol, SympifyError, Tuple, sympify
 from sympy.printing.precedence import PRECEDENCE
 
+from symcavity.algebra.signs import FewValued
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.exact import exact, finite_law
@@ -378,7 +379,7 @@ class Global(Symbol):
         return super().__new__(cls, _family_name(name, "global variable"), real=True)
 
 
-class SiteQuantity(Expr):
+class SiteQuantity(FewValued, Expr):
     """The quantity of one site, such as ``w[i]``, ``lambda[mu]`` or ``x[mu, i]``."""
 
     is_commutative = True
@@ -409,6 +410,12 @@ class SiteQuantity(Expr):
     def family(self) -> Family:
         """The family that this quantity belongs to."""
         return self.args[0]
+
+    @property
+    def few(self) -> tuple[Expr, ...]:
+        """The values of a quenched parameter with a declared finite law."""
+        law = self.family.law if isinstance(self.family, Quenched) else None
+        return tuple(value for value, _ in law) if isinstance(law, Tuple) else ()
 
     @property
     def indices(self) -> tuple[Expr, ...]:
