@@ -239,8 +239,9 @@ class ConvexProblem(_Confrontable, Problem):
     def _repr_latex_(self) -> str:
         from symcavity.writing.printing import tex
 
-        rows = [f"\\text{{minimise }} & {tex(self.minimize)}"]
-        rows += [f"\\text{{subject to }} & {tex(c)}" for c in self.subject_to]
+        minimize, subject_to = self.written
+        rows = [f"\\text{{minimise }} & {tex(minimize)}"]
+        rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
         rows += [f"\\text{{fixed }} & {tex(e)}" for e in self.fixed]
         return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.errors import Infeasible, NotConverged, ValuesError
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
@@ -121,7 +121,45 @@ def solve_theory(
         check_digits(bound, dps)
         if bound.binding and is_sampled(bound):
             return sampled_solution(bound, rest, dps, guess)
-        return solve(task_of(bound), rest, dps, bound.observable, guess)
+        return solve_bound(bound, rest, dps, guess)
+
+
+def solve_bound(
+    theory: Theory,
+    values: Mapping[Any, Any],
+    dps: int,
+    guess: Mapping[Any, Any] | None = None,
+    *,
+    double: bool = False,
+) -> Solution:
+    """Solve a theory that has its sets, on that branch of its conditions on all sites on which the signs are right.
+
+    A convex problem has one; of another system all branches are looked at.
+
+    Raises
+    ------
+    SeveralSolutions
+        If a system that is not declared convex has solutions on several branches.
+    """
+    found: list[Solution] = []
+    failed: list[Infeasible | NotConverged] = []
+    for branch in theory.branches:
+        try:
+            found.append(solve(task_of(branch), values, dps, branch.observable, guess, double=double))
+        except (Infeasible, NotConverged) as error:
+            failed.append(error)
+            continue
+        if theory.system.convex:
+            break
+    if len(found) > 1:
+        raise SeveralSolutions(
+            "There are solutions in which conditions on all sites hold as equalities, and others in which they idle.",
+            tuple(s.values for s in found),
+            "a system with one of the alternatives only, or guess=...",
+        )
+    if not found:
+        raise next((e for e in failed if not isinstance(e, Infeasible)), failed[0])
+    return found[0]
 
 
 def check_digits(theory: Theory, dps: Any) -> None:
@@ -173,4 +211,4 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
     return SampledSolution(whole, lambda number: at(part(number), whole.values))
 
 
-__all__ = ["bind", "counterpart", "solve_theory", "supports", "task_of"]
+__all__ = ["bind", "counterpart", "solve_bound", "solve_theory", "supports", "task_of"]

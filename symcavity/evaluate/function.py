@@ -79,7 +79,7 @@ def make_function(
     probe = {**values, **dict.fromkeys(arguments, 1)}
     given = read_values(task, probe, dps if backend == "mpmath" else 15)
     _check_target(theory, task, target)
-    expr = _explicit(theory, task, target, given)
+    expr = _explicit(theory, task, target, given) if len(theory.branches) == 1 else None
     if expr is None:
         return PointByPoint(theory, target, arguments, values, backend, errors)
     return _Explicit(task, expr, arguments, values, given, backend, errors)

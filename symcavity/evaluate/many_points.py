@@ -11,11 +11,10 @@ from sympy import S, Symbol
 
 from symcavity.errors import SeveralSolutions, SymcavityError
 from symcavity.evaluate.arguments import NO_SOLUTION, check_count, double_arrays, each
-from symcavity.evaluate.binding import task_of
+from symcavity.evaluate.binding import solve_bound, task_of
 from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.reduced import Reduced
 from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.solver import solve
 from symcavity.evaluate.values import Task, read_values
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
@@ -66,7 +65,7 @@ class PointByPoint:
     def _together(self, grid: Sequence[np.ndarray]) -> np.ndarray:
         """The values at those points that a common iteration reaches; not a number at the others."""
         out = np.full(grid[0].shape, np.nan)
-        if out.size < FEW:
+        if out.size < FEW or len(self.theory.branches) > 1:
             return out
         task = task_of(self.theory)
         sample = {**self.values, **{s: float(a.flat[0]) for s, a in zip(self.arguments, grid, strict=True)}}
@@ -121,14 +120,13 @@ class PointByPoint:
 
     def _one(self, point: Sequence[Any], dps: int, last: list[Solution], *, double: bool = False) -> Any:
         values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
-        task = task_of(self.theory)
         guess = last[0].values if last else None
         try:
-            found = solve(task, values, dps, self.theory.observable, guess, double=double)
+            found = solve_bound(self.theory, values, dps, guess, double=double)
         except NO_SOLUTION:
             if guess is None:
                 raise
-            found = solve(task, values, dps, self.theory.observable, double=double)
+            found = solve_bound(self.theory, values, dps, double=double)
         last[:] = [found]
         return found[self.target]
 

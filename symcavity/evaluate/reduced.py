@@ -9,7 +9,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Add, Dummy, Expr, Symbol
+from sympy import Add, Dummy, Expr, StrictGreaterThan, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -22,7 +22,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.symbols import CavitySymbol
 
 COARSE = 500
-SPURIOUS, INFINITE = 1e-3, 1e10
+SPURIOUS, INFINITE, VANISHING = 1e-3, 1e10, 1e-11
 SCALES = (1.0, 1e-3, 30.0)  # of the fields, where the closed equations are iterated from
 _LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
 Point = dict[Symbol, float]
@@ -164,7 +164,8 @@ def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
         found, _, _ = exactly(system, root)
     except NotConverged as problem:
         return problem.found
-    return inadmissible(system, {k: float(v) for k, v in found.items()})
+    real = {k: float(v) if isinstance(v, mpmath.mpf) else float("nan") for k, v in found.items()}
+    return inadmissible(system, real)
 
 
 def roots_of(
@@ -273,7 +274,14 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
     unknown = np.isnan(values)
     if unknown.any() and not free:  # where functions overflow there is no value to be judged
         return _at_an_edge(system)
-    return not np.any(values[~unknown] < 0)
+    if np.any(values[~unknown] < 0):
+        return False
+    # a denominator whose terms cancel to rounding has been multiplied out: such a root solves the numerator only
+    if not (gap.is_Add and isinstance(condition, StrictGreaterThan)) or _at_an_edge(system) or unknown.any():
+        return True
+    with np.errstate(all="ignore"):
+        terms = [np.abs(np.asarray(system.task.compiled(t, "numpy")(here), dtype=float)) for t in gap.args]
+    return not np.any(values <= VANISHING * sum(terms))
 
 
 def _at_an_edge(system: Reduced) -> bool:

@@ -329,6 +329,8 @@ def limited(call: Compiled, env: dict[Any, Any]) -> Any:
         return mp.mpf(call(env))
     except ZeroDivisionError:
         pass
+    except TypeError:  # the root of a negative number: no real value
+        return mp.nan
     shift = mp.mpf(10) ** (-mp.dps // 2)
     near = {k: (v + shift if isinstance(v, mpmath.mpf) and v == 0 else v) for k, v in env.items()}
     try:

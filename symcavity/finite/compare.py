@@ -388,7 +388,7 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
             remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
             continue
         try:
-            value, note = float(solution[without_fields(sim.system, observable)]), ""
+            value, note = float(solution[without_fields(sim.system, sim.system.centring.observable(observable))]), ""
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))

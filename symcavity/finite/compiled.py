@@ -18,7 +18,7 @@ from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity, correlation_of
 from symcavity.model.system import Law, System
 
 Args = list[Any]
@@ -251,8 +251,30 @@ class CompiledSystem:
             bodies = [system.global_conditions[k][1] for k in rows]
             self.conditions[kind] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
         self.count = len(system.global_conditions)
+        self.partners = [-1 if g is None else system.globals.index(g) for g in system.partners]
         self.affine = all(law.affine for law in self.laws.values()) and self._affine_conditions()
         self.pairs = sum(law.kp for law in self.laws.values())
+
+    def correlated(self, constants: Sequence[float]) -> list[tuple[list[int], np.ndarray]]:
+        """Return the groups of couplings that are correlated, each with its matrix of coefficients."""
+        numbers = dict(zip(self.constants, constants, strict=True))
+        groups: list[list[int]] = []
+        every = [x.family for x in self.couplings]
+        for k, x in enumerate(every):
+            mine = [g for g in groups if any(correlation_of(x, every[j]) != 0 for j in g)]
+            groups = [*(g for g in groups if g not in mine), sorted([k, *(j for g in mine for j in g)])]
+
+        def value(x: Any, y: Any) -> float:
+            return 1.0 if x == y else float(correlation_of(x, y).subs(numbers))
+
+        tied = [g for g in groups if len(g) > 1]
+        return [(g, np.array([[value(every[a], every[b]) for b in g] for a in g])) for g in tied]
+
+    def reciprocities(self, constants: Sequence[float]) -> list[tuple[int, float]]:
+        """Return the couplings of a kind with itself that have a reciprocity, and its value."""
+        numbers = dict(zip(self.constants, constants, strict=True))
+        known = [(k, x.family.reciprocity) for k, x in enumerate(self.couplings)]
+        return [(k, float(g.subs(numbers))) for k, g in known if g != 0]
 
     def place(self, f: RandomField) -> int:
         """Which of the couplings a field is heard through.

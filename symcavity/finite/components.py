@@ -185,8 +185,7 @@ def _explicit(q: SiteQuantity, rule: dict[Any, Any]) -> SiteQuantity:
     components = family.components.xreplace(rule)
     made: Any
     if isinstance(family, Coupling):
-        ends = tuple(kind.index for kind in family.slots)
-        made = Coupling(family.name, components, family.variance.xreplace(rule), between=ends)
+        made = family.explicit(components, family.variance.xreplace(rule))
     elif isinstance(family, Field):
         made = Field(family.name, components, family.slots[0].index)
     else:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from sympy import Expr, Sum, sympify
+from sympy import Expr, Sum, sqrt, sympify
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.sources import carrier_state
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, in_units_of_n
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, correlation_of, site_quantities
 from symcavity.model.system import System
 
 
@@ -58,9 +58,15 @@ def end_at_sender(f: RandomField) -> int:
     return 1 - int(f.turned)
 
 
-def answers(f: RandomField, g: RandomField) -> bool:
-    """Whether a site that hears f hears through the very couplings by which it shifts g: its echo has a mean."""
-    return f.coupling.family == g.coupling.family and end_at_hearer(f) == end_at_sender(g)
+def tie(f: RandomField, g: RandomField) -> Expr:
+    """The correlation of the couplings through which a site hears f with those by which it shifts g.
+
+    One where they are the very same; where it is not zero, the echo has a mean.
+    """
+    one, other = f.coupling.family, g.coupling.family
+    if end_at_hearer(f) == end_at_sender(g):
+        return sympify(1) if one == other else correlation_of(one, other)
+    return one.reciprocity if one == other else sympify(0)
 
 
 def self_coupling_observables(system: System, kind: Kind) -> tuple[list[list[Expr]], list[Expr]]:
@@ -84,12 +90,15 @@ def self_coupling_observables(system: System, kind: Kind) -> tuple[list[list[Exp
         reply = system.laws[f.sender]
         row = []
         for g in system.sent_by(kind):
-            if not answers(f, g):
+            tied = tie(f, g)
+            if tied == 0:
                 row.append(sympify(0))
                 continue
             carrier, named = reply.coefficient(g), carrier_state(system, g)
             terms = [f.emission.diff(s) * SiteResponse(s, named) for s in f.states()]
-            body = f.coupling.family.variance * carrier * _contracted(sum(terms), f)
+            one, other = f.coupling.family.variance, g.coupling.family.variance
+            scale = tied * (one if one == other else sqrt(one * other))
+            body = scale * carrier * _contracted(sum(terms), f)
             row.append(_averaged(body, f))
         coupling.append(row)
         variance.append(_averaged(f.coupling.family.variance * _contracted(f.emission**2, f), f))
@@ -119,4 +128,4 @@ def _averaged(body: Expr, f: RandomField) -> Expr:
     return in_units_of_n(total)
 
 
-__all__ = ["Parts", "answers", "block", "end_at_hearer", "end_at_sender", "self_coupling_observables"]
+__all__ = ["Parts", "block", "end_at_hearer", "end_at_sender", "self_coupling_observables", "tie"]

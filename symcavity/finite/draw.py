@@ -78,6 +78,40 @@ def _check_moments(law: Law) -> None:
         )
 
 
+def mixing(correlation: np.ndarray) -> np.ndarray:
+    """Return the matrix that makes correlated couplings of unit variance of independent ones.
+
+    Raises
+    ------
+    ValuesError
+        If no random numbers have these correlations.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(correlation))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(correlation)
+        if values.min() < -1e-12:
+            raise ValuesError(
+                f"The correlations of the couplings are those of no random numbers: {correlation.tolist()}.",
+                "coefficients whose matrix has no negative eigenvalue, between -1 and 1 for two couplings",
+            ) from None
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def reciprocal(reciprocity: float) -> tuple[float, float]:
+    """Return how much of a coupling is its own number, and how much that of the turned indices.
+
+    Raises
+    ------
+    ValuesError
+        If it is not between -1 and 1.
+    """
+    if not abs(reciprocity) <= 1:
+        raise ValuesError(f"The reciprocity of a coupling is {reciprocity:g}.", "a number between -1 and 1")
+    up, down = np.sqrt(1 + reciprocity), np.sqrt(1 - reciprocity)
+    return float(up + down) / 2, float(up - down) / 2
+
+
 def seed_list(seeds: int | Iterable[int]) -> list[int]:
     """Return the seeds: ``0..n-1`` for a number, or the given ones."""
     if isinstance(seeds, bool):
@@ -102,4 +136,4 @@ def stream(seed: int, *path: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence([seed, *path]))
 
 
-__all__ = ["LAWS", "Law", "coupling_law", "seed_list", "stream"]
+__all__ = ["LAWS", "Law", "coupling_law", "mixing", "reciprocal", "seed_list", "stream"]

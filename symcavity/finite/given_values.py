@@ -105,7 +105,7 @@ def _law_symbols(system: System) -> set[Symbol]:
     exprs: list[Expr] = [body for _, body in system.global_conditions]
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
-        exprs += [f.emission for f in law.fields] + [f.coupling.family.variance for f in law.fields]
+        exprs += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
     marks = {f.symbol for law in system.laws.values() for f in law.fields}
     found: set[Symbol] = set().union(*(parameters_of(e) for e in exprs)) - marks
     for family in system.quenched:

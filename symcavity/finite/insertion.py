@@ -10,12 +10,13 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from symcavity.errors import NotConverged
 from symcavity.finite.compiled import CompiledLaw
-from symcavity.finite.coupled import end_at_hearer, end_at_sender
+from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
 from symcavity.finite.draw import coupling_law, stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance, State
@@ -112,7 +113,7 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
     system = instance.system
     law = coupling_law(setup.couplings) if isinstance(setup.couplings, str) else setup.couplings
     grown.size = {**instance.size, kind: instance.size[kind] + 1}
-    grown.memory = {}
+    grown.memory, grown.idle = {}, instance.idle.copy()
     grown.quenched = dict(instance.quenched)
     which = list(system.laws).index(kind)
     for k, q in enumerate(sorted(instance.quenched, key=lambda q: q.name)):
@@ -122,21 +123,32 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
             new = rng.choice(source, size=1) if given else draw_quenched(q, source, 1, rng)
             grown.quenched[q] = np.append(instance.quenched[q], new)
     grown.couplings, fresh = [], {}
+    lines = _fresh_lines(instance, kind, law, which)
     for k, (x, matrix) in enumerate(zip(system.couplings, instance.couplings, strict=True)):
         ends = x.family.slots
-        for place, end in enumerate(e for e in (0, 1) if ends[e] == kind):
+        for end in (e for e in (0, 1) if ends[e] == kind):
             count = instance.size[ends[1 - end]]
             _, variance, quenched = system.variances[k]
             mine = {q: (0 if q.slots == (ends[0],) else 1) == end for q in quenched}
             columns = [grown.quenched[q][-1:] if own else instance.quenched[q] for q, own in mine.items()]
             spread = np.broadcast_to(np.asarray(variance(*columns, *instance.constants), dtype=float), (count,))
-            drawn = np.asarray(law(stream(instance.seed, _PROBE, which, 1 + place, k), (count,)), dtype=float)
-            fresh[k, end] = Strand(np.sqrt(spread) * drawn, spread)
+            fresh[k, end] = Strand(np.sqrt(spread) * lines[end][k], spread)
             line = np.append(fresh[k, end].couplings, np.zeros(matrix.shape[end - 1] - count))
             matrix = np.concatenate([matrix, line[None, :] if end == 0 else line[:, None]], axis=end)
         grown.couplings.append(matrix)
     grown.source = {s: np.zeros((grown.size[s], each.ke)) for s, each in system.laws.items()}
     return grown, fresh
+
+
+def _fresh_lines(instance: Instance, kind: Kind, law: Any, which: int) -> list[list[Any]]:
+    """The couplings of a new site over their deviation: at each end (0, 1) one line for each coupling, or None."""
+    ends = [x.family.slots for x in instance.system.couplings]
+    lines: list[list[Any]] = [[None] * len(ends), [None] * len(ends)]
+    for k, slots in enumerate(ends):
+        for place, end in enumerate(e for e in (0, 1) if slots[e] == kind):
+            rng, count = stream(instance.seed, _PROBE, which, 1 + place, k), instance.size[slots[1 - end]]
+            lines[end][k] = np.asarray(law(rng, (count,)), dtype=float)
+    return [instance.tied(lines[end], lines[1 - end]) for end in (0, 1)]
 
 
 def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
@@ -233,18 +245,21 @@ class _Probe:
             return [np.zeros(self.instance.size[f.sender]) for f in self.law.fields]
         args = self.grown.arguments(self.kind, self.after, self.grown.fields(self.kind, self.after))
         rhs = np.zeros((self.system.count, 1))
-        rhs[rows, 0] = -body(args, self.grown.size[self.kind])[-1]
+        rhs[rows, 0] = -body(args, self.grown.size[self.kind])[-1] * ~self.instance.idle[rows]
         moved = self.linear.solve(self._right(1), rhs)
         return [np.einsum("nk,nk->n", self._emits(f), moved.site[f.sender][:, :, 0]) for f in self.law.fields]
 
     def _mean_self_coupling(self) -> np.ndarray:
         """Return the variance of the fresh couplings times the local responses of those at their ends, summed.
 
-        A field has one through each field that the site shifts by the same couplings through which it hears.
+        A field has one through each field that the site shifts by couplings that are correlated with those through
+        which it hears: in most systems the same ones.
         """
         out = np.zeros((self.law.m, len(self.sent)))
         for k, g in enumerate(self.law.heard_in):
-            echoes = [m for m, f in enumerate(self.law.fields) if self._heard_by(f) == self._sent_by(g)]
+            numbers = dict(zip(self.system.constants, self.instance.constants, strict=True))
+            ties = {m: tie(f, g).subs(numbers) for m, f in enumerate(self.law.fields)}
+            echoes = {m: float(value) for m, value in ties.items() if value != 0}
             if not echoes:
                 continue
             law, n = self.system.laws[g.hearer], self.instance.size[g.hearer]
@@ -252,9 +267,9 @@ class _Probe:
             hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
             right[g.hearer][diagonal, : law.ke, diagonal] = -hears
             moved = self.linear.solve(right, np.zeros((self.system.count, n))).site[g.hearer]
-            for m in echoes:
+            for m, tied in echoes.items():
                 local = np.einsum("nk,nk->n", self._emits(self.law.fields[m]), moved[diagonal, :, diagonal])
-                out[m, k] = self.heard[m].variance @ local
+                out[m, k] = tied * np.sqrt(self.heard[m].variance * self.sent[k].variance) @ local
         return out
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
-from symcavity.finite.draw import Law, stream
+from symcavity.finite.draw import Law, mixing, reciprocal, stream
 from symcavity.finite.given_values import Values, draw_quenched
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -90,10 +90,10 @@ class Instance:
         for k, q in enumerate(sorted(values.quenched, key=lambda q: q.name)):
             rng = stream(seed, _QUENCHED, k)
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
-        self.couplings = [
-            self._draw(k, law(stream(seed, _COUPLINGS, k), self._shape(k))) for k in range(len(system.couplings))
-        ]
+        drawn = [law(stream(seed, _COUPLINGS, k), self._shape(k)) for k in range(len(system.couplings))]
+        self.couplings = [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
         self.memory: dict[str, Any] = {}
+        self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
 
     def spread(self, k: int) -> np.ndarray:
@@ -102,6 +102,27 @@ class Instance:
 
     def _shape(self, k: int) -> tuple[int, ...]:
         return tuple(self.size[end] for end in self.system.couplings[k].family.slots)
+
+    def tied(self, drawn: list[Any], turned: list[Any] | None = None) -> list[Any]:
+        """Return couplings of unit variance with their correlations and reciprocities, made of independent ones.
+
+        Parameters
+        ----------
+        drawn : list of ndarray
+            One for each coupling; None where it is not needed, and nothing is correlated with it.
+        turned : list of ndarray, optional
+            The independent numbers at turned indices; the transposed ones by default.
+        """
+        out = list(drawn)
+        for group, matrix in self.system.correlated(self.constants):
+            if drawn[group[0]] is not None:
+                for row, k in zip(mixing(matrix), group, strict=True):
+                    out[k] = sum(c * np.asarray(drawn[j], dtype=float) for c, j in zip(row, group, strict=True))
+        for k, value in self.system.reciprocities(self.constants):
+            own, other = reciprocal(value)
+            if drawn[k] is not None:
+                out[k] = own * drawn[k] + other * (drawn[k].T if turned is None else turned[k])
+        return out
 
     def _draw(self, k: int, sample: Any) -> np.ndarray:
         scale, x = self._scale(k), np.asarray(sample, dtype=float)
@@ -177,6 +198,11 @@ class Instance:
             slack = max(slack, _largest(p * q))
             rows, body, _, _ = self.system.conditions[kind]
             total[rows] = body(args, n).sum(axis=0)
+        for row, partner in enumerate(self.system.partners):
+            if partner >= 0:
+                one = float(state.shared[partner])
+                sign, slack = max(sign, -one, -float(total[row])), max(slack, abs(one * float(total[row])))
+                total[row] = 0.0
         return Residuals(float(np.max([worst, _largest(total)])), sign, slack)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -47,6 +48,8 @@ class Solved:
         the solution is the only one.
     failure : str
         Why there is no state, where infeasibility was not established either.
+    idle : tuple of bool
+        Which of the conditions on all sites hold without their multiplier.
     """
 
     state: State | None
@@ -55,6 +58,7 @@ class Solved:
     sharp: bool = True
     flat: tuple[State, int] | None = None
     failure: str = ""
+    idle: tuple[bool, ...] = ()
 
 
 def solve_instance(system: System, instance: Instance, method: str = "") -> Solved:
@@ -77,6 +81,20 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
     """
     if method not in ("", *METHODS):
         raise UnsupportedLaw(f"The method {method!r} is unknown.", ", ".join(METHODS))
+    rows = [row for row, partner in enumerate(instance.system.partners) if partner >= 0]
+    failure: NotConverged | None = None
+    for idle in product((False, True), repeat=len(rows)):
+        instance.idle[rows] = idle
+        try:
+            return replace(_solve(system, instance, method), idle=tuple(map(bool, instance.idle)))
+        except NotConverged as error:
+            failure = error
+    assert failure is not None  # noqa: S101 - something has been tried
+    raise failure
+
+
+def _solve(system: System, instance: Instance, method: str) -> Solved:
+    """Solve an instance in which it is decided which of the conditions on all sites idle."""
     compiled = instance.system
     holds_set = any(law.sets is not None for law in compiled.laws.values())
     if holds_set or method == "cutting planes":

@@ -9,7 +9,7 @@ choice where a sign came out wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,11 +57,29 @@ def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
     total = np.zeros(system.count)
     if rows:
         total[rows] = body(args, n).sum(axis=0)
+    for row in _idle(instance, kind):
+        total[row] = state.shared[system.partners[row]]
     return Gaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
 
 
+def _idle(instance: Instance, kind: Kind) -> list[int]:
+    """The conditions on sums over a kind that idle: there the variable that makes a pair with them is zero."""
+    return [row for row in instance.system.conditions[kind][0] if instance.idle[row]]
+
+
 def slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
-    """Evaluate the derivatives of the law of one kind; an affine law has them once and for all."""
+    """Evaluate the derivatives of the law of one kind."""
+    found, idle = _slopes(instance, state, kind), _idle(instance, kind)
+    if not idle:
+        return found
+    condition, shared = found.condition.copy(), found.body_shared.copy()
+    condition[:, idle] = shared[idle] = 0.0
+    shared[idle, [instance.system.partners[row] for row in idle]] = 1.0
+    return replace(found, condition=condition, body_shared=shared)
+
+
+def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
+    """The derivatives while no condition idles; an affine law has them once and for all."""
     system, law, n = instance.system, instance.system.laws[kind], instance.size[kind]
     if system.affine and kind in instance.memory:
         return instance.memory[kind]

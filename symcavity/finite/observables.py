@@ -60,6 +60,8 @@ class Reader:
         self.written, self.system = written, written.system
         self.instance, self.solved = instance, solved
         self._responses: Responses | None = None
+        if solved.idle:
+            instance.idle[:] = solved.idle
 
     @property
     def responses(self) -> Responses:
@@ -103,7 +105,7 @@ class Reader:
         )
 
     def _value(self, observable: Any) -> float:
-        expr = self.written.observable(sympify(observable))
+        expr = self._read(observable)
         numbers = self._numbers()
         expr = self._resolved(expr, numbers)
         stray = site_quantities(expr)
@@ -122,11 +124,15 @@ class Reader:
     def site_values(self, body: Expr, kind: Kind | None = None) -> np.ndarray:
         """Return an expression of one site at every site of its kind."""
         numbers = self._numbers()
-        written = self._without_averages(self.written.observable(sympify(body)), numbers)
+        written = self._without_averages(self._read(body, kind), numbers)
         found = self._values(written, self._kind(written, kind), numbers)
         if self._other is not None:
             self._compare(body, found, self._other.site_values(body, kind))
         return found
+
+    def _read(self, expr: Any, kind: Kind | None = None) -> Expr:
+        """An observable in the words of the system that was solved."""
+        return self.written.observable(self.written.declared.centring.observable(sympify(expr), kind))
 
     def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
         means = {

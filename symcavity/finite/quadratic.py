@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +15,7 @@ from symcavity.finite.compiled import CompiledSystem, Table, compile_system
 from symcavity.finite.instance import Instance, State
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Support
 from symcavity.model.system import System
 
@@ -62,17 +63,25 @@ class Assembled:
     equal: np.ndarray
 
 
+def shared_variables(system: System) -> list[Global]:
+    """The globals that a problem is minimised over: multipliers of conditions on all sites are none."""
+    multipliers = {nu for nu, _ in system.record.conditions}
+    return [g for g in system.globals if g not in multipliers]
+
+
 class SiteForm:
     """The objective and the constraints of one kind of site, in its own states, its fields and the globals."""
 
     def __init__(self, kind: Kind, system: System, compiled: CompiledSystem) -> None:
         record, law = system.record, compiled.laws[kind]
         multipliers = [(m, e, eq) for m, e, eq in record.multipliers if kind in m.site]
+        summed = [(nu, c.parts.get(kind, S.Zero)) for nu, c in record.conditions]
         objective = record.site.get(kind, S.Zero) + sum(m * e for m, e, _ in multipliers)
-        objective = objective.expand()
+        objective = (objective + sum(nu * e for nu, e in summed)).expand()
         taken = {m for m, _, _ in record.multipliers}
         heard = record.problem.book.sent_by(kind)
         exprs: list[Expr] = [objective, *(e for _, e, _ in multipliers), *(f.emission for f in heard)]
+        exprs += [e for _, e in summed]
         found = [
             q for e in exprs for q in site_quantities(e, Variable) if kind in q.site and q not in taken
         ]
@@ -82,10 +91,11 @@ class SiteForm:
         self.given = [f for f in fields if not f.states()]
         marks: dict[Any, Symbol] = {q: Dummy(f"z{k}", real=True) for k, q in enumerate(self.states)}
         quenched = {q.at_site(): Dummy(q.name, real=True) for q in law.quenched}
-        variables = [*marks.values(), *(f.symbol for f in self.moving), *system.globals]
+        shared = shared_variables(system)
+        variables = [*marks.values(), *(f.symbol for f in self.moving), *shared]
         constants = law.constants
         arguments = [*variables, *(f.symbol for f in self.given), *quenched.values(), *constants]
-        local = set(arguments) - set(constants) - set(system.globals)
+        local = set(arguments) - set(constants) - set(shared)
         # a convex set in a constraint enters by one of its points at a time: g(V) >= c is V.s >= c for all of them
         nodes = {node: node.body for e in exprs for node in e.atoms(Support)}
         vectors = [j for j, f in enumerate(self.moving) if f.components]
@@ -97,7 +107,9 @@ class SiteForm:
         hessian = [[s.diff(v) for v in variables] for s in slope]
         jacobian = [[r.diff(v) for v in variables] for r in rows]
         moving = set(variables)
-        entries = [e for row in (*hessian, *jacobian) for e in row]
+        totals = [e.xreplace(every) for _, e in summed]
+        sums = [[e.diff(v) for v in variables] for e in totals]
+        entries = [e for row in (*hessian, *jacobian, *sums) for e in row]
         self.quadratic = not any(e.free_symbols & moving for e in entries)
         self.cut = [self.vector is not None and row[self.vector] != 0 for row in jacobian]
         if self.vector is not None and slope[self.vector] != 0:
@@ -109,6 +121,8 @@ class SiteForm:
         self.slope = Table(slope, (len(variables),), arguments, local)
         self.rows = Table(jacobian, (len(rows), len(variables)), arguments, local)
         self.offset = Table(rows, (len(rows),), arguments, local)
+        self.sums = Table(sums, (len(sums), len(variables)), arguments, local)
+        self.sum_offset = Table(totals, (len(sums),), arguments, local)
         self.equality = [eq for _, _, eq in multipliers]
         pairs = [p.pair[0] for p in law.law.pairs]
         self.pair = [None if eq else pairs.index(m) for m, _, eq in multipliers]
@@ -133,7 +147,8 @@ class QuadraticProgram:
         self.quadratic = all(f.quadratic for f in self.forms.values())
         self.in_one_state = self.quadratic and not system.globals and self._is_in_one_state()
         self.problem = system.record.problem
-        self.globals = system.globals
+        self.globals = shared_variables(system)
+        self.conditions = [c for _, c in system.record.conditions]
 
     def _is_in_one_state(self) -> bool:
         """Whether there is one state, of sites that hear only what is given; others bring constraints and no more."""
@@ -201,6 +216,10 @@ class QuadraticProgram:
                 shifts.append(block.constant)
                 equal.append(np.full(n, equality))
         hessian, slope = self._global_penalty(instance, hessian, slope, count - len(self.globals))
+        for row, shift, equality in self._shared_rows(instance, offsets, count):
+            rows.append(row)
+            shifts.append(np.array([shift]))
+            equal.append(np.array([equality]))
         return Assembled(
             sparse.csc_matrix(hessian),
             slope,
@@ -208,6 +227,31 @@ class QuadraticProgram:
             np.concatenate(shifts) if shifts else np.zeros(0),
             np.concatenate(equal) if equal else np.zeros(0, dtype=bool),
         )
+
+    def _shared_rows(
+        self, instance: Instance, offsets: dict[SiteQuantity, int], count: int
+    ) -> Iterator[tuple[Any, float, bool]]:
+        """The conditions on sums over all sites, and the bounds of globals: row, offset, whether it is an equality."""
+        from scipy import sparse
+
+        first = count - len(self.globals)
+        numbers = dict(zip(self.compiled.constants, instance.constants, strict=True))
+        rows = np.zeros((len(self.conditions), count))
+        shifts = np.zeros(len(self.conditions))
+        for kind, form in self.forms.items() if self.conditions else ():
+            n, args = instance.size[kind], self.arguments(instance, kind)
+            slopes, shifts = form.sums(args, n), shifts + form.sum_offset(args, n).sum(axis=0)
+            for j, (part, *_) in enumerate(self._maps(instance, kind, offsets, count)):
+                rows += slopes[:, :, j].T @ part.matrix
+                shifts += slopes[:, :, j].T @ part.constant
+        for k, c in enumerate(self.conditions):
+            shared = c.shared.subs(numbers)
+            rows[k, first:] += [float(shared.diff(g)) for g in self.globals]
+            shift = shifts[k] + float(shared.subs(dict.fromkeys(self.globals, 0)))
+            yield sparse.csr_matrix(rows[k : k + 1]), shift, c.equality
+        for k, g in enumerate(self.globals):
+            if g.is_nonnegative:
+                yield sparse.csr_matrix(([1.0], ([0], [first + k])), (1, count)), 0.0, False
 
     def cut_rows(self, instance: Instance, cuts: Cuts) -> Map:
         """Return the constraint that holds a convex set, written for one point of the set in each row."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExpr, cancel
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExpr, cancel, sqrt
 
 from symcavity.algebra.indexed import average_pairs, contract, flatten
 from symcavity.method.identify import Identified
@@ -17,7 +17,15 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, kind_of_range
-from symcavity.model.quantities import Coupling, Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import (
+    Coupling,
+    Field,
+    Quenched,
+    SiteQuantity,
+    Variable,
+    correlation_of,
+    site_quantities,
+)
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -113,15 +121,27 @@ def is_coupling(expr: Expr) -> bool:
 
 
 def coupling_covariance(x: SiteQuantity, y: SiteQuantity) -> Expr:
-    """The mean of the product of two couplings (paper, equations 11, 12, 74): independent unless identical."""
-    if x.family != y.family:
-        return S.Zero
-    deltas = S.One
-    for a, b in zip(x.indices, y.indices, strict=True):
-        deltas *= KroneckerDelta(a, b)
-    ends = [slot.index for slot in x.family.slots]
+    """The mean of the product of two couplings (paper, equations 11, 12, 74).
+
+    Couplings at different sites are independent, but for those with turned indices that have a reciprocity.
+    """
+    one, other = x.family, y.family
+    ends = [slot.index for slot in one.slots]
     rule = dict(reversed(list(zip(ends, x.indices, strict=False))))  # of a kind coupled to itself: the first end
-    return x.family.variance.xreplace(rule) * deltas
+    if one != other:
+        rho = correlation_of(one, other)
+        scale = one.variance if one.variance == other.variance else sqrt(one.variance * other.variance)
+        return rho * scale.xreplace(rule) * _equal(x.indices, y.indices) if rho != 0 else S.Zero
+    variance = one.variance.xreplace(rule)
+    turned = one.reciprocity * _equal(x.indices, y.indices[::-1]) if one.reciprocity != 0 else S.Zero
+    return variance * (_equal(x.indices, y.indices) + turned)
+
+
+def _equal(one: Sequence[Expr], other: Sequence[Expr]) -> Expr:
+    """One where all indices are equal; the new site, 0, is none of the others, which are summed over."""
+    if any((a == 0) != (b == 0) for a, b in zip(one, other, strict=True)):
+        return S.Zero
+    return Mul(*(KroneckerDelta(a, b) for a, b in zip(one, other, strict=True)))
 
 
 def field_covariance(a: Heard, b: Heard) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Dummy, Expr, S, Sum
+from sympy import Dummy, Expr, Min, S, Sum
 
 from symcavity.errors import DeclarationError
 from symcavity.method.eliminate import tidy_arguments
@@ -66,10 +66,15 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
 
 
 def conditions(system: System, sites: Mapping[Kind, Site]) -> list[Equation]:
-    """The condition for each global variable, averaged over the sites that it sums over."""
-    return [
-        Equation(tidy_arguments(sites[kind].ensemble.average(body)), S.Zero) for kind, body in system.global_conditions
-    ]
+    """The condition for each global variable, averaged over the sites that it sums over.
+
+    Where it makes a pair with a variable, ``0 <= variable ⊥ sum >= 0``, the smaller of both is zero.
+    """
+    out = []
+    for (kind, body), partner in zip(system.global_conditions, system.partners, strict=True):
+        value = tidy_arguments(sites[kind].ensemble.average(body))
+        out.append(Equation(value if partner is None else Min(partner, value, evaluate=False), S.Zero))
+    return out
 
 
 def assumed(sites: Mapping[Kind, Site]) -> tuple[Any, ...]:
@@ -80,7 +85,7 @@ def assumed(sites: Mapping[Kind, Site]) -> tuple[Any, ...]:
 
 def positive_parts(sites: Mapping[Kind, Site]) -> tuple[Expr, ...]:
     """The denominators that were taken as positive: of laws whose sites are all alike, in order parameters."""
-    found = [c.lhs for c in assumed(sites) if c.rhs == 0]
+    found = [c.lhs for c in assumed(sites) if c != S.false and c.rhs == 0]
     return tuple(e for e in found if not e.atoms(SiteQuantity, Dummy, CavitySymbol))
 
 

@@ -10,7 +10,7 @@ from symcavity.algebra.indexed import fresh_index
 from symcavity.method.average import coupling_covariance
 from symcavity.method.sources import source_of
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Field, SiteQuantity
+from symcavity.model.quantities import Field, Global, SiteQuantity, correlation_of
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -25,34 +25,34 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         kind: [q for q in law.unknowns if not isinstance(q.family, Field) and (kkt is None or _declared(q, kkt))]
         for kind, law in system.laws.items()
     }
+    shared = set().union(*(e.atoms(Global) for e in _written(system)))
     data: dict[str, Any] = {
         "states": states,
         "quenched": list(system.quenched),
-        "globals": list(system.globals),
+        "globals": [g for g in system.globals if g in shared],
         "fixed": list(system.fixed),
     }
     if kkt is not None:
-        data |= {"minimize": kkt.problem.minimize, "subject_to": list(kkt.problem.subject_to)}
+        minimize, subject_to = kkt.problem.written
+        data |= {"minimize": minimize, "subject_to": list(subject_to)}
     else:
-        data |= {
-            "equations": list(system.declared),
-            "conditions": [p for law in system.laws.values() for p in law.pairs],
-        }
+        equations, conditions = system.written
+        data |= {"equations": list(equations), "conditions": list(conditions)}
     couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
     claims = []
-    for x in couplings:
+    for number, x in enumerate(couplings):
         second: dict[Any, Any] = {}
         for index in x.indices:
             if index.is_Symbol:
                 second[index] = fresh_index(index, {*x.indices, *second.values()})
         y = x.xreplace(second)
-        claims += [
-            Equation(DisorderAverage(x), S.Zero),
-            Equation(DisorderAverage(x * y), coupling_covariance(x, y)),
-        ]
+        partners = [z.xreplace(second) for z in couplings[:number] if correlation_of(x.family, z.family) != 0]
+        claims += [Equation(DisorderAverage(x), S.Zero)]
+        claims += [Equation(DisorderAverage(x * z), coupling_covariance(x, z)) for z in (y, *partners)]
     identical = len({x.family.variance for x in couplings}) < 2
     identical = identical and not any(x.family.variance.has(SiteQuantity) for x in couplings)
-    premise: list[tuple[str, dict[str, Any]]] = [("iid" if identical else "independent", {})]
+    tied = any(e != 0 for x in couplings for e in x.family.moments[1:])
+    premise: list[tuple[str, dict[str, Any]]] = [("correlated" if tied else "iid" if identical else "independent", {})]
     premise.append(("large_size", {"kinds": list(system.kinds)}))
     return [
         make("problem", "problem", data=data | {"kinds": list(system.kinds)}),
@@ -60,7 +60,7 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
             "disorder",
             "disorder",
             claims,
-            data={"couplings": couplings, "identical": identical},
+            data={"couplings": couplings, "identical": identical, "correlated": tied},
             assumptions=tuple(premise),
         ),
     ]
@@ -84,6 +84,13 @@ def sources(system: System, make: StepMaker) -> list[Step]:
             assumptions=(("uniqueness", {}),),
         )
     ]
+
+
+def _written(system: System) -> list[Any]:
+    """Everything declared, as the user wrote it."""
+    first, rest = (system if system.record is None else system.record.problem).written
+    entries = [first, *rest] if system.record is not None else [*first, *rest]
+    return [side for e in entries for side in ([e.lhs, e.rhs] if isinstance(e, Equation) else [e])]
 
 
 def _declared(q: SiteQuantity, kkt: Any) -> bool:

@@ -289,6 +289,8 @@ def _simplest(
             if found is None or (found[0] == 0 and symbol.is_nonzero):
                 continue
             solution, slope = found
+            if any(f.as_base_exp()[0].is_Symbol and sign_of(f) is None for f in Mul.make_args(slope)):
+                continue  # a factor of either sign may be zero
             others = len(solution.free_symbols.intersection(unknowns))
             elsewhere = sum(other.has(symbol) for other in left) - 1
             proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))

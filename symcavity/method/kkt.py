@@ -19,7 +19,7 @@ from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.problem import Constraint, Problem
+from symcavity.model.problem import Constraint, Problem, SumCondition
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
@@ -41,6 +41,10 @@ class Lagrangian:
         Epigraph variables and the convex function that each of them bounds from above.
     messages : dict
         What a site sends back through each field, by the field's placeholder.
+    conditions : list of (Global, SumCondition)
+        The multiplier of each condition on sums over all sites.
+    shared : Expr
+        The terms that belong to no site.
     """
 
     problem: Problem
@@ -51,6 +55,8 @@ class Lagrangian:
     stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
     duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
     messages: dict[Symbol, Expr] = field(default_factory=dict)
+    conditions: list[tuple[Global, SumCondition]] = field(default_factory=list)
+    shared: Expr = S.Zero
 
     @property
     def fields(self) -> list[RandomField]:
@@ -68,7 +74,7 @@ class Lagrangian:
     def total(self) -> Expr:
         """The Lagrangian written out with its sums."""
         rule = {f.symbol: f.as_sum for f in self.fields}
-        out = self.problem.global_objective
+        out = self.shared
         for kind, body in self.site.items():
             if body != 0:
                 out += Sum(body.xreplace(rule), kind.range)
@@ -96,12 +102,20 @@ class _Names:
 def optimality(problem: Problem) -> System:
     """Return the Karush-Kuhn-Tucker conditions (paper, equations 6 to 9) of a declared problem."""
     record = Lagrangian(problem)
-    every = [*problem.objective.values(), *(c.expr for c in problem.constraints)]
+    every = [*problem.objective.values(), *(c.expr for c in problem.constraints), problem.global_objective]
+    every += [e for c in problem.conditions for e in (*c.parts.values(), c.shared)]
     every += [f.emission for f in record.fields] + [f.coupling for f in record.fields]
     declared = {q.family.name for expr in every for q in site_quantities(expr)}
     declared |= {symbol.name for expr in every for symbol in expr.atoms(Symbol)}
     names = _Names(declared | {"u", "v"})
-    objective, constraints = _epigraph(problem, record, names)
+    objective, record.shared = dict(problem.objective), problem.global_objective
+    for condition in problem.conditions:
+        nu = Global(names.fresh("nu"), **({} if condition.equality else {"positive": True}))
+        record.conditions.append((nu, condition))
+        for kind, body in condition.parts.items():
+            objective[kind] = objective.get(kind, S.Zero) - nu * body
+        record.shared -= nu * condition.shared
+    objective, constraints = _epigraph(objective, record, names)
     equations: list[Eq | Equation] = []
     conditions: list[Complementary] = []
     local: dict[Symbol, SiteQuantity] = {}
@@ -111,7 +125,12 @@ def optimality(problem: Problem) -> System:
     record.messages = messages
     for side in problem.kinds:
         _stationarity(side, record, messages, local, equations)
-    equations += _global_conditions(record, local)
+    for found in _global_conditions(record, local):
+        if isinstance(found, Complementary):
+            conditions.append(found)
+        else:
+            equations.append(found)
+    equations += [Equation(c.lhs, c.rhs) for c in problem.known]
     rule = {f.symbol: f.as_sum for f in record.fields}
     named = [Equation(q, rule[s]) for s, q in local.items()]
     return System(
@@ -122,6 +141,7 @@ def optimality(problem: Problem) -> System:
         source=problem.source,
         convex=True,
         record=record,
+        centring=problem.centring,
     )
 
 
@@ -184,10 +204,10 @@ def _gathered(body: Expr, varying: list[Expr]) -> Expr:
 
 
 def _epigraph(
-    problem: Problem, record: Lagrangian, names: _Names
-) -> tuple[dict[str, Expr], list[Constraint]]:
+    objective: dict[Kind, Expr], record: Lagrangian, names: _Names
+) -> tuple[dict[Kind, Expr], list[Constraint]]:
     """Replace |.| and Max in the objective by variables that bound them, and split them in constraints."""
-    objective = dict(problem.objective)
+    problem = record.problem
     constraints: list[Constraint] = []
     for c in problem.constraints:
         constraints += _split(c, problem)
@@ -205,7 +225,7 @@ def _epigraph(
             slope = body.xreplace({kink: mark}).diff(mark)
             if slope.has(mark):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
                 continue
-            sign = sign_of(slope)
+            sign = 1 if slope.is_nonnegative else -1 if slope.is_nonpositive else sign_of(slope)
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:
                 raise NotConvex(
@@ -401,16 +421,21 @@ def _sum_over(side: Kind, body: Expr, components: Sequence[Expr] = ()) -> Expr:
     return Sum(body, *limits) if body != 0 else S.Zero
 
 
-def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) -> list[Equation]:
-    """Stationarity in each global variable."""
-    out = []
+def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) -> list[Equation | Complementary]:
+    """Stationarity in each global variable; of one that is bounded by zero, the pair that it makes with its slope."""
+    out: list[Equation | Complementary] = []
+    multipliers = {nu for nu, _ in record.conditions}
     found = set().union(*(body.atoms(Global) for body in record.site.values()))
-    for variable in sorted(found | record.problem.global_objective.atoms(Global), key=lambda g: g.name):
-        total = record.problem.global_objective.diff(variable)
+    for variable in sorted((found | record.shared.atoms(Global)) - set(record.problem.given), key=lambda g: g.name):
+        total = record.shared.diff(variable)
         for side, body in record.site.items():
             slope = body.diff(variable).xreplace(local)
             if slope != 0:
                 total += _sum_over(side, slope)
+        if variable.is_nonnegative:
+            sign = -1 if variable in multipliers else 1  # the Lagrangian is largest in a multiplier
+            out.append(Complementary(variable, (sign * total).expand(deep=False)))
+            continue
         if total.could_extract_minus_sign():
             total = -total
         if isinstance(total, Sum) and total.function.could_extract_minus_sign():
@@ -429,6 +454,7 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
     kkt, make = system.record, make.within("Optimality conditions")
     rule = {f.symbol: f.as_sum for f in kkt.fields}
     multipliers = [(m, expr.xreplace(rule), equality) for m, expr, equality in kkt.multipliers]
+    multipliers += [(nu, c.total.xreplace(rule), c.equality) for nu, c in kkt.conditions]
     steps = [
         make(
             "lagrangian",
@@ -461,7 +487,7 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
                 rests_on=("lagrangian",),
             )
         )
-    pairs = [p for law in system.laws.values() for p in law.pairs]
+    pairs = [*(p for law in system.laws.values() for p in law.pairs), *system.shared_pairs]
     if pairs:
         slacks = [Equation(q, expr.xreplace(rule)) for q, expr in kkt.slacks]
         steps.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from symcavity.method.centre import centre_steps
 from symcavity.method.declared import declaration, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kkt import optimality_steps
@@ -20,8 +21,11 @@ def record(theory: Theory) -> Derivation:
     """Return the record of a theory's derivation; each step gets the theory as evidence for its witness."""
     system = theory.system
     make = StepMaker(system.source, theory.is_naive)
+    given, *disorder = declaration(system, make)
     steps = [
-        *declaration(system, make),
+        given,
+        *centre_steps(system, make),
+        *disorder,
         *(optimality_steps(system, make) if system.record is not None else []),
         *sources(system, make),
         *theory.steps,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import product
 from typing import Any, Self
 
-from sympy import Expr, S, Symbol, nan, oo, sqrt, sympify, zoo
+from sympy import Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
@@ -40,6 +41,8 @@ class Theory:
         The conditions that global variables and fixed averages add to them.
     binding : dict
         The convex sets that were put in, with the numbers of components that they fix.
+    decided : tuple
+        What has to hold on a branch: each condition on all sites is left out where it holds without its multiplier.
     memory : dict
         What the files above have computed of this theory, each under a key of its own.
     """
@@ -54,6 +57,7 @@ class Theory:
         "closures",
         "global_equations",
         "fixed_equations",
+        "decided",
     )
     is_naive: bool
     system: System
@@ -68,6 +72,7 @@ class Theory:
         self.steps, self.order_parameters, self.closures = found.steps, found.meanings, found.closures
         self.binding: dict[Any, Any] = {}
         self.memory: dict[Any, Any] = {}
+        self.decided: tuple[Any, ...] = ()
         self.global_equations = found.global_equations
         self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in found.system.fixed]
         self._refuse_infinite()
@@ -76,7 +81,7 @@ class Theory:
     def _refuse_infinite(self) -> None:
         """Refuse a site that answers without bound, once its feedback is dropped."""
         for symbol, value in self.closures.items():
-            if value.has(zoo) or value in (nan, oo, -oo):
+            if value.has(zoo) or value in (nan, oo, -oo) or S.false in self.assumed():
                 raise UnsupportedLaw(
                     f"Without its feedback a site has no curvature of its own, and {symbol} is infinite.",
                     "the naive analysis of problems with a penalty on each weight",
@@ -107,7 +112,30 @@ class Theory:
 
     def assumed(self) -> tuple[Any, ...]:
         """The inequalities that the derivation assumed, at the mean self-couplings."""
-        return assumed(self.inserted)
+        tied = {e for f in self.system.fields for e in f.coupling.family.moments[1:] if not e.is_number}
+        bounded = [GreaterThan(1 - e**2, 0, evaluate=False) for e in sorted(tied, key=str)]
+        return (*assumed(self.inserted), *self.decided, *bounded)
+
+    @property
+    def branches(self) -> tuple[Self, ...]:
+        """The theories in which each condition that makes a pair with a variable holds as an equality, or idles."""
+        if "branches" not in self.memory:
+            partners = self.system.partners
+            pairs = [k for k, partner in enumerate(partners) if partner is not None]
+            choices = product((True, False), repeat=len(pairs))
+            branches = (self._branch(dict(zip(pairs, tight, strict=True))) for tight in choices)
+            self.memory["branches"] = tuple(branches) if pairs and not self.decided else (self,)
+        return self.memory["branches"]
+
+    def _branch(self, tight: dict[int, bool]) -> Self:
+        equations, decided = list(self.global_equations), []
+        for k, holds in tight.items():
+            partner = self.system.partners[k]
+            assert partner is not None  # noqa: S101 - a pair
+            (value,) = (e for e in equations[k].lhs.args if e != partner)
+            equations[k] = Equation(value if holds else partner, S.Zero)
+            decided.append(GreaterThan(partner if holds else value, 0, evaluate=False))
+        return self.replace(global_equations=equations, decided=tuple(decided))
 
     def _averaged(self, expr: Expr) -> Expr:
         return averaged_over(self.inserted, expr).xreplace(self.binding)
@@ -129,7 +157,7 @@ class Theory:
             raise DeclarationError(
                 f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
             )
-        expr = self._own(sympify(key))
+        expr = self._own(self.system.centring.observable(sympify(key)))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))
@@ -183,7 +211,7 @@ class Theory:
                     eta = site.problem.inner().eta
                     variance = site.covariance[eta, eta]
                     scale = S.One if variance.has(SiteQuantity) else sqrt(diagonal(variance))
-            out[g] = OrderParameter(f"{g.name}_hat") * scale
+            out[g] = OrderParameter(f"{g.name}_hat", nonnegative=g.is_nonnegative) * scale
         return out
 
     @cached_property

@@ -166,7 +166,7 @@ def _rename(body: Expr, kind: Kind, dummy: Symbol, where: str, hearer: Kind | No
                 f"sums over features run to {FEATURE.size}, over data to {DATUM.size}",
                 f"({dummy}, 1, {slot.size})",
             )
-    if kind == hearer and dummy != canonical and _couples_itself(body, kind):
+    if kind == hearer and dummy != canonical and couples_itself(body, kind):
         return body.xreplace({dummy: summation_index(kind, kind)})
     if dummy == canonical:
         return body
@@ -179,7 +179,7 @@ def _rename(body: Expr, kind: Kind, dummy: Symbol, where: str, hearer: Kind | No
     return body.xreplace({dummy: canonical})
 
 
-def _couples_itself(body: Expr, kind: Kind) -> bool:
+def couples_itself(body: Expr, kind: Kind) -> bool:
     """Whether a coupling between the sites of one kind stands in a sum."""
     return any(q.family.slots == (kind, kind) for q in site_quantities(body, Coupling))
 
@@ -248,9 +248,9 @@ def free_kind(expr: Expr, where: str) -> Kind | None:
         If indices of several kinds are free, or a quantity carries a foreign index.
     """
     check_slots(expr, where)
-    masked = expr.xreplace({s: Dummy() for s in _outer_sums(expr)})
+    masked = expr.xreplace({s: Dummy() for s in outer_sums(expr)})
     outside = {kind for q in site_quantities(masked) for kind in q.site}
-    for total in _outer_sums(expr):
+    for total in outer_sums(expr):
         bound = {kind_of_sum(lim): lim[0] for lim in total.limits}
         own = {lim[0] for s in total.atoms(Sum) for lim in s.limits}
         for q in site_quantities(total.function):
@@ -266,7 +266,8 @@ def free_kind(expr: Expr, where: str) -> Kind | None:
     return outside.pop() if outside else None
 
 
-def _outer_sums(expr: Expr) -> list[Sum]:
+def outer_sums(expr: Expr) -> list[Sum]:
+    """The sums of an expression that stand in no other sum or average."""
     found: list[Sum] = []
 
     def walk(node: Any) -> None:
@@ -286,9 +287,9 @@ def extract_fields(expr: Expr, kind: Kind, book: FieldBook, where: str) -> Expr:
     """Replace every coupling sum in the expression of one site by prefactor * placeholder."""
     check_words(expr, where)
     replacement: dict[Expr, Expr] = {}
-    for total in _outer_sums(expr):
+    for total in outer_sums(expr):
         summed, body = site_sum(total, where, kind)
-        if summed == kind and not _couples_itself(body, kind):
+        if summed == kind and not couples_itself(body, kind):
             others = sorted({k.name for q in site_quantities(expr, Coupling) for k in q.family.slots} - {kind.name})
             raise DeclarationError(
                 f"{total} in {where} couples the {kind} sites among themselves.",
@@ -361,10 +362,12 @@ __all__ = [
     "RandomField",
     "check_slots",
     "check_words",
+    "couples_itself",
     "expand_components",
     "extract_fields",
     "free_kind",
     "kind_of_sum",
+    "outer_sums",
     "parameters_of",
     "site_sum",
 ]

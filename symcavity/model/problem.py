@@ -10,6 +10,7 @@ from sympy import Add, And, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
+from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex
 from symcavity.model.equations import as_list, read_fixed
 from symcavity.model.exact import exact
@@ -44,6 +45,29 @@ class Constraint:
     expr: Expr
     equality: bool
     declared: Any
+
+
+@dataclass(frozen=True)
+class SumCondition:
+    """One condition on sums over all sites: ``total >= 0``, or ``total = 0``.
+
+    Attributes
+    ----------
+    parts : dict
+        The summand of each kind of site, with random fields as placeholders.
+    shared : Expr
+        What depends on no site, in proportion to N.
+    """
+
+    parts: dict[Kind, Expr]
+    shared: Expr
+    equality: bool
+    declared: Any
+
+    @property
+    def total(self) -> Expr:
+        """The sums and what is shared, with random fields as placeholders."""
+        return Add(*(Sum(body, kind.range) for kind, body in self.parts.items()), self.shared)
 
 
 def _constraint_hint(relation: Any) -> str:
@@ -97,38 +121,60 @@ class Problem:
         self.name, self.source = name, dict(source or {})
         self.minimize = exact(minimize, "the objective")
         self.subject_to = as_list(subject_to, "subject_to")
+        self._centre()
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         self.book = FieldBook()
         self.objective: dict[Kind, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
-        self.global_objective: Expr = S.Zero
-        self._read_objective()
-        self.constraints = tuple(self._read_constraint(c) for c in self.subject_to)
+        parts, self.global_objective = self._summed(self.minimize, "the objective")
+        self.objective |= parts
+        read = [self._read_constraint(c) for c in self.subject_to]
+        self.constraints = tuple(c for c in read if isinstance(c, Constraint))
+        self.conditions = tuple(c for c in read if isinstance(c, SumCondition))
         self._check()
+
+    def _centre(self) -> None:
+        """Write means as global variables; what the user wrote is kept."""
+        self.written = (self.minimize, self.subject_to)
+        self.centring = Centring([self.minimize, *self.subject_to])
+        self.minimize = self.centring(self.minimize, "the objective", objective=True)
+        self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)
+        conditions = self.centring.conditions
+        self.known = tuple(c for c in conditions if not site_quantities(c, Variable, Field))
+        self.subject_to += tuple(c for c in conditions if c not in self.known)
+        self.centring.closed = True
+
+    @property
+    def given(self) -> dict[Global, Any]:
+        """The averages of quenched parameters, each with its condition: nothing is minimised over them."""
+        return {g: c for c in self.known for g in c.atoms(Global)}
 
     @property
     def kinds(self) -> list[Kind]:
         """The kinds of sites of the problem, in a fixed order."""
-        found = {*self.objective, *(c.kind for c in self.constraints)}
+        found = {*self.objective, *(c.kind for c in self.constraints)}.union(*(c.parts for c in self.conditions))
         for kind in list(found):
             found |= {f.sender for f in self.book.all(kind)}
         return sorted_kinds(found)
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read_objective(self) -> None:
-        where = "the objective"
-        check_words(self.minimize, where)
-        for term in self.minimize.expand(deep=False).as_ordered_terms():
+    def _summed(self, expr: Expr, where: str) -> tuple[dict[Kind, Expr], Expr]:
+        """Read sums over sites, each of one kind, and terms in proportion to N: the summands, and those terms."""
+        check_words(expr, where)
+        parts: dict[Kind, Expr] = {}
+        shared: Expr = S.Zero
+        objective = where == "the objective"
+        for term in expr.expand(deep=False).as_ordered_terms():
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum):
                 kind, body = site_sum(rest, where)
-                if not site_quantities(body, Variable, Field) and not body.has(Global):
+                if objective and not site_quantities(body, Variable, Field) and not body.has(Global):
                     raise DeclarationError(
-                        f"The term {term} of the objective depends on no variable.", "terms with states or globals"
+                        f"The term {term} of {where} depends on no variable.", "terms with states or globals"
                     )
                 if free_kind(body, where) not in (kind, None):
                     raise DeclarationError(
-                        f"{rest} in the objective leaves an index of another kind of site free.",
+                        f"{rest} in {where} leaves an index of another kind of site free.",
                         "a sum over every site of one kind, with nested Sum(...) over another",
                     )
                 if factor.has(Global):
@@ -136,32 +182,34 @@ class Problem:
                         f"The term {term} multiplies a sum by a global variable outside of it.",
                         "global variables inside the sum: Sum(b*..., (mu, 1, P))",
                     )
-                self.objective.setdefault(kind, S.Zero)
-                self.objective[kind] += factor * extract_fields(body, kind, self.book, where)
+                share = in_units_of_n(factor).cancel()
+                factor = factor if share.has(N) else share
+                parts[kind] = parts.get(kind, S.Zero) + factor * extract_fields(body, kind, self.book, where)
                 continue
             if rest.has(SiteQuantity):
                 raise DeclarationError(
-                    f"The term {term} of the objective is not summed over the sites.",
+                    f"The term {term} of {where} is not summed over the sites.",
                     "Sum(..., (i, 1, N)) or Sum(..., (mu, 1, P)), times constants",
                     f"Sum({term}, {_range_of(term)})",
                 )
-            if term.has(Global):
-                density = (in_units_of_n(term) / N).cancel()
-                if density.has(N):
-                    sized = term.has(SiteCount)
-                    what = "is not in proportion to the number of sites" if sized else "is of order one"
-                    raise DeclarationError(
-                        f"The penalty {term} on a global variable {what}, against sums over all sites.",
-                        "extensive penalties, in proportion to N or P",
-                        f"N*({(density if term.has(SiteCount) else term).subs(N, 1)})",
-                    )
-                self.global_objective += term
-            elif term != 0:
+            if objective and not term.has(Global) and term != 0:
                 raise DeclarationError(
-                    f"The term {term} of the objective depends on no variable.", "terms with states or globals"
+                    f"The term {term} of {where} depends on no variable.", "terms with states or globals"
                 )
+            density = (in_units_of_n(term) / N).cancel()
+            if density.has(N):
+                sized = term.has(SiteCount)
+                what = "is not in proportion to the number of sites" if sized else "is of order one"
+                raise DeclarationError(
+                    f"The {'penalty' if objective else 'term'} {term} "
+                    f"{'on a global variable' if objective else 'of ' + where} {what}, against sums over all sites.",
+                    f"extensive {'penalties' if objective else 'terms'}, in proportion to N or P",
+                    f"N*({(density if sized else term).subs(N, 1)})",
+                )
+            shared += term
+        return parts, shared
 
-    def _read_constraint(self, relation: Any) -> Constraint:
+    def _read_constraint(self, relation: Any) -> Constraint | SumCondition:
         if relation in (True, False, S.true, S.false):
             raise DeclarationError(
                 f"A constraint of the problem is the constant {relation}.",
@@ -189,12 +237,7 @@ class Problem:
                 else "an extensive penalty N*(...) on the global variable",
             )
         if kind is None:
-            raise DeclarationError(
-                f"The constraint {relation} has no free site index: it couples all sites.",
-                "constraints that hold at every site (one free index, i or mu)",
-                "a condition on an average belongs in fixed=[Eq(average(...), ...)]; a variable shared by all "
-                "sites is a Global",
-            )
+            return self._read_condition(expr, relation, where)
         body = extract_fields(expr, kind, self.book, where)
         if not site_quantities(body, Variable) and not body.has(*self._placeholders(kind)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
@@ -214,6 +257,25 @@ class Problem:
             )
         return Constraint(kind, body, isinstance(relation, Equality), relation)
 
+    def _read_condition(self, expr: Expr, relation: Any, where: str) -> SumCondition:
+        """Read a condition on sums over all sites; one that is divided by N is multiplied by it."""
+        sums = [term for term in Add.make_args(expr.expand(deep=False)) if term.has(Sum)]
+        factors = [in_units_of_n(term.as_independent(Sum, as_Add=False)[0]) for term in sums]
+        if all(f.has(N) and not (f * N).has(N) for f in factors):
+            expr = expr * N
+        parts, shared = self._summed(expr, where)
+        equality = isinstance(relation, Equality)
+        if not any(_variables(e) for e in (*parts.values(), shared)):
+            raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
+        if equality and not all(self._is_affine(body, kind) for kind, body in parts.items()):
+            raise NotConvex(
+                f"The equality {relation} is not linear in the states.",
+                "linear equalities; Sum(w[i]**2, (i, 1, N)) <= N*B with convex summands",
+                "fixed=[Eq(average(...), ...)] holds an average at a value without a multiplier, and solves for the "
+                "load or a parameter",
+            )
+        return SumCondition(parts, shared, equality, relation)
+
     def _is_affine(self, body: Expr, kind: Kind) -> bool:
         variables = [
             *site_quantities(body, Variable, Field),
@@ -227,6 +289,9 @@ class Problem:
     def _placeholders(self, kind: Kind) -> list[Any]:
         return [f.symbol for f in self.book.all(kind)] or [SiteQuantity]
 
+    def _check_convex(self, expr: Expr, varying: list[Any], where: str) -> None:
+        _check_convex(expr.xreplace({g: Dummy(g.name, real=True) for g in self.given}), varying, where)
+
     def _check(self) -> None:
         stray = [
             q
@@ -239,22 +304,26 @@ class Problem:
                 "states (Feature, Datum), which are minimised over",
                 "write the field out, or declare the system by its equations with BipartiteSystem",
             )
-        if not any(self.objective.values()):
+        if not any(self.objective.values()) and self.global_objective == 0:
             raise DeclarationError("The objective is zero.", "sums over the sites of one kind")
-        check_names([self.minimize, *(c.declared.lhs - c.declared.rhs for c in self.constraints)])
+        check_names([self.minimize, *(c.lhs - c.rhs for c in self.subject_to)])
         self._check_coupled()
         check_convex(self.global_objective, [], "the objective")
         for kind in self.kinds:
             varying = [f.symbol for f in self.book.all(kind) if f.states()]
-            _check_convex(self.objective.get(kind, S.Zero), varying, "the objective")
+            self._check_convex(self.objective.get(kind, S.Zero), varying, "the objective")
             for constraint in self.constraints:
                 if constraint.kind == kind and not constraint.equality:
-                    _check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
+                    self._check_convex(-constraint.expr, varying, f"the constraint {constraint.declared}")
+            for condition in self.conditions:
+                if kind in condition.parts and not condition.equality:
+                    self._check_convex(-condition.parts[kind], varying, f"the constraint {condition.declared}")
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""
         terms = [t for body in self.objective.values() for t in Add.make_args(body.expand())]
         groups = [_variables(t) for t in [*terms, *(c.expr for c in self.constraints), self.global_objective]]
+        groups += [set().union(*map(_variables, (*c.parts.values(), c.shared))) for c in self.conditions]
         heard = {f.symbol for kind in self.kinds for f in self.book.all(kind)}
         reached: set[Any] = set(heard).union(*(f.states() for kind in self.kinds for f in self.book.all(kind)))
         while grown := [g for g in groups if g & reached and not g <= reached]:
@@ -270,12 +339,13 @@ class Problem:
     # -- display ---------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        lines = [f"minimise    {self.minimize}"]
-        lines += [f"subject to  {c}" for c in self.subject_to]
+        minimize, subject_to = self.written
+        lines = [f"minimise    {minimize}"]
+        lines += [f"subject to  {c}" for c in subject_to]
         lines += [f"fixed       {e}" for e in self.fixed]
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
-__all__ = ["Constraint", "Problem"]
+__all__ = ["Constraint", "Problem", "SumCondition"]

@@ -83,7 +83,8 @@ def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
     }
     if not averages:
         hints |= {
-            Average: "a condition on an average belongs in fixed=[Eq(average(...), ...)]",
+            Average: "a condition that the states have to meet, by a multiplier: Eq(Sum(w[i], (i, 1, N)), N) in "
+            "subject_to; a value that comes out, while the load or a parameter adapts: fixed=[Eq(average(...), ...)]",
             SiteResponse: "a response is an observable of the solution",
         }
     for kind, hint in hints.items():
@@ -158,7 +159,7 @@ def check_names(exprs: Iterable[Expr]) -> None:
                     else "declare it once, and use that object everywhere",
                 )
             if isinstance(thing, Coupling):
-                todo.append(thing.variance)
+                todo += [*thing.moments, *(other.at_site() for other in thing.correlation)]
 
 
 def _what(thing: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from sympy import Expr, S, Sum, Symbol
 
 from symcavity.errors import DeclarationError
+from symcavity.model.centring import Centring
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, i, in_units_of_n, mu, sorted_kinds
@@ -67,7 +68,7 @@ class Law:
     def quenched(self) -> list[Any]:
         """The families of quenched parameters in this law and in its statistics."""
         exprs = [e.difference for e in self.equations] + [q for p in self.pairs for q in p.pair]
-        exprs += [f.coupling.family.variance for f in self.fields]
+        exprs += [e for f in self.fields for e in f.coupling.family.moments]
         return [q for q in families(exprs, Quenched) if q.slots == (self.kind,)]
 
     def written(self) -> list[Equation]:
@@ -89,6 +90,7 @@ class System:
         source: dict[str, str] | None = None,
         convex: bool = False,
         record: Any = None,
+        centring: Centring | None = None,
     ) -> None:
         self.name = name
         self.source = dict(source or {})
@@ -97,6 +99,13 @@ class System:
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        self.written = (self.declared, tuple(conditions))
+        self.centring = Centring([*self.declared, *conditions]) if centring is None else centring
+        if centring is None:
+            self.declared = tuple(self.centring(e, f"the equation {e}") for e in self.declared)
+            conditions = tuple(self.centring(c, f"the condition {c}") for c in conditions)
+            self.declared += tuple(Equation(c.lhs, c.rhs) for c in self.centring.conditions)
+            self.centring.closed = True
         self.conditions = tuple(conditions)
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
@@ -112,22 +121,31 @@ class System:
             rhs = extract_fields(equation.rhs, kind, book, where)
             site.setdefault(kind, []).append(Equation(lhs, rhs))
         pairs: dict[Kind, list[Complementary]] = {}
+        shared_pairs = []
         for condition in conditions:
             if not isinstance(condition, Complementary):
                 raise DeclarationError(
                     f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
                 )
+            if isinstance(condition.args[0], Global):
+                check_words(condition.args[1], f"the condition {condition}")
+                globals_.append(_global_condition(Equation(condition.args[1], S.Zero), f"the condition {condition}"))
+                shared_pairs.append(condition)
+                continue
             for pair in _pair_components(condition):
                 kind = self._read_pair(pair)
                 members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
                 pairs.setdefault(kind, []).append(Complementary(*members))
         self.global_conditions = tuple(globals_)
+        self.shared_pairs = tuple(shared_pairs)
         self._check_names(conditions)
         taken = {q.family.name for q in self._declared_quantities(conditions)} | {
             s.name for e in self.declared for s in parameters_of(e.difference)
         }
         kinds = {*site, *pairs} | {f.sender for kind in (*site, *pairs) for f in book.all(kind)}
         self.laws = {kind: _law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
+        first = next(iter(self.laws), FEATURE)
+        self.global_conditions = tuple((k if k in self.laws else first, body) for k, body in self.global_conditions)
         self._check()
 
     # -- reading ---------------------------------------------------------------------------------
@@ -172,6 +190,12 @@ class System:
     def is_bipartite(self) -> bool:
         """Whether there are two kinds of sites, and each hears the other only."""
         return len(self.laws) == 2 and all(f.hearer != f.sender for f in self.fields)
+
+    @property
+    def partners(self) -> tuple[Global | None, ...]:
+        """For each global condition the variable that it makes a pair with, ``0 <= variable ⊥ sum >= 0``, or None."""
+        pairs = [pair.args[0] for pair in self.shared_pairs]
+        return (*(None for _ in range(len(self.global_conditions) - len(pairs))), *pairs)
 
     def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
         """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
@@ -230,7 +254,7 @@ class System:
         for law in self.laws.values():
             out += [e.difference for e in law.equations]
             out += [q for p in law.pairs for q in p.pair]
-            out += [f.emission for f in law.fields] + [f.coupling.family.variance for f in law.fields]
+            out += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
         out += [body for _, body in self.global_conditions]
         out += [e.difference for e in self.fixed]
         return out
@@ -292,7 +316,7 @@ class System:
             found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
             return expr.xreplace(found)
 
-        return type(self)(
+        new = type(self)(
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
             [marked(pair) for pair in self.conditions],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
@@ -300,7 +324,10 @@ class System:
             source=self.source,
             convex=self.convex,
             record=self.record,
+            centring=self.centring,
         )
+        new.written = self.written
+        return new
 
     # -- display ---------------------------------------------------------------------------------
 
@@ -309,7 +336,9 @@ class System:
         for law in self.laws.values():
             lines.append(f"  {law.kind} sites {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
-        lines += [f"  global: sum over {s.index} of {body} = 0" for s, body in self.global_conditions]
+        for (s, body), partner in zip(self.global_conditions, self.partners, strict=True):
+            total = f"sum over {s.index} of {body}"
+            lines.append(f"  global: {total} = 0" if partner is None else f"  global: 0 <= {partner} ⊥ {total} >= 0")
         lines += [f"  fixed: {e}" for e in self.fixed]
         return "\n".join(lines)
 
@@ -365,6 +394,8 @@ def _global_condition(equation: Equation, where: str) -> tuple[Kind, Expr]:
             kind, total = summed, total + factor * body
             continue
         density = (in_units_of_n(term) / N).cancel()
+        if density.has(N) and not equation.difference.has(Sum):
+            density = term  # a relation between globals, of order one
         if density.has(N):
             raise DeclarationError(
                 f"The term {term} of {where} is not in proportion to the number of sites, as the sum over them is.",
@@ -372,9 +403,9 @@ def _global_condition(equation: Equation, where: str) -> tuple[Kind, Expr]:
                 f"N*({term})" if not term.has(SiteCount) else "",
             )
         shared += density
-    if kind is None:
+    if kind is None and not shared.has(Global):
         raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
-    return kind, total + shared / kind.ratio
+    return (FEATURE, shared) if kind is None else (kind, total + shared / kind.ratio)
 
 
 def _law(

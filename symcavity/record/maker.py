@@ -9,7 +9,10 @@ from typing import Any
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 
-SHARED = ("problem", "disorder", "lagrangian", "stationarity", "dual", "complementarity", "sources", "work_identity")
+SHARED = (
+    *("problem", "centre", "disorder", "lagrangian", "stationarity", "dual"),
+    *("complementarity", "sources", "work_identity"),
+)
 
 
 @dataclass(frozen=True)

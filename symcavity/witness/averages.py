@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import mpmath
-from sympy import Expr, S
+from sympy import Expr, Min, S
 
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.branching.averages import quenched_average
@@ -86,18 +86,24 @@ def global_condition(step: Step, dps: int) -> list[Verdict]:
     kind, body = theory.system.global_conditions[number]
     declared = declared_of(theory)
     world = declared.world(2)
-    equation = [e for e in theory.system.declared if kind_of(e) is None][number]
+    shared = [e for e in theory.system.declared if kind_of(e) is None]
+    equation = [*shared, *(Equation(pair.args[1], S.Zero) for pair in theory.system.shared_pairs)][number]
     total = mpmath.fsum(world.value(body, {kind.index: at}) for at in world.sites(kind))
     ok = same(world.value(equation.difference), total)
     out = result(BRUTE_FORCE, ok, "the declared condition, written out", f"the declared condition is {equation}")
-    for claim in step.claims:
-        meaning = Average(body)
-        if claim.rhs != 0:
+    for whole in step.claims:
+        meaning, claim, partner = Average(body), whole, theory.system.partners[number]
+        if partner is not None and isinstance(claim.lhs, Min) and partner in claim.lhs.args:
+            (value,) = (e for e in claim.lhs.args if e != partner)
+            claim, partner = Equation(value, claim.rhs), None
+        if claim.rhs != 0 or partner is not None:
             return result(SYMBOLIC, False, "", f"the declared condition is {equation}")
         if claim.lhs.has(ProjectionAverage):
             out += vector_average(theory, [(meaning, claim.lhs)])
-        else:
+        elif site_quantities(body):
             out += _verdict(*_by_quadrature(theory, meaning, claim.lhs, dps))
+        else:
+            out += result(SYMBOLIC, (claim.lhs - body).expand() == 0, "a condition on global variables", f"{body} = 0")
     return out
 
 

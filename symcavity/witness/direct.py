@@ -259,7 +259,9 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
 
         matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
         lower = np.linalg.cholesky(matrix)
-        points, weights = _grid(len(order), nodes)
+        quiet = dict.fromkeys(sources, S.Zero)
+        jumps = {b for e in exprs if e.has(sign, Heaviside) for b in _jumps(plain(e.xreplace(quiet)), order[0])}
+        points, weights = _grid(len(order), nodes, tuple(sorted(b / float(lower[0, 0]) for b in jumps)))
         fields = lower @ points
 
         def states(expr: Expr, at: np.ndarray, plain: Any = plain) -> np.ndarray:
@@ -293,16 +295,26 @@ def _quotient(side: Any, states: Any, node: SiteResponse, order: list[Symbol], f
     return (states(node.state, up) - states(node.state, down)) / (2 * STEP)
 
 
+def _jumps(expr: Expr, field: Symbol) -> list[float]:
+    """Where the signs in an expression jump that depend on one field alone."""
+    arguments = [node.args[0] for node in expr.atoms(sign, Heaviside) if node.free_symbols == {field}]
+    return [float(b) for a in arguments for b in break_points(sign(a), field) if b.is_real]
+
+
 @lru_cache(maxsize=8)
-def _grid(count: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of a Gaussian average over some fields."""
+def _grid(count: int, nodes: int, jumps: tuple[float, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of a Gaussian average over some fields, the first of which is cut at its jumps."""
     x, w = np.polynomial.legendre.leggauss(nodes)
+
+    def axis(edges: Any) -> tuple[np.ndarray, np.ndarray]:
+        z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in pairwise(edges)])
+        g = np.concatenate([(b - a) / 2 * w for a, b in pairwise(edges)])
+        return z, g * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+
     edges = np.linspace(-8, 8, 9)
-    z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in pairwise(edges)])
-    g = np.concatenate([(b - a) / 2 * w for a, b in pairwise(edges)])
-    g = g * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
-    fields = np.stack([axis.ravel() for axis in np.meshgrid(*[z] * count, indexing="ij")])
-    return fields, np.prod([axis.ravel() for axis in np.meshgrid(*[g] * count, indexing="ij")], axis=0)
+    axes = [axis(np.union1d(edges, [b for b in jumps if abs(b) < 8])), *[axis(edges)] * (count - 1)]
+    fields = np.stack([part.ravel() for part in np.meshgrid(*(z for z, _ in axes), indexing="ij")])
+    return fields, np.prod([part.ravel() for part in np.meshgrid(*(g for _, g in axes), indexing="ij")], axis=0)
 
 
 def _on_branches(

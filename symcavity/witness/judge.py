@@ -10,6 +10,7 @@ from symcavity.errors import SymcavityError
 from symcavity.record.derivation import Checked, Derivation, Step, Verdict
 from symcavity.witness import (
     averages,
+    centre,
     effective,
     identities,
     optimality,
@@ -27,17 +28,8 @@ from symcavity.witness.world import DIGITS
 
 # they fill the table
 SUBJECTS = (
-    optimality,
-    verbs,
-    statistics,
-    effective,
-    averages,
-    sets,
-    set_identities,
-    solved,
-    identities,
-    substitution,
-    stability,
+    *(centre, optimality, verbs, statistics, effective, averages),
+    *(sets, set_identities, solved, identities, substitution, stability),
 )
 
 

@@ -13,7 +13,7 @@ from sympy import Abs, Equality, Expr, LessThan, Max
 
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
-from symcavity.model.kinds import Kind
+from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of, kind_of
@@ -68,9 +68,13 @@ class Optimality:
 
     def objective(self) -> Any:
         """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
+        return self._bounded(self.problem.minimize)
+
+    def _bounded(self, expr: Expr) -> Any:
+        """The value of an expression; a kink is the variable that bounds it, where there is one."""
         self.world.kink = self._bound
         try:
-            return self.world.value(self.problem.minimize)
+            return self.world.value(expr.xreplace(self.sums))
         finally:
             self.world.kink = None
 
@@ -88,10 +92,26 @@ class Optimality:
         for multiplier, expr, _ in self.record.multipliers:
             for env in self.sites(multiplier):
                 out -= self.world.value(multiplier, env) * self.constraint(expr, env)
-        return out
+        return out - mpmath.fsum(self.world.value(nu) * value for nu, _, value in self.shared())
 
-    def sites(self, q: SiteQuantity) -> Iterator[dict[Any, int]]:
-        """The sites of a quantity."""
+    def shared(self) -> Iterator[tuple[Global, bool, Any]]:
+        """The multiplier of each declared condition on sums over all sites, and the condition as the user wrote it.
+
+        One that was divided by the number of sites is taken N times, as its multiplier is.
+        """
+        declared = [r for r in self.problem.subject_to if kind_of(Equation(r.lhs, r.rhs)) is None]
+        for (nu, condition), relation in zip(self.record.conditions, declared, strict=True):
+            expr = relation.rhs - relation.lhs if isinstance(relation, LessThan) else relation.lhs - relation.rhs
+            times = mpmath.nint(self.constraint(condition.total, {}) / self.world.value(expr))
+            if times not in (1, self.world.value(N)):
+                raise ValueError(f"{condition.total} is not the condition {relation}")
+            yield nu, isinstance(relation, Equality), times * self._bounded(expr)
+
+    def sites(self, q: Expr) -> Iterator[dict[Any, int]]:
+        """The sites of a quantity; what is shared by all of them has one place."""
+        if isinstance(q, Global):
+            yield {}
+            return
         (kind,) = q.site
         yield from ({kind.index: at} for at in self.world.sites(kind))
 
@@ -175,7 +195,8 @@ class Optimality:
         exprs = [self.problem.minimize, *(r.lhs - r.rhs for r in self.problem.subject_to)]
         found = {q.family.at_site(): None for e in exprs for q in site_quantities(e, Variable)}
         found |= {bound: None for bound, _ in self.record.auxiliary}
-        return [*found, *sorted(set().union(*(e.atoms(Global) for e in exprs)), key=str)]
+        shared = sorted(set().union(*(e.atoms(Global) for e in exprs)) - set(self.problem.given), key=str)
+        return [*found, *shared, *(nu for nu, _ in self.record.conditions)]
 
 
 def _mark(word: str, values: list[Any]) -> tuple[str, tuple[str, ...]]:
@@ -278,7 +299,8 @@ def lagrangian(step: Step, _dps: int) -> list[Verdict]:
         for claim in step.claims:
             ok = ok and same(point.world.value(claim.rhs), point.total())
         for multiplier, expr, _ in step.data["multipliers"]:
-            known = next((e for m, e, _ in point.record.multipliers if m == multiplier), None)
+            every = [*point.record.multipliers, *((nu, c.total, c.equality) for nu, c in point.record.conditions)]
+            known = next((e for m, e, _ in every if m == multiplier), None)
             ok = ok and known is not None
             for env in point.sites(multiplier) if known is not None else ():
                 ok = ok and same(point.world.value(expr, env), point.constraint(known, env))
@@ -338,7 +360,10 @@ def complementarity(step: Step, _dps: int) -> list[Verdict]:
     for point in points(theory)[:2]:
         left = {m: expr for m, expr, equality in point.record.multipliers if not equality}
         slacks = {c.lhs: c.rhs for c in step.claims}
+        ok = ok and _shared_pairs(point, step.data["pairs"])
         for pair in step.data["pairs"]:
+            if isinstance(pair.args[0], Global):
+                continue
             multiplier, other = _split(pair, left)
             if multiplier is None:
                 ok = False
@@ -353,8 +378,20 @@ def complementarity(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, EXPLICIT, "not the pairs of the declared constraints")
 
 
+def _shared_pairs(point: Optimality, pairs: list[Complementary]) -> bool:
+    """Whether each bounded variable makes a pair: a multiplier with its condition, another with its slope."""
+    claimed = {p.args[0]: p.args[1] for p in pairs if isinstance(p.args[0], Global)}
+    wanted = {nu: value for nu, equality, value in point.shared() if not equality}
+    point.take_messages()
+    for b in point.unknowns():
+        if isinstance(b, Global) and b.is_nonnegative and b not in wanted:
+            wanted[b] = point.slope_in(b, {})
+    return claimed.keys() == wanted.keys() and all(same(point.world.value(claimed[b]), v) for b, v in wanted.items())
+
+
 def _law_pairs(theory: Any) -> list[Complementary]:
-    return [p for law in theory.system.laws.values() for p in law.pairs]
+    own = [p for law in theory.system.laws.values() for p in law.pairs]
+    return [*own, *theory.system.shared_pairs]
 
 
 def _split(pair: Complementary, multipliers: Any) -> tuple[Any, Any]:
@@ -367,6 +404,8 @@ def _explained(theory: Any, equation: Equation) -> bool:
     every = points(theory)[:2]
     record = every[0].record
     lhs = equation.lhs
+    if any((c.lhs, c.rhs) == (lhs, equation.rhs) for c in record.problem.known):
+        return True  # the witness of the means has looked at it
     if any(lhs == slack for slack, _ in record.slacks):
         expressions = [expr for m, expr, equality in record.multipliers if not equality and m.site == lhs.site]
         return any(
@@ -417,6 +456,7 @@ def conditions_of_the_problem(step: Step, _dps: int) -> list[Verdict]:
     names = {e.lhs for e in theory.system.declared if isinstance(e.lhs, SiteQuantity)}
     extra = [e for e in theory.system.declared if e.lhs in names and _is_definition(found, e)]
     equalities = sum(equality for *_, equality in found.record.multipliers)
+    states += len(found.problem.known) - len(theory.system.shared_pairs)
     ok = ok and len(theory.system.declared) - len(extra) == states + equalities
     return result(BRUTE_FORCE, ok, f"the conditions of {EXPLICIT}", "not the conditions of the declared problem")
 

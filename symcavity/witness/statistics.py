@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import mpmath
@@ -16,7 +17,7 @@ from symcavity.record.symbols import ComponentSymbol, DisorderAverage
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
-from symcavity.witness.world import DIGITS, Key, World, free_points, same
+from symcavity.witness.world import DIGITS, Key, World, coupling_moment, free_points, same
 
 
 def coupling_variances(world: World, call: Callable[[], Any]) -> dict[Key, Any]:
@@ -27,14 +28,7 @@ def coupling_variances(world: World, call: Callable[[], Any]) -> dict[Key, Any]:
         keys = world.seen
     finally:
         world.seen = None
-    families = {(type(f.family).__name__, f.family.name): f.family for f in (g.coupling for g in world.system.fields)}
-    out = {}
-    for key in sorted(keys, key=str):
-        if key[0] == Coupling.__name__:
-            family = families[key[:2]]
-            rule = {slot.index: at for slot, at in zip(family.slots, key[3], strict=False)}
-            out[key] = world.value(family.variance, rule)
-    return out
+    return {key: coupling_moment(world, key, key) for key in sorted(keys, key=str) if key[0] == Coupling.__name__}
 
 
 def fresh(site: Inserted, call: Callable[[], Any]) -> dict[Key, Any]:
@@ -45,22 +39,26 @@ def fresh(site: Inserted, call: Callable[[], Any]) -> dict[Key, Any]:
 def mean_over(world: World, variances: dict[Key, Any], call: Callable[[], Any]) -> Any:
     """The mean over some couplings of a number, or of a vector, that is at most of the third degree in them.
 
-    They are independent, with mean zero and the declared variances; only squares have a mean.
+    They have mean zero, the declared variances, and the declared means of products of two.
     """
+    tied = {pair: coupling_moment(world, *pair) for pair in combinations(variances, 2)}
+    tied = {pair: c for pair, c in tied.items() if c != 0}
     given = world.given
     before = {key: given[key] for key in variances if key in given}
 
-    def at(key: Key | None, value: int) -> Any:
+    def at(*moved: tuple[Key, int]) -> Any:
         given.update(dict.fromkeys(variances, mpmath.mpf(0)))
-        if key is not None:
-            given[key] = mpmath.mpf(value)
+        given.update({key: mpmath.mpf(value) for key, value in moved})
         return call()
 
     try:
         with mpmath.workdps(DIGITS):
-            none = out = at(None, 0)
+            none = out = at()
             for key, v in variances.items():
-                out = out + v * ((at(key, 1) + at(key, -1)) / 2 - none)
+                out = out + v * ((at((key, 1)) + at((key, -1))) / 2 - none)
+            for (x, y), c in tied.items():
+                even = at((x, 1), (y, 1)) + at((x, -1), (y, -1))
+                out = out + c * (even - at((x, 1), (y, -1)) - at((x, -1), (y, 1))) / 4
             return out
     finally:
         for key in variances:

@@ -24,7 +24,7 @@ from symcavity.witness.registry import one_to_one, result, witness
 from symcavity.witness.solved import held
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import DIGITS, Env, Key, Open, free_points, same
+from symcavity.witness.world import DIGITS, Env, Key, Open, coupling_moment, free_points, same
 
 Place = tuple[Kind, int]
 
@@ -181,7 +181,7 @@ def field(step: Step, _dps: int) -> list[Verdict]:
 
 @dataclass(frozen=True)
 class Form:
-    """A polynomial of the second degree in independent couplings, in units of their standard deviations.
+    """A polynomial of the second degree in independent unit variables, of which the couplings are linear functions.
 
     Attributes
     ----------
@@ -223,14 +223,14 @@ def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
     """
     world = settled.world
     seen = coupling_variances(world, call)
-    keys, scales = list(seen), [mpmath.sqrt(v) for v in seen.values()]
+    keys = list(seen)
     truth = call()
-    point = [world.number(key, state=True) / scale for key, scale in zip(keys, scales, strict=True)]
+    mixed = mpmath.cholesky(mpmath.matrix([[coupling_moment(world, x, y) for y in keys] for x in keys]))
+    point = list(mpmath.lu_solve(mixed, mpmath.matrix([world.number(key, state=True) for key in keys])))
 
     def at(*moved: tuple[int, int]) -> Any:
-        world.given.update(dict.fromkeys(keys, mpmath.mpf(0)))
-        for place, sign in moved:
-            world.given[keys[place]] = sign * scales[place]
+        for k, key in enumerate(keys):
+            world.given[key] = mpmath.fsum(sign * mixed[k, place] for place, sign in moved)
         return call()
 
     places = range(len(keys))
@@ -245,8 +245,8 @@ def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
         zero = none[k]
         linear = [(u[k] - d[k]) / 2 for u, d in zip(up, down, strict=True)]
         square = [(u[k] + d[k]) / 2 - zero for u, d in zip(up, down, strict=True)]
-        mixed = {(a, b): v[k] - up[a][k] - up[b][k] + zero for (a, b), v in both.items()}
-        out.append(Form(zero, linear, square, mixed))
+        crossed = {(a, b): v[k] - up[a][k] - up[b][k] + zero for (a, b), v in both.items()}
+        out.append(Form(zero, linear, square, crossed))
         if not same(out[-1].value(point), true):
             raise ValueError("what is averaged is of a higher degree in the couplings")
     return out

@@ -424,6 +424,24 @@ def _everything(system: Any) -> list[Expr]:
     return out + [f.coupling for f in system.fields]
 
 
+def coupling_moment(world: World, x: Key, y: Key) -> Any:
+    """The declared mean of the product of two centred couplings, given by what they are known by."""
+    families = {f.coupling.family.name: f.coupling.family for f in world.system.fields}
+    one, other = families[x[1]], families[y[1]]
+
+    def value(expr: Expr, key: Key) -> Any:
+        ends = list(zip(one.slots, key[3], strict=False))
+        return world.value(expr, {kind.index: at for kind, at in reversed(ends)})
+
+    if one != other:
+        rho = one.correlation.get(other, other.correlation.get(one, S.Zero))
+        if rho == 0 or x[3] != y[3]:
+            return mpmath.mpf(0)
+        return world.value(rho) * mpmath.sqrt(value(one.variance, x) * value(other.variance, y))
+    turned = world.value(one.reciprocity) if one.reciprocity != 0 and x[3] == y[3][::-1] else 0
+    return value(one.variance, x) * (int(x[3] == y[3]) + turned)
+
+
 def free_points(world: World, claims: Any) -> list[dict[Any, int]]:
     """All values of the indices that claims leave free: of sites, and of components."""
     ranges: dict[Any, range] = {}
@@ -458,4 +476,7 @@ def same(left: Any, right: Any) -> bool:
     return bool(abs(left - right) <= CLOSE * max(1, abs(left), abs(right)))
 
 
-__all__ = ["DIGITS", "NOWHERE", "Env", "Key", "Open", "World", "component_range", "free_points", "same"]
+__all__ = [
+    *("DIGITS", "NOWHERE", "Env", "Key", "Open", "World"),
+    *("component_range", "coupling_moment", "free_points", "same"),
+]

@@ -59,6 +59,7 @@ def _named(data: dict[str, Any], name: str) -> Fragments:
 _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
     "iid": _fixed_words("The couplings are independent and identically distributed."),
     "independent": _fixed_words("The couplings are independent; their variances differ."),
+    "correlated": _fixed_words("Couplings between different pairs of sites are independent."),
     "independence": _fixed_words(
         "The fresh couplings are independent of the unperturbed system: of its messages and of its responses."
     ),

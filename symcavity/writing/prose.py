@@ -178,11 +178,28 @@ def _laws(quenched: Iterable[Any]) -> Fragments:
     return [*out, ")"] if out else []
 
 
+@rule("centre")
+def _centre(step: Step) -> Prose:
+    couplings, centred = ([quantity(c) for c in step.data.get(word) or []] for word in ("couplings", "centred"))
+    before: Fragments = []
+    if couplings:
+        before += [f"The {plural(len(couplings), 'coupling', 'couplings')} ", *listed(couplings)]
+        mean = plural(len(couplings), "has a mean", "have means")
+        before += [f" {mean}; without it we write ", *listed(centred), ". "]
+    before += ["In each sum over sites, a mean or a term without a coupling leaves an average over these sites:"]
+    averages = list(step.data.get("globals") or [])
+    after: Fragments = ["To leading order ", *listed(averages), f" {plural(len(averages), 'is', 'are')} "]
+    after += ["the same for all sites and for every instance: a global variable, with the condition that defines it."]
+    return Prose(before, after)
+
+
 @rule("disorder")
 def _disorder(step: Step) -> Prose:
     couplings = [quantity(c) for c in step.data.get("couplings") or []]
     alike = " and" if step.data.get("identical", True) else ", though not"
     before = ["The couplings ", *listed(couplings), f" are independent{alike} identically distributed"]
+    if step.data.get("correlated"):
+        before = ["The couplings ", *listed(couplings), " are independent at different pairs of sites"]
     after = [
         "No other property of their distribution enters: each sum over couplings has many small terms, and "
     ]

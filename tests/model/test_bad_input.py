@@ -95,14 +95,31 @@ REFUSED = {
     ),
     "data coupled in a sum of their own": (
         lambda: system(Eq(eps[mu], Sum(eps[nu], (nu, 1, P)) + to_datum), linear[1]),
-        "couples the datum sites",
+        "without a coupling",
         'Coupling("J", between=',
     ),
     "no coupling in a sum": (
         lambda: problem(subject_to=[xi[mu] * Sum(w[i], (i, 1, N)) >= 1]),
-        "no coupling",
-        "x[mu, i]",
+        "grows with N",
+        "Sum(w[i], (i, 1, N))/N",
     ),
+    "mean of order one": (lambda: Coupling("x", mean=y[mu]), "not of order 1/N", "m[i]/N"),
+    "mean of order 1/sqrt(N)": (lambda: Coupling("x", mean=C / sp.sqrt(N)), "order sqrt(N)", "a Global"),
+    "mean of the states": (lambda: Coupling("x", mean=w[i] / N), "mean of x", "quenched parameters"),
+    "correlation with nothing": (lambda: Coupling("z", correlation=C), "correlation of z", "correlation={x: rho}"),
+    "correlation beyond one": (lambda: Coupling("z", correlation={x: 2}), "is 2", "between -1 and 1"),
+    "correlation of other sites": (
+        lambda: Coupling("z", between=(i, i), correlation={x: Rational(1, 2)}),
+        "correlated with x",
+        "same two sites",
+    ),
+    "reciprocity of two kinds": (lambda: Coupling("J", reciprocity=C), "couples two kinds", "between=(i, i)"),
+    "reciprocity of unlike sites": (
+        lambda: Coupling("J", between=(i, i), variance=l[i] / N, reciprocity=C),
+        "differs from site to site",
+        "alike",
+    ),
+    "mean of components": (lambda: Coupling("x", (a, 1, 2), mean=C / N), "components and the mean", "name of its own"),
     "two couplings in a product": (
         lambda: problem(subject_to=[Sum(x[mu, i] * u[mu, i] * w[i], (i, 1, N)) >= 1]),
         "u[mu, i], x[mu, i]",
@@ -321,15 +338,20 @@ REFUSED = {
     "equality of a modulus": (lambda: problem(subject_to=[Eq(Abs(h), 1)]), "not linear", "linear equalities"),
     "concave penalty on a global": (lambda: problem(q - N * b**2 / 2, [h + b >= 1]), "not convex", "sign"),
     # constraints
-    "equality over all sites": (
-        lambda: problem(subject_to=[h >= 1, Eq(Sum(w[i], (i, 1, N)), 0)]),
-        "couples all sites",
+    "equality of norms over all sites": (
+        lambda: problem(subject_to=[h >= 1, Eq(Sum(w[i] ** 2, (i, 1, N)), N)]),
+        "not linear",
         "fixed=",
     ),
-    "bound on the norm": (
-        lambda: problem(subject_to=[h >= 1, Sum(w[i] ** 2, (i, 1, N)) <= N]),
-        "couples all sites",
-        "fixed=",
+    "bound on all sites of order one": (
+        lambda: problem(subject_to=[h >= 1, Sum(w[i], (i, 1, N)) <= 1]),
+        "of order one",
+        "N*(1)",
+    ),
+    "average as a constraint": (
+        lambda: problem(subject_to=[h >= 1, Eq(average(w[i]), 1)]),
+        "average",
+        "Sum(",
     ),
     "strict inequality": (lambda: problem(subject_to=[h > 1]), "> 1", ">= 1"),
     "strict inequality below": (lambda: problem(subject_to=[h < 1]), "< 1", "<= 1"),
@@ -374,7 +396,7 @@ REFUSED = {
         "Sum(xi[mu], (mu, 1, P))",
     ),
     "field outside a sum": (lambda: problem(q + h**2, []), "not summed", "Sum("),
-    "function of a sum": (lambda: problem(q**2), "not summed", "Sum("),
+    "function of a sum": (lambda: problem(q**2), "not in proportion", "/(4*N)"),
     "constant": (lambda: problem(q + 3), "term 3", "states or globals"),
     "constant in a sum": (
         lambda: problem(q + Sum(C, (i, 1, N))),
@@ -506,7 +528,7 @@ REFUSED = {
     "name that is a number": (lambda: Feature(3), "3", "identifier"),
     "name of a size": (lambda: Feature("N"), "taken", "other name"),
     "name of the load": (lambda: Datum("alpha"), "taken", "other name"),
-    "bounded global": (lambda: Global("c", positive=True), "positive", "N*(...)"),
+    "bounded global": (lambda: Global("c", integer=True), "integer", "positive=True"),
     "feature and datum of one name": (
         lambda: problem(q + Sum(Datum("w")[mu], (mu, 1, P)), [h >= 1 - Datum("w")[mu]]),
         "name w",
@@ -561,11 +583,6 @@ REFUSED = {
         lambda: system(Eq(eps[mu], to_datum + b), linear[1]),
         "1 global variables",
         "one global",
-    ),
-    "global condition without a sum": (
-        lambda: system(Eq(eps[mu], to_datum + b), linear[1], Eq(b, 0)),
-        "b",
-        "N*(b)",
     ),
     "global condition on both sides": (
         lambda: system(

@@ -382,6 +382,13 @@ STEPS = (
     Step("first", "proof", (Equation(phi(0, kappa), kappa),), "Checks", {"text": "the definition", "first": True}),
     Step("odd", "some_new_rule", (Equation(Odd(kappa), Odd(kappa) ** 2 / 3),), "Checks"),
     Step("silent", "another_new_rule", (), "Checks"),
+    Step(
+        "centre",
+        "centre",
+        (Equation(x[mu, i], Coupling("z")[mu, i] + y[mu] * a[i] / N),),
+        "The problem",
+        {"couplings": [x], "centred": [Coupling("z")], "globals": [Global("M_a_w")]},
+    ),
 )
 
 _c = symbols("c_1:9", positive=True)

@@ -1,0 +1,42 @@
+"""Centre: couplings without their means, and the averages over all sites that the means leave."""
+
+from __future__ import annotations
+
+from sympy import Sum
+
+from symcavity.model.centring import mean_at
+from symcavity.model.equations import Equation
+from symcavity.model.system import System
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+
+
+def centre_steps(system: System, make: StepMaker) -> list[Step]:
+    """What the reading of a declaration with means has put in the place of its sums; nothing where it has none.
+
+    A coupling is its centred part plus its mean; each field is the sum of the centred couplings, plus the parameters
+    of its own site times averages over the sites that it hears; each of these averages is a global variable.
+    """
+    centring, make = system.centring, make.within("The problem")
+    if not centring:
+        return []
+    couplings = {x.at_site(): z.at_site() for x, z in centring.families.items() if x.mean != 0}
+    claims = [Equation(x, z + mean_at(x)) for x, z in couplings.items()]
+    claims += [Equation(total, new) for total, new in centring.replaced.items()]
+    claims += [Equation(g, Sum(body, kind.range) / kind.size) for g, (kind, body) in centring.averages.items()]
+    return [
+        make(
+            "centre",
+            "centre",
+            claims,
+            data={
+                "couplings": list(couplings),
+                "centred": list(couplings.values()),
+                "globals": list(centring.averages),
+            },
+            rests_on=("problem",),
+        )
+    ]
+
+
+__all__ = ["centre_steps"]
