@@ -171,7 +171,10 @@ def average_pairs(
         mean = covariance(*random)
         if mean == 0:
             return S.Zero
-        return prefactor * (_sum(expand_mul(mean * rest), list(total.limits)) if total is not None else mean * rest)
+        if total is None:
+            return prefactor * mean * rest
+        pieces = Add.make_args(expand_mul(mean * rest))
+        return prefactor * Add(*(_sum(piece, list(total.limits)) for piece in pieces))
 
     out = Add(*(one(term) for term in Add.make_args(flatten(expr))))
     if not matched:

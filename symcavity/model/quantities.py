@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-from sympy import Basic, Expr, S, Symbol, SympifyError, Tuple, sqrt, sympify
+from sympy import Add, Basic, Expr, Mul, S, Symbol, SympifyError, Tuple, expand_mul, sqrt, sympify
 from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.signs import FewValued
@@ -314,6 +314,20 @@ def _law(law: Any, name: str) -> Basic:
     )
 
 
+def _separated(expr: Expr, where: str) -> Expr:
+    """An expression as a sum of products of what belongs to one site each."""
+    out = expr if len({k for q in site_quantities(expr) for k in q.site}) < 2 else expand_mul(expr)
+    for term in Add.make_args(out):
+        for factor in Mul.make_args(term):
+            if len({k for q in site_quantities(factor) for k in q.site}) > 1:
+                raise DeclarationError(
+                    f"{where} is {expr}: {factor} does not factorise into what belongs to either site.",
+                    "sums of products, (l[i] + s[mu])/N or l[i]*s[mu]/N",
+                    "an expansion in a few such products",
+                )
+    return out
+
+
 class Coupling(Family):
     """Random couplings ``x[mu, i]`` between the sites of two kinds: given mean and variance, independent entries.
 
@@ -373,6 +387,7 @@ class Coupling(Family):
                         f"{q} stands in the {word} of {name}.",
                         "quenched parameters of the two sites that are coupled, l[i] and s[mu]",
                     )
+        scale = _separated(scale, f"The variance of {name}")
         inner = _component_range(components)
         _check_mean(centre, name, vector=bool(inner))
         word = _family_name(name, cls._word)

@@ -142,6 +142,9 @@ def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, 
             laws[q] = dict(q.law) if finite else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
     values = {k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound}
     values |= {N: S(30), P: S(30) * values.get(alpha, S.One)}
+    for h in side.heard:  # what adds up to a variance is not negative
+        for s in side.covariance[h.eta, h.eta].atoms(OrderParameter) & set(values):
+            values[s] = abs(values[s])
     for a in side.heard:  # a covariance matrix must be positive: let the mixed moments be small
         for b in side.heard:
             if a is not b:

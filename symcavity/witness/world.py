@@ -477,6 +477,14 @@ def same(left: Any, right: Any) -> bool:
 
 
 __all__ = [
-    *("DIGITS", "NOWHERE", "Env", "Key", "Open", "World"),
-    *("component_range", "coupling_moment", "free_points", "same"),
+    "DIGITS",
+    "NOWHERE",
+    "Env",
+    "Key",
+    "Open",
+    "World",
+    "component_range",
+    "coupling_moment",
+    "free_points",
+    "same",
 ]

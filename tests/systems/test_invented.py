@@ -405,3 +405,17 @@ def test_lasso_in_an_anisotropic_design():
         0.8, lambda f, a, s: soft(f, 0.5 / np.sqrt(s)) / a, square_loss, PLUS_MINUS, ((0.2, 0.5), (1.8, 0.5))
     )
     assert float(solution[average(l[i] * w[i] ** 2)]) == pytest.approx(want["q"], rel=3e-6)
+
+
+def test_a_variance_that_is_a_sum_of_products():
+    """Noise of the features and of the data add up in the couplings: each weighs an order parameter of its own."""
+    l, s = Quenched("l", i), Quenched("s", mu)
+    z = Coupling("z", variance=(l[i] + s[mu]) / N)
+    u = Sum(z[mu, i] * w[i], (i, 1, N))
+    problem = ConvexProblem(Sum((1 - u) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    values = {alpha: 2, l: {1: HALF, 2: HALF}, s: {1: HALF, 3: HALF}}
+    theory = problem.cavity()
+    assert theory.compare(problem.simulate(values, N=100, seeds=10)).agrees(4)
+    assert "0 FAILED, 0 unchecked" in str(theory.derivation.verify())
+    with pytest.raises(DeclarationError, match="does not factorise"):
+        Coupling("z", variance=1 / (1 + l[i] * s[mu]) / N)
