@@ -14,7 +14,7 @@ from sympy import Add, Dummy, Expr, StrictGreaterThan, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import InternalError, NotConverged
-from symcavity.evaluate.roots import STARTS, Unknown, find_roots, polish
+from symcavity.evaluate.roots import STARTS, Rough, Unknown, find_roots, polish
 from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import alpha
@@ -84,6 +84,28 @@ class Reduced:
             values = iter(whole({**base, **dict(zip(self.left, x, strict=True))}))
             rows = [[next(values) for _ in row] for row in terms]
             return [(sum(row), sum(abs(v) for v in row) + (len(row) == 1)) for row in rows]
+
+        return evaluate
+
+    def rough(self) -> Rough:
+        """Return the core, relative to the sizes of its terms, with its derivatives, on coarse rules."""
+        terms = [list(Add.make_args(expr)) for expr in self.core]
+        whole = self.task.together(tuple(term for row in terms for term in row), tuple(self.left))
+        grids = whole.grids()
+        base = self.given.environment("numpy")
+        ends = np.cumsum([len(row) for row in terms])[:-1]
+
+        def evaluate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            try:
+                values, slopes = whole.at({**base, **dict(zip(self.left, x.tolist(), strict=True))}, grids)
+            except NotConverged:
+                return np.full(len(x), np.nan), np.full((len(x), len(x)), np.nan)
+            parts = np.split(np.array(values, dtype=float), ends)
+            rows = np.split(np.array(slopes, dtype=float), ends)
+            sizes = np.array([np.abs(v).sum() + (len(v) == 1) for v in parts])
+            gaps = np.array([v.sum() for v in parts]) / sizes
+            grow = np.array([np.sign(v) @ d for v, d in zip(parts, rows, strict=True)])
+            return gaps, (np.array([d.sum(axis=0) for d in rows]) - gaps[:, None] * grow) / sizes[:, None]
 
         return evaluate
 
@@ -203,8 +225,9 @@ def roots_of(
         near = [state for state in found if state is not None]
     points = [[float(point[s]) for s in left] for point in near if all(s in point for s in left)]
     every = every and guess is None
+    rough = system.rough() if task.is_numerical and not task.is_projected else None
     yield from find_roots(
-        evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts, every=every
+        evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts, every=every, rough=rough
     )
 
 

@@ -22,8 +22,11 @@ STARTS = 40
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
 SAME = 1e-5  # distance in their charts below which two roots are one
 CALLS = 150
+CAREFUL = 3  # starting points that are followed without a rough look
+ROUGHLY, ALIKE = 1e-4, 1e-2  # of residuals on coarse rules, and of the roots that they lead to
 
 Residual = Callable[..., Sequence[tuple[Any, Any]]]
+Rough = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Unknown:
         """Return the unknown at the chart coordinate t."""
         return self.sign * np.exp(t) if self.sign else np.sinh(t)
 
+    def slope(self, t: float) -> float:
+        """Return the derivative of the unknown along the chart coordinate."""
+        return self.sign * float(np.exp(t)) if self.sign else float(np.cosh(t))
+
     def chart(self, value: float) -> float:
         """Return the chart coordinate of a value."""
         return float(np.log(abs(value) + 1e-300)) if self.sign else float(np.arcsinh(value))
@@ -57,6 +64,7 @@ def find_roots(
     guesses: Sequence[Sequence[float]] = (),
     starts: int = STARTS,
     every: bool = False,
+    rough: Rough | None = None,
 ) -> Iterator[np.ndarray]:
     """Yield roots as they are found, in the original variables.
 
@@ -75,6 +83,8 @@ def find_roots(
     every : bool
         Whether the whole range is searched, for a problem that may have several roots; else the search follows the
         first guess.
+    rough : callable, optional
+        A quick approximation of the relative residuals with their derivatives, to see where starting points lead.
     """
     if len(unknowns) == 1:
         guess = None if every or not guesses else guesses[0]
@@ -84,7 +94,7 @@ def find_roots(
     if near and not every:
         yield near[0]  # a guess was followed, or iterated, towards the solution: its root is the one
         return
-    yield from _many(residual, unknowns, near, starts)
+    yield from _many(residual, unknowns, near, starts, rough)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
@@ -288,8 +298,26 @@ def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndar
     return t if size < SMALL else None
 
 
+def _led(rough: Rough, unknowns: Sequence[Unknown], start: np.ndarray) -> np.ndarray | None:
+    """Where Newton's method leads from a starting point, roughly; None if it leads nowhere."""
+    from scipy.optimize import root
+
+    def f(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tick("roots from many starting points")
+        t = np.clip(t, -WIDE, WIDE)
+        with np.errstate(all="ignore"):
+            values, slopes = rough(np.array([float(u.value(v)) for u, v in zip(unknowns, t, strict=True)]))
+            slopes = slopes * np.array([u.slope(v) for u, v in zip(unknowns, t, strict=True)])
+        if not (np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))):
+            return np.ones(len(t)), np.eye(len(t))
+        return values, slopes
+
+    found = root(f, start, jac=True, method="hybr", options={"maxfev": CALLS})
+    return found.x if np.max(np.abs(found.fun)) < ROUGHLY and np.max(np.abs(found.x)) < WIDE / 2 else None
+
+
 def _many(
-    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int
+    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int, rough: Rough | None
 ) -> Iterator[np.ndarray]:
     """The roots that are known, and those reached from points spread over the charts."""
     from scipy.stats import qmc
@@ -309,7 +337,12 @@ def _many(
     for x in known:
         if is_new(np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)])):
             yield x
-    for start in starts:
+    for k, start in enumerate(starts):
+        if rough is not None and k >= CAREFUL:
+            led = _led(rough, unknowns, start)
+            if led is None or any(np.allclose(led, other, rtol=0, atol=ALIKE) for other in charts):
+                continue
+            start = led
         t = _hybrid(f, start)
         if t is not None and np.max(np.abs(t)) < WIDE / 2 and is_new(t):
             yield _values(unknowns, t)

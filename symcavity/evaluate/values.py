@@ -82,7 +82,7 @@ class Task:
     convex: bool = False
     linear: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
-    passes: dict[tuple[Expr, ...], Pass] = field(default_factory=dict)
+    passes: dict[Any, Pass] = field(default_factory=dict)
     observables: dict[Any, Expr] = field(default_factory=dict)
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
     cores: dict[Any, Evolution] = field(default_factory=dict)
@@ -99,11 +99,11 @@ class Task:
         """Both sides of every closed equation, in scaled unknowns, one after the other."""
         return tuple(side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs))
 
-    def together(self, exprs: tuple[Expr, ...]) -> Pass:
-        """Compile several expressions to one pass in double, once."""
-        if exprs not in self.passes:
-            self.passes[exprs] = Pass(exprs)
-        return self.passes[exprs]
+    def together(self, exprs: tuple[Expr, ...], wrt: tuple[Symbol, ...] = ()) -> Pass:
+        """Compile several expressions to one pass in double, once; with derivatives in some directions."""
+        if (exprs, wrt) not in self.passes:
+            self.passes[exprs, wrt] = Pass(exprs, wrt)
+        return self.passes[exprs, wrt]
 
     @property
     def balance(self) -> Pass:

@@ -11,7 +11,21 @@ from scipy.optimize import brentq
 from scipy.special import expit, lambertw
 from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, pi, sign, sqrt
 
-from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, alpha, average, i, mu, response
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    DeclarationError,
+    Feature,
+    N,
+    P,
+    Quenched,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
 
 x, w, xi, zeta = Coupling("x"), Feature("w"), Datum("xi"), Datum("zeta")
 y, t, noise, g = Quenched("y", mu), Quenched("t", i), Quenched("noise", mu), Quenched("g", i)
