@@ -126,6 +126,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(solve, values=True)
     solve.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
     solve.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after so many seconds")
+    solve.add_argument("--certify", action="store_true", help="prove that there is one solution, and where")
     solve.add_argument("--json", action="store_true", help="print JSON; numbers are strings, with all digits")
     solve.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="and this")
 

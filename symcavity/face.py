@@ -270,6 +270,7 @@ class Theory(TheoryData):
         *,
         guess: Mapping[Symbol, Any] | None = None,
         timeout: float | None = None,
+        certify: bool = False,
     ) -> Solution:
         """Solve the closed equations at given values.
 
@@ -285,6 +286,9 @@ class Theory(TheoryData):
             Values of a solution nearby, for continuation.
         timeout : float, optional
             Seconds that the numerical work may take.  What takes long shows on a terminal how far it is.
+        certify : bool
+            Whether to prove that there is exactly one solution in a small box: ``solution.certified`` gives each
+            unknown as a ball of python-flint (the extra ``certify``).
 
         Raises
         ------
@@ -299,7 +303,7 @@ class Theory(TheoryData):
         """
         from symcavity.evaluate.binding import solve_theory
 
-        return solve_theory(self, values, dps, guess, timeout)
+        return solve_theory(self, values, dps, guess, timeout, certify=certify)
 
     def function(
         self,

@@ -95,12 +95,14 @@ def solve(args: argparse.Namespace) -> int:
     shown = {text: read_observable(text, system, theory.order_parameters) for text in args.show}
     for observable in shown.values():
         theory.observable(observable)
-    solution = theory.solve(values, dps=args.dps, timeout=args.timeout)
+    solution = theory.solve(values, dps=args.dps, timeout=args.timeout, certify=args.certify)
     extra = {text: solution[observable] for text, observable in shown.items()}
     if args.json:
         print(json.dumps(_solved(args, system, values, solution, extra), indent=2))
         return 0
     print(solution)
+    for symbol, ball in (solution.certified or {}).items():
+        print(f"    {symbol!s:<16} in {ball.str(args.dps + 3)}")
     for text, value in extra.items():
         print(f"  {text:<18} = {_digits(value, max(args.dps, 6))}")
     return 0
@@ -138,6 +140,8 @@ def _solved(
     }
     with suppress(SymcavityError):  # where a stability is derived
         found["stability"] = _digits(solution.stability, args.dps)
+    if solution.certified is not None:
+        found["certified"] = {str(k): ball.str(args.dps + 3) for k, ball in solution.certified.items()}
     return found
 
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
+from symcavity.evaluate.certificate import certify as enclosed
+from symcavity.evaluate.jets import flint
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
@@ -104,6 +106,8 @@ def solve_theory(
     dps: int = 15,
     guess: Mapping[Any, Any] | None = None,
     timeout: float | None = None,
+    *,
+    certify: bool = False,
 ) -> Solution:
     """Solve the closed equations of a theory; the values may hold convex sets.
 
@@ -116,12 +120,19 @@ def solve_theory(
     NotConverged
         If a root could not be found or polished.
     """
+    if certify:
+        flint()
     with watched(timeout):
         bound, rest = bind(theory, values or {})
         check_digits(bound, dps)
         if bound.binding and is_sampled(bound):
+            if certify:
+                raise UnsupportedLaw("Averages that are sampled are not enclosed.", "laws whose fields are numbers")
             return sampled_solution(bound, rest, dps, guess)
-        return solve_bound(bound, rest, dps, guess)
+        found = solve_bound(bound, rest, dps, guess)
+        if certify:
+            found.certified = enclosed(found)
+        return found
 
 
 def solve_bound(

@@ -91,6 +91,11 @@ class RestingSolution(Solution):
         moments = [step for s, step in self._rest.drift.items() if step < 0 and s not in self._task.responses]
         return mpmath.exp(max(moments) * (2 if self._task.gains().there_and_back else 1))
 
+    @property
+    def is_limit(self) -> bool:
+        """It is one."""
+        return True
+
     def _evaluate(self, expr: Expr) -> Any:
         near, nearer = (self._near(expr, self._rest.deeper(factor)) for factor in (1.0, DEEPER))
         if abs(nearer) < GOES * abs(near):

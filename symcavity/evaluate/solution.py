@@ -41,6 +41,9 @@ class Solution:
     residual : mpf
         The largest relative residual of the closed equations, measured at higher precision than they were
         solved in.
+    certified : dict or None
+        With ``solve(..., certify=True)``: every unknown as a python-flint ball; in the box of these balls there is
+        exactly one solution, proved.
     """
 
     def __init__(
@@ -56,6 +59,22 @@ class Solution:
         self.values, self.dps = values, given.dps
         self._refine, self._guard = refine, guard
         self._residual: Any = None
+        self.certified: dict[Symbol, Any] | None = None
+
+    @property
+    def task(self) -> Task:
+        """What was solved."""
+        return self._task
+
+    @property
+    def given(self) -> Given:
+        """The values at which it was solved."""
+        return self._given
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether some unknowns are limits that the equations do not reach."""
+        return any(map(mpmath.isinf, self.values.values()))
 
     @property
     def quick(self) -> bool:
@@ -220,6 +239,8 @@ class Solution:
         with suppress(UnsupportedLaw, NotConverged):
             lines.append(f"  stability          = {mpmath.nstr(self.stability, 6)}  (stable below 1)")
         lines.append(f"  residual           = {mpmath.nstr(self.residual, 3)}")
+        if self.certified is not None:
+            lines.append("  certified          : exactly one solution in the box of .certified")
         return "\n".join(lines)
 
     __repr__ = __str__

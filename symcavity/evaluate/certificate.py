@@ -1,0 +1,122 @@
+"""Certificates: boxes in which the closed equations are proved to have one solution (Krawczyk's step)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Symbol
+
+from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.jets import Enclosure, Jet, Undecided, flint
+from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.watch import tick
+
+SPARE = 40  # bits beyond the digits asked for
+WIDER = (2, 8, 64, 4096)  # radii that are tried, compared with the step that Newton's method would make
+ROUNDS = 4
+
+
+def certify(solution: Solution) -> dict[Symbol, Any]:
+    """Enclose a solution: in the box of these balls the closed equations have exactly one solution, proved.
+
+    Parameters
+    ----------
+    solution : Solution
+
+    Returns
+    -------
+    dict
+        Every unknown as a python-flint ball (``arb``), and the parameters that were solved for.
+
+    Raises
+    ------
+    MissingDependency
+        Without python-flint.
+    UnsupportedLaw
+        For averages over convex sets and polyhedra, continuous laws, and unknowns that are zero or infinite.
+    NotConverged
+        If the step does not prove a solution here.
+
+    Notes
+    -----
+    Krawczyk (Computing 4, 187, 1969): if ``x - Y f(x) + (1 - Y f'(X))(X - x)`` lies inside of X, then X holds exactly
+    one root of f.  Values are exact: rational numbers are enclosed, and a float stands for the binary number that it
+    is.  Integrands are taken to grow more slowly than ``exp(z**2/4)`` where the Gaussian weight is far below the
+    precision.
+    """
+    task, given = solution.task, solution.given
+    library = flint()
+    equations = [e.difference.xreplace(task.units) for e in task.equations]
+    names = [*task.unknowns, *given.solve_for]
+    if any(e.has(*BOXES) for e in equations):
+        raise UnsupportedLaw("Averages over convex sets are not enclosed.", "laws whose fields are numbers")
+    values = [solution.values[s] for s in names]
+    if solution.is_limit:
+        raise UnsupportedLaw("A limit is not enclosed: an unknown is infinite, or states vanish.", "other values")
+    before = library.ctx.prec
+    try:
+        library.ctx.prec = int(given.dps * 3.33) + SPARE
+        return _enclosed(Enclosure(given.laws), equations, names, values, given.exact)
+    finally:
+        library.ctx.prec = before
+
+
+def _enclosed(
+    balls: Enclosure, equations: list[Any], names: list[Symbol], values: list[Any], exact: Any
+) -> dict[Symbol, Any]:
+    library = balls.lib
+    arb, matrix = library.arb, library.arb_mat
+    count = len(names)
+    fixed = {s: Jet(balls.number(v)) for s, v in exact.items()}
+    place = [balls.number(v).mid() for v in values]
+
+    def at(box: list[Any]) -> tuple[Any, Any]:
+        """The equations and their derivatives on a box."""
+        tick("the certificate")
+        unit = [[arb(int(k == n)) for k in range(count)] for n in range(count)]
+        env = fixed | {s: Jet(v, d) for s, v, d in zip(names, box, unit, strict=True)}
+        found = [balls(e, dict(env)) for e in equations]
+        rows = [[*f.d, *[arb(0)] * (count - len(f.d))] for f in found]
+        return matrix([[f.v] for f in found]), matrix(rows)
+
+    for _ in range(ROUNDS):  # the digits of the solution, and then those of the certificate
+        value, slope = at(place)
+        inverse = _inverse(slope, matrix)
+        step = inverse * value
+        place = [(x - step[k, 0]).mid() for k, x in enumerate(place)]
+        small = arb(2) ** (SPARE // 2 - library.ctx.prec)
+        if all(abs(step[k, 0]) < small * (abs(x) + small) for k, x in enumerate(place)):
+            break
+    value, slope = at(place)
+    inverse = _inverse(slope, matrix)
+    step = inverse * value
+    least = arb(2) ** (-library.ctx.prec + SPARE // 2)
+    for factor in WIDER:
+        radii = [factor * (abs(step[k, 0]).upper() + least * (abs(x) + least)) for k, x in enumerate(place)]
+        box = [arb(x, r.upper()) for x, r in zip(place, radii, strict=True)]
+        try:
+            _, jacobian = at(box)
+        except Undecided:
+            break
+        unit = matrix([[int(k == n) for k in range(count)] for n in range(count)])
+        offset = matrix([[b - x] for b, x in zip(box, place, strict=True)])
+        image = matrix([[x] for x in place]) - step + (unit - inverse * jacobian) * offset
+        if all(b.contains_interior(image[k, 0]) for k, b in enumerate(box)):
+            return {s: image[k, 0] for k, s in enumerate(names)}
+    raise NotConverged(
+        "The solution was not certified: no box around it is mapped into itself.",
+        dict(zip(names, map(str, place), strict=True)),
+        hint="more digits; parameters that are not at the edge of their range",
+    )
+
+
+def _inverse(slope: Any, matrix: Any) -> Any:
+    """An approximate inverse of the Jacobian at the middle of its balls."""
+    try:
+        return matrix(slope.mid()).inv().mid()
+    except ZeroDivisionError:
+        raise NotConverged("The equations are degenerate at the solution.", None) from None
+
+
+__all__ = ["certify"]
