@@ -12,6 +12,7 @@ from sympy import Basic, Expr, Float, Symbol, latex
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.sizes import completed, ratio_named
@@ -68,6 +69,7 @@ class Solution:
         env.update({k: (float(v) if backend == "numpy" else +v) for k, v in self.values.items()})
         return completed(self._task.kinds, env)  # the sizes that a load found implies
 
+    @alone
     def __getitem__(self, key: Any) -> Any:
         expr = self._expression(ratio_named(key))
         if expr in self.values:
@@ -189,6 +191,7 @@ class Solution:
             self._residual = self._measure()
         return self._residual
 
+    @alone
     def _measure(self) -> Any:
         mp = mpmath.mp
         if self.quick:

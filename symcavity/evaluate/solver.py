@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
+from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
@@ -33,6 +34,7 @@ ROUNDED = 1e-9  # by which a marginal solution may miss one
 FEW = 9  # starting points before a continuation is tried
 
 
+@alone
 def solve(
     task: Task,
     values: Mapping[Any, Any],

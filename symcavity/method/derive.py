@@ -10,6 +10,7 @@ from typing import Any
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, cancel
 
 from symcavity.algebra.indexed import contract, diagonal
+from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.method.average import Averaged, ParameterBook, average
 from symcavity.method.close import averaged_over, conditions, positive_parts
@@ -70,6 +71,7 @@ class _Opened:
     steps: tuple[Step, ...]
 
 
+@alone
 def derive(system: System, *, naive: bool = False) -> Derived:
     """Derive the cavity theory of a system, or its naive mean field.
 
