@@ -240,7 +240,7 @@ def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> 
 def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
     """Say what is wrong with a root: an unknown that is no number or of the wrong sign, or what was assumed."""
     for symbol, value in found.items():
-        if np.isnan(value) and not _at_an_edge(system):
+        if np.isnan(value) and not system.given.at_edge:
             return f"{symbol} is not a number"
         slack = 1e-9 * max(1.0, abs(value)) if np.isfinite(value) else 0.0
         if (symbol.is_nonnegative and value < -slack) or (symbol.is_nonpositive and value > slack):
@@ -269,16 +269,11 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
         try:
             values = np.asarray(system.task.compiled(gap, "numpy")(here), dtype=float)
         except ZeroDivisionError:
-            return _at_an_edge(system)
+            return system.given.at_edge
     unknown = np.isnan(values)
     if unknown.any() and not free:  # where functions overflow there is no value to be judged
-        return _at_an_edge(system)
+        return system.given.at_edge
     return not np.any(values[~unknown] < 0)
-
-
-def _at_an_edge(system: Reduced) -> bool:
-    """Whether a parameter is zero: equations may be undefined there, and hold as limits."""
-    return any(v == 0 for v in system.given.exact.values())
 
 
 def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
@@ -289,7 +284,7 @@ def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
         sides = values[2 * k : 2 * k + 2]
         if unbounded & set().union(*(e.free_symbols for e in system.task.sides[2 * k : 2 * k + 2])):
             continue  # at an edge, such as kappa = 0
-        if np.isnan(sides).any() and not _at_an_edge(system):
+        if np.isnan(sides).any() and not system.given.at_edge:
             return f"{equation.lhs} or its equation is not a number"
         size = max(map(abs, sides))
         if size < INFINITE and abs(sides[0] - sides[1]) > SPURIOUS * (size if all(sides) else max(size, 1.0)):
@@ -300,7 +295,8 @@ def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
 def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], int]:
     """All unknowns to the digits asked for: more guard digits until rounding does not show.
 
-    What keeps shrinking or growing with the precision is zero or infinite.
+    What keeps shrinking or growing with the precision is zero or infinite: at the finest that there is, or where a
+    parameter is zero, at the edge of its range.
 
     Returns
     -------
@@ -308,13 +304,15 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
     """
     dps = system.given.dps
     previous = None
-    for guard in _guards(system):
+    guards = GUARDS[:1] if system.task.is_numerical else system.given.guards
+    for guard in guards:
         root = system.refined(root, guard)
         complete = partial(system.complete_exactly, list(root))
         twice = evaluate_twice(complete, dps, guard, system.task.is_numerical)
-        if all(v.sound for v in twice):
+        last = guard == guards[-1] or system.given.at_edge
+        if all(v.sound and (last or mpmath.isfinite(v.value)) for v in twice):
             break
-        if previous is not None:
+        if previous is not None and last:
             limits = [old.limit(new) for old, new in zip(previous, twice, strict=True)]
             if all(v.sound or limit is not None for v, limit in zip(twice, limits, strict=True)):
                 values = [
@@ -323,10 +321,6 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
                 return dict(zip(system.order, values, strict=True)), list(root), guard
         previous = twice
     return dict(zip(system.order, (v.value for v in twice), strict=True)), list(root), guard
-
-
-def _guards(system: Reduced) -> Iterator[int]:
-    yield from GUARDS[:1] if system.task.is_numerical else GUARDS
 
 
 __all__ = ["Point", "Reduced", "exactly", "inadmissible", "roots_of", "sift"]

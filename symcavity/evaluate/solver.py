@@ -101,7 +101,7 @@ def solve_given(
             f"The solution at {_where(given)} is unstable: solution.stability = {gain:.6g} is above one, and the "
             "states of the system do not settle in it.",
             UnstableSolution,
-            stacklevel=5,
+            stacklevel=6,
         )
     return solved[0]
 

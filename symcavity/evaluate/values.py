@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import mpmath
 import numpy as np
 from sympy import Expr, Symbol
 
@@ -28,6 +29,8 @@ from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.sets.averages import ProjectionAverage
 
 MANY_SITES = 4000
+GUARD = 12
+GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried in turn
 
 
 @dataclass
@@ -188,6 +191,17 @@ class Given:
         """Return the values for compiled expressions of a backend."""
         convert = float if backend == "numpy" else to_mpf
         return {LAWS: self.laws, **{k: convert(v) for k, v in self.exact.items()}}
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a parameter is zero: equations may be undefined there, and hold as limits."""
+        return any(v == 0 for v in self.exact.values())
+
+    @property
+    def guards(self) -> tuple[int, ...]:
+        """Digits to work with beyond those asked for, tried in turn: some powers of a far parameter may cancel."""
+        farthest = max((abs(mpmath.log10(abs(to_mpf(v)))) for v in self.exact.values() if v != 0), default=0)
+        return (*GUARDS, *([int(4 * farthest) + GUARD] if 4 * farthest > GUARDS[-1] else []))
 
     @property
     def sites(self) -> int:
