@@ -15,7 +15,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import InternalError, NotConverged
 from symcavity.evaluate.roots import STARTS, Unknown, find_roots, polish
-from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice, limited
+from symcavity.evaluate.solution import GUARDS, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import SiteQuantity
@@ -131,7 +131,7 @@ class Reduced:
                 return [call(here) for call in calls]
 
             signed = [u.sign != 0 for u in self.unknowns]
-            found = polish(residual, list(root), self.given.dps + guard - GUARD, signed)
+            found = polish(residual, list(root), self.given.dps + guard - self.given.guards[0], signed)
             # an unknown of either sign that is zero to the precision, and solves as zero too, is zero
             small = mpmath.mpf(10) ** (-self.given.dps)
             snapped = [v if s or abs(v) > small else mpmath.mp.zero for v, s in zip(found, signed, strict=True)]
@@ -161,10 +161,16 @@ def sift(
 def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
     """Repeat the complaint with digits enough that it is not a matter of rounding."""
     try:
-        found, _, _ = exactly(system, root)
+        found, _, guard = exactly(system, root)
     except NotConverged as problem:
         return problem.found
-    return inadmissible(system, {k: float(v) for k, v in found.items()})
+    plain = {k: float(v) for k, v in found.items()}
+    if complaint := inadmissible(system, plain, solved=True):
+        return complaint
+    with mpmath.workdps(system.given.dps + guard):
+        env = {**system.given.environment("mpmath"), **found}
+        sides = [float(limited(system.task.compiled(e, "mpmath"), env)) for e in system.task.sides]
+    return _spurious(system, plain, sides)
 
 
 def roots_of(
@@ -251,7 +257,7 @@ def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool =
     for condition in system.task.conditions:
         if not _holds(system, condition, env):
             return f"the derivation assumed {condition}"
-    return "" if solved else _spurious(system, env)
+    return "" if solved else _spurious(system, found, [float(v) for v in system.task.balance(env)])
 
 
 def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
@@ -276,10 +282,9 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
     return not np.any(values[~unknown] < 0)
 
 
-def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
+def _spurious(system: Reduced, found: Mapping[Symbol, Any], values: Sequence[float]) -> str:
     """Say which closed equation a root does not solve: numerators vanish where denominators do, too."""
-    values = [float(v) for v in system.task.balance(env)]
-    unbounded = {s for s in system.order if not np.isfinite(env[s])}
+    unbounded = {s for s in system.order if not np.isfinite(found[s])}
     for k, equation in enumerate(system.task.equations):
         sides = values[2 * k : 2 * k + 2]
         if unbounded & set().union(*(e.free_symbols for e in system.task.sides[2 * k : 2 * k + 2])):
@@ -306,7 +311,12 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
     previous = None
     guards = GUARDS[:1] if system.task.is_numerical else system.given.guards
     for guard in guards:
-        root = system.refined(root, guard)
+        try:
+            root = system.refined(root, guard)
+        except NotConverged:  # where terms cancel, more digits may do
+            if guard == guards[-1]:
+                raise
+            continue
         complete = partial(system.complete_exactly, list(root))
         twice = evaluate_twice(complete, dps, guard, system.task.is_numerical)
         last = guard == guards[-1] or system.given.at_edge

@@ -21,6 +21,7 @@ from symcavity.evaluate.following import (
     NothingButZero,
     OnlyRoot,
     along_load,
+    along_values,
     by_load,
     explicit_range,
 )
@@ -161,7 +162,13 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         return admitted
     evidence: Any = _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
-        for follow in (by_load, lambda s: along_load(s, WEAKEST), lambda s: along_load(s, STRONGEST)):
+        ways: tuple[Callable[[Reduced], tuple[Any, Any]], ...] = (
+            by_load,
+            lambda s: (along_values(s), None),
+            lambda s: along_load(s, WEAKEST),
+            lambda s: along_load(s, STRONGEST),
+        )
+        for follow in ways:
             root, end = follow(system)
             if root is not None:
                 admitted, more = sift(system, [root])

@@ -31,6 +31,7 @@ from symcavity.sites.sets.averages import ProjectionAverage
 MANY_SITES = 4000
 GUARD = 12
 GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried in turn
+NEAR = 2  # powers of ten within which parameters cost no digits
 
 
 @dataclass
@@ -199,9 +200,10 @@ class Given:
 
     @property
     def guards(self) -> tuple[int, ...]:
-        """Digits to work with beyond those asked for, tried in turn: some powers of a far parameter may cancel."""
-        farthest = max((abs(mpmath.log10(abs(to_mpf(v)))) for v in self.exact.values() if v != 0), default=0)
-        return (*GUARDS, *([int(4 * farthest) + GUARD] if 4 * farthest > GUARDS[-1] else []))
+        """Digits to work with beyond those asked for, tried in turn: powers of a far parameter may cancel."""
+        sizes = (abs(mpmath.log10(abs(to_mpf(v)))) for v in self.exact.values() if v != 0)
+        lost = max(0, int(4 * (max(sizes, default=0) - NEAR)))
+        return tuple(guard + lost for guard in GUARDS)
 
     @property
     def sites(self) -> int:
