@@ -11,9 +11,9 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
-from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
+from symcavity.evaluate.reduced import Point, Reduced, inadmissible, iterates, roots_of, sift
 from symcavity.evaluate.roots import newton
-from symcavity.evaluate.values import GUARD
+from symcavity.evaluate.values import GUARD, GUARDS
 from symcavity.evaluate.watch import tick
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
@@ -21,6 +21,7 @@ from symcavity.model.quantities import SiteQuantity
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
 FINEST, EDGE = 1e-4, 1e-9
 MOST = 300  # steps on one way
+NOTHING, SHRINKING = 1e-40, 400  # below it a moment has vanished; steps of the iteration until then
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
 
@@ -142,6 +143,25 @@ class NothingButZero:
         )
 
 
+@dataclass(frozen=True)
+class AtRest:
+    """The iteration of the closed equations shrinks every moment without end.
+
+    Attributes
+    ----------
+    vanishing : tuple of Symbol
+    """
+
+    vanishing: tuple[Symbol, ...]
+    way: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"The minimum is at zero: iterated, the equations shrink {_listed(self.vanishing)} without end. A site "
+            "then hears nothing, which is no point of this theory."
+        )
+
+
 def _listed(symbols: tuple[Symbol, ...]) -> str:
     return " and ".join(map(str, symbols))
 
@@ -231,6 +251,19 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
                 ends[way] = (t + way * step, here)
         step *= 1.15
     return None
+
+
+# -- a minimum at zero ----------------------------------------------------------------------------
+
+
+def at_rest(system: Reduced) -> AtRest | None:
+    """Whether the iteration of the closed equations of a convex problem goes to zero."""
+    task, given = system.task, system.given
+    if not task.convex or given.solve_for or given.guards != GUARDS:
+        return None
+    moments = tuple(s for s in task.unknowns if s.is_nonnegative and s not in task.responses)
+    states = (state for state, _ in iterates(task, given, steps=SHRINKING))
+    return AtRest(moments) if any(all(state[s] < NOTHING for s in moments) for state in states) else None
 
 
 # -- following a solution ---------------------------------------------------------------------------
@@ -346,12 +379,14 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
 __all__ = [
     "STRONGEST",
     "WEAKEST",
+    "AtRest",
     "BranchEnd",
     "LoadRange",
     "NothingButZero",
     "OnlyRoot",
     "along_load",
     "along_values",
+    "at_rest",
     "by_load",
     "explicit_range",
 ]

@@ -204,7 +204,7 @@ def roots_of(
     if guess is not None:
         near = [guess]
     elif len(left) > 1 and not given.solve_for:
-        found = (_iterate(task, given, scale) for scale in SCALES[: None if every else 1])
+        found = (_settled(task, given, scale) for scale in SCALES[: None if every else 1])
         near = [state for state in found if state is not None]
     points = [[float(point[s]) for s in left] for point in near if all(s in point for s in left)]
     every = every and guess is None
@@ -213,14 +213,11 @@ def roots_of(
     )
 
 
-def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> Point | None:
-    """Iterate the closed equations, damped: the state evolution of the problem.
-
-    It is only a starting point for the root finder: None if it does not settle.
-    """
+def iterates(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> Iterator[tuple[Point, float]]:
+    """Iterate the closed equations, damped: the state evolution of the problem, and how much each step changed."""
     maps = [(e.lhs, task.compiled(e.rhs, "numpy")) for e in task.equations if e.lhs in task.unknowns]
     if len(maps) != len(task.unknowns):
-        return None
+        return
     env = given.environment("numpy")
     state = {s: -1.0 if s.is_nonpositive else scale if s.is_nonnegative else 0.1 * scale for s, _ in maps}
     for k in range(steps):
@@ -230,14 +227,17 @@ def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> 
                 try:
                     new = float(call({**env, **state}))
                 except (NotConverged, ZeroDivisionError, TypeError):
-                    return None
+                    return
             if not np.isfinite(new):
-                return None
+                return
             gap = max(gap, abs(new - state[symbol]) / (abs(new) + abs(state[symbol]) + 1e-300))
             state[symbol] += (0.9 if k < 20 else 0.5) * (new - state[symbol])
-        if gap < 1e-4:
-            return state
-    return None
+        yield dict(state), gap
+
+
+def _settled(task: Task, given: Given, scale: float) -> Point | None:
+    """Where the iteration settles, a starting point for the root finder; None if it does not."""
+    return next((state for state, gap in iterates(task, given, scale) if gap < 1e-4), None)
 
 
 # -- which roots are admissible -------------------------------------------------------------------
@@ -333,4 +333,4 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
     return dict(zip(system.order, (v.value for v in twice), strict=True)), list(root), guard
 
 
-__all__ = ["Point", "Reduced", "exactly", "inadmissible", "roots_of", "sift"]
+__all__ = ["Point", "Reduced", "exactly", "inadmissible", "iterates", "roots_of", "sift"]

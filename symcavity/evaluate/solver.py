@@ -22,6 +22,7 @@ from symcavity.evaluate.following import (
     OnlyRoot,
     along_load,
     along_values,
+    at_rest,
     by_load,
     explicit_range,
 )
@@ -160,7 +161,7 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         admitted, rejected = sift(system, roots_of(system, None, every=True))
     if admitted:
         return admitted
-    evidence: Any = _nothing_but_zero(system) or explicit_range(system)
+    evidence: Any = at_rest(system) or _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
         ways: tuple[Callable[[Reduced], tuple[Any, Any]], ...] = (
             by_load,
