@@ -161,7 +161,7 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
     """Name the order parameters, average, and learn their signs until nothing new is found."""
     signs: dict[str, int] = {}
     while True:
-        book = ParameterBook(signs=signs)
+        book = ParameterBook(signs=signs, declared=frozenset(s.name for s in system.parameters))
         averaged = {
             kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()
         }
