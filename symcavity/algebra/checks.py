@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Equality
 from sympy.tensor.indexed import Indexed
 
+from symcavity.algebra.precision import alone
 from symcavity.errors import ValuesError
 
 __all__ = ["Check", "check"]
@@ -65,6 +66,7 @@ class Check:
         return rf"$\displaystyle {latex(self.lhs)} = {latex(self.rhs)}\quad\text{{{text}}}$"
 
 
+@alone
 def check(
     lhs: Any,
     rhs: Any = None,

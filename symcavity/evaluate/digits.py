@@ -16,7 +16,7 @@ from sympy import Expr, Symbol
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import exact_rule
-from symcavity.evaluate.grids import COUNT, invert
+from symcavity.evaluate.grids import COUNT, invert, within
 from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
 from symcavity.evaluate.names import loop_names, number_in
@@ -132,7 +132,8 @@ class _Panels:
 
         try:
             at.prec = 53
-            found = invert(rough, self.ends, self._last)
+            ends = (None if v is None else float(v) for v in (low, high))
+            found = invert(within(rough, *ends), self.ends, self._last)
         finally:
             at.prec = prec
         self._last = found

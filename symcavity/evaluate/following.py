@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import mpmath
 import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
 from symcavity.evaluate.roots import newton
+from symcavity.evaluate.values import GUARD
 from symcavity.evaluate.watch import tick
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
 FINEST, EDGE = 1e-4, 1e-9
+MOST = 300  # steps on one way
+NEARBY = 2.0  # factors of e from one within which parameters are not followed
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
 
 
@@ -237,7 +241,84 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
     return None
 
 
-# -- a given load ---------------------------------------------------------------------------------
+# -- following a solution ---------------------------------------------------------------------------
+
+
+def _followed(
+    system: Reduced, at: Callable[[float], Mapping[Symbol, Any]], length: float, *, finely: bool = False
+) -> list[tuple[float, Point]]:
+    """Follow the solution along values that change from t = 0 to t = 1, by a number of factors of e in all.
+
+    Returns where it was found; nothing if there is none to begin with.  What doubles cannot follow, because terms
+    cancel, is followed with more digits if it is wanted ``finely``.
+    """
+    task, given = system.task, system.given
+
+    def attempt(t: float, start: Point | None) -> Point | None:
+        tick(f"a solution nearby, {t:.0%} of the way to the values given")
+        here = Reduced.of(task, replace(given, exact=dict(at(t)), double=True))
+        if start is None or not here.left:
+            admitted, _ = sift(here, roots_of(here, None), first=task.convex)
+            return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
+        root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
+        found = here.complete(root) if root is not None else None
+        if found is not None and not inadmissible(here, found):
+            return found
+        return _exact_step(here, start) if finely and not task.is_numerical else None
+
+    t, step = 0.0, 1.0 / length
+    state = attempt(t, None)
+    if state is None:
+        return []
+    path = [(t, state)]
+    while t < 1 and step * length > FINEST and len(path) < MOST:
+        following = min(1.0, t + step)
+        found = attempt(following, _ahead(path, following) if len(path) > 1 else state)
+        if found is None:
+            step /= 2
+            continue
+        state, t, step = found, following, step * 1.3
+        path.append((t, state))
+    return path
+
+
+def _ahead(path: list[tuple[float, Point]], t: float) -> Point:
+    """Where the last two points lead: powers of what changes are straight lines in logarithms."""
+    (before, old), (here, new) = path[-2:]
+    share = (t - here) / (here - before)
+    return {
+        s: v * min(max(v / old[s], 1e-9), 1e9) ** share if v * old[s] > 0 else v + share * (v - old[s])
+        for s, v in new.items()
+    }
+
+
+def _exact_step(here: Reduced, start: Point) -> Point | None:
+    """The root next to a point, with digits enough for terms that cancel; None if there is none."""
+    guard = here.given.guards[0] + GUARD
+    try:
+        root = here.refined([start[s] for s in here.left], guard)
+        with mpmath.workdps(here.given.dps + guard):
+            found = {s: float(v) for s, v in zip(here.order, here.complete_exactly(root), strict=True)}
+    except (NotConverged, ArithmeticError, TypeError, ValueError):
+        return None
+    far = any(not found[s] * start[s] > 0 or abs(np.log(found[s] / start[s])) > 3.0 for s in here.left)
+    return None if far or inadmissible(here, found, solved=True) else found
+
+
+def along_values(system: Reduced) -> np.ndarray | None:
+    """Follow the solution from where all positive parameters are one, at the same load; return the root."""
+    given = system.given
+    sizes = {k: float(v) for k, v in given.exact.items() if k.is_positive and k in system.task.parameters}
+    far = {k: float(np.log(v)) for k, v in sizes.items() if v != 0}
+    length = max(map(abs, far.values()), default=0.0)
+    if not NEARBY < length < np.inf:
+        return None
+
+    def values(t: float) -> dict[Symbol, Any]:
+        return {**given.exact, **({k: float(np.exp(t * v)) for k, v in far.items()} if t < 1 else {})}
+
+    path = _followed(system, values, length, finely=True)
+    return np.array([path[-1][1][s] for s in system.left]) if path and path[-1][0] == 1 else None
 
 
 def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, BranchEnd | None]:
@@ -249,38 +330,16 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     if given.solve_for or alpha not in given.exact:
         return None, None
 
-    def at(share: float) -> Reduced:
-        exact = {k: float(v) * share if k in (alpha, P) else v for k, v in given.exact.items()}
-        return Reduced.of(task, replace(given, exact=exact, double=True))
+    def at(t: float) -> dict[Symbol, Any]:
+        share = begin ** (1 - t)
+        return {k: float(v) * share if k in (alpha, P) else v for k, v in given.exact.items()}
 
-    def attempt(share: float, start: Point | None) -> Point | None:
-        tick(f"the solution at {share:.3g} times the load")
-        here = at(share)
-        if start is None or not here.left:
-            admitted, _ = sift(here, roots_of(here, None), first=task.convex)
-            return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
-        root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
-        if root is None:
-            return None
-        found = here.complete(root)
-        return None if inadmissible(here, found) else found
-
-    share, step = begin, 1.0
-    way = 1.0 if begin < 1 else -1.0
-    state = attempt(share, None)
-    if state is None:
+    places = _followed(system, at, abs(float(np.log(begin))))
+    if not places:
         return None, None
-    path = [state]
-    while (1 - share) * way > 0 and step > FINEST:
-        following = share * float(np.exp(way * step))
-        following = min(1.0, following) if way > 0 else max(1.0, following)
-        found = attempt(following, state)
-        if found is None:
-            step /= 2
-            continue
-        state, share, step = found, following, step * 1.3
-        path.append(state)
-    if share == 1:
+    path = [point for _, point in places]
+    state, share = path[-1], begin ** (1 - places[-1][0])
+    if places[-1][0] == 1:
         return np.array([state[s] for s in system.left]), None
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
     gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
@@ -301,6 +360,7 @@ __all__ = [
     "NothingButZero",
     "OnlyRoot",
     "along_load",
+    "along_values",
     "by_load",
     "explicit_range",
 ]

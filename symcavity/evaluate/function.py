@@ -11,6 +11,7 @@ from sympy import Add, Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.precision import alone
 from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.evaluate.arguments import check_count, double_arrays, each
 from symcavity.evaluate.binding import bind, task_of
@@ -29,6 +30,7 @@ BLOCK = 1 << 21
 SAMPLES = 257
 
 
+@alone
 def make_function(
     theory: Theory,
     target: Any,
@@ -250,6 +252,7 @@ class _Explicit:
 
     # any precision
 
+    @alone
     def _mpmath(self, points: Sequence[Any]) -> Any:
         dps = mpmath.mp.dps
         if dps > 15:

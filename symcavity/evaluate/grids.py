@@ -129,7 +129,7 @@ class PanelGrid:
         -------
         nodes, weights, sign of psi's slope, tangents of nodes and weights
         """
-        edges = invert(law, self.ends, self._last)
+        edges = invert(within(law, low, high), self.ends, self._last)
         self._last = edges
         grows = edges[..., -1:] > edges[..., :1]
         side: Any = 1.0
@@ -213,6 +213,21 @@ def _tangents(count: int, moved: Sequence[np.ndarray], order: np.ndarray) -> np.
     return np.take_along_axis(turn, order, axis=-1)
 
 
+def within(law: Callable[[Any], tuple[Any, Any]], low: Any, high: Any) -> Callable[[Any], tuple[Any, Any]]:
+    """Go on beyond the range of an unknown by straight lines: the law is one-to-one inside of it only."""
+    if low is None and high is None:
+        return law
+    bottom, top = (v if v is None else np.asarray(v, dtype=float)[..., None] for v in (low, high))
+
+    def extended(x: Any) -> tuple[Any, Any]:
+        inside = np.clip(x, bottom, top)
+        value, slope = law(inside)
+        slope = np.where(x == inside, slope, 1 + np.abs(slope))
+        return value + slope * (x - inside), slope
+
+    return extended
+
+
 def invert(
     law: Callable[[Any], tuple[Any, Any]], targets: np.ndarray, start: np.ndarray | None = None, near: float = NEAR
 ) -> np.ndarray:
@@ -236,16 +251,11 @@ def invert(
         If a target is not reached within the range of doubles.
     """
     with np.errstate(all="ignore"):
-        if start is not None:
-            value, slope = law(start)
-            if np.shape(value) == start.shape and np.all(np.abs(value - targets) < near):
-                return start
         probe, slope = law(np.array([0.1]))
         shape = np.broadcast_shapes(np.shape(probe)[:-1], np.shape(slope)[:-1])
-        way = np.where(np.broadcast_to(slope, (*shape, 1)) < 0, -1.0, 1.0)
         wanted = np.broadcast_to(targets, (*shape, len(targets)))
-        fits = start is not None and start.shape == wanted.shape
-        x = start if fits and start is not None else np.zeros(wanted.shape)
+        x = np.zeros(wanted.shape) if start is None or start.shape != wanted.shape else start
+        way = np.where(np.broadcast_to(slope, (*shape, 1)) < 0, -1.0, 1.0)
         low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
         stride = np.ones(wanted.shape)
         for _ in range(400):

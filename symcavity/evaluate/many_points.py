@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 from sympy import S, Symbol
 
+from symcavity.algebra.precision import alone
 from symcavity.errors import SeveralSolutions, SymcavityError
 from symcavity.evaluate.arguments import NO_SOLUTION, check_count, double_arrays, each
 from symcavity.evaluate.binding import solve_bound, task_of
@@ -41,6 +42,7 @@ class PointByPoint:
         self.theory, self.target, self.arguments = theory, target, tuple(arguments)
         self.values, self.backend, self.errors = dict(values), backend, errors
 
+    @alone
     def __call__(self, *points: Any) -> Any:
         """Evaluate at numbers or arrays."""
         check_count(self.arguments, points)

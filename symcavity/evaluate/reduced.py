@@ -15,7 +15,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import InternalError, NotConverged
 from symcavity.evaluate.roots import STARTS, Rough, Unknown, find_roots, polish
-from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice, limited
+from symcavity.evaluate.solution import GUARDS, evaluate_twice, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import SiteQuantity
@@ -153,7 +153,7 @@ class Reduced:
                 return [call(here) for call in calls]
 
             signed = [u.sign != 0 for u in self.unknowns]
-            found = polish(residual, list(root), self.given.dps + guard - GUARD, signed)
+            found = polish(residual, list(root), self.given.dps + guard - self.given.guards[0], signed)
             # an unknown of either sign that is zero to the precision, and solves as zero too, is zero
             small = mpmath.mpf(10) ** (-self.given.dps)
             snapped = [v if s or abs(v) > small else mpmath.mp.zero for v, s in zip(found, signed, strict=True)]
@@ -183,11 +183,16 @@ def sift(
 def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
     """Repeat the complaint with digits enough that it is not a matter of rounding."""
     try:
-        found, _, _ = exactly(system, root)
+        found, _, guard = exactly(system, root)
     except NotConverged as problem:
         return problem.found
-    real = {k: float(v) if isinstance(v, mpmath.mpf) else float("nan") for k, v in found.items()}
-    return inadmissible(system, real)
+    plain = {k: float(v) if isinstance(v, mpmath.mpf) else float("nan") for k, v in found.items()}
+    if complaint := inadmissible(system, plain, solved=True):
+        return complaint
+    with mpmath.workdps(system.given.dps + guard):
+        env = {**system.given.environment("mpmath"), **found}
+        sides = [float(limited(system.task.compiled(e, "mpmath"), env)) for e in system.task.sides]
+    return _spurious(system, plain, sides)
 
 
 def roots_of(
@@ -264,7 +269,7 @@ def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> 
 def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
     """Say what is wrong with a root: an unknown that is no number or of the wrong sign, or what was assumed."""
     for symbol, value in found.items():
-        if np.isnan(value) and not _at_an_edge(system):
+        if np.isnan(value) and not system.given.at_edge:
             return f"{symbol} is not a number"
         slack = 1e-9 * max(1.0, abs(value)) if np.isfinite(value) else 0.0
         if (symbol.is_nonnegative and value < -slack) or (symbol.is_nonpositive and value > slack):
@@ -275,7 +280,7 @@ def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool =
     for condition in system.task.conditions:
         if not _holds(system, condition, env):
             return f"the derivation assumed {condition}"
-    return "" if solved else _spurious(system, env)
+    return "" if solved else _spurious(system, found, [float(v) for v in system.task.balance(env)])
 
 
 def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
@@ -293,34 +298,28 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
         try:
             values = np.asarray(system.task.compiled(gap, "numpy")(here), dtype=float)
         except ZeroDivisionError:
-            return _at_an_edge(system)
+            return system.given.at_edge
     unknown = np.isnan(values)
     if unknown.any() and not free:  # where functions overflow there is no value to be judged
-        return _at_an_edge(system)
+        return system.given.at_edge
     if np.any(values[~unknown] < 0):
         return False
     # a denominator whose terms cancel to rounding has been multiplied out: such a root solves the numerator only
-    if not (gap.is_Add and isinstance(condition, StrictGreaterThan)) or _at_an_edge(system) or unknown.any():
+    if not (gap.is_Add and isinstance(condition, StrictGreaterThan)) or system.given.at_edge or unknown.any():
         return True
     with np.errstate(all="ignore"):
         terms = [np.abs(np.asarray(system.task.compiled(t, "numpy")(here), dtype=float)) for t in gap.args]
     return not np.any(values <= VANISHING * sum(terms))
 
 
-def _at_an_edge(system: Reduced) -> bool:
-    """Whether a parameter is zero: equations may be undefined there, and hold as limits."""
-    return any(v == 0 for v in system.given.exact.values())
-
-
-def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
+def _spurious(system: Reduced, found: Mapping[Symbol, Any], values: Sequence[float]) -> str:
     """Say which closed equation a root does not solve: numerators vanish where denominators do, too."""
-    values = [float(v) for v in system.task.balance(env)]
-    unbounded = {s for s in system.order if not np.isfinite(env[s])}
+    unbounded = {s for s in system.order if not np.isfinite(found[s])}
     for k, equation in enumerate(system.task.equations):
         sides = values[2 * k : 2 * k + 2]
         if unbounded & set().union(*(e.free_symbols for e in system.task.sides[2 * k : 2 * k + 2])):
             continue  # at an edge, such as kappa = 0
-        if np.isnan(sides).any() and not _at_an_edge(system):
+        if np.isnan(sides).any() and not system.given.at_edge:
             return f"{equation.lhs} or its equation is not a number"
         size = max(map(abs, sides))
         if size < INFINITE and abs(sides[0] - sides[1]) > SPURIOUS * (size if all(sides) else max(size, 1.0)):
@@ -331,7 +330,8 @@ def _spurious(system: Reduced, env: Mapping[Symbol, Any]) -> str:
 def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], int]:
     """All unknowns to the digits asked for: more guard digits until rounding does not show.
 
-    What keeps shrinking or growing with the precision is zero or infinite.
+    What keeps shrinking or growing with the precision is zero or infinite: at the finest that there is, or where a
+    parameter is zero, at the edge of its range.
 
     Returns
     -------
@@ -339,13 +339,20 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
     """
     dps = system.given.dps
     previous = None
-    for guard in _guards(system):
-        root = system.refined(root, guard)
+    guards = GUARDS[:1] if system.task.is_numerical else system.given.guards
+    for guard in guards:
+        try:
+            root = system.refined(root, guard)
+        except NotConverged:  # where terms cancel, more digits may do
+            if guard == guards[-1]:
+                raise
+            continue
         complete = partial(system.complete_exactly, list(root))
         twice = evaluate_twice(complete, dps, guard, system.task.is_numerical)
-        if all(v.sound for v in twice):
+        last = guard == guards[-1] or system.given.at_edge
+        if all(v.sound and (last or mpmath.isfinite(v.value)) for v in twice):
             break
-        if previous is not None:
+        if previous is not None and last:
             limits = [old.limit(new) for old, new in zip(previous, twice, strict=True)]
             if all(v.sound or limit is not None for v, limit in zip(twice, limits, strict=True)):
                 values = [
@@ -354,10 +361,6 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
                 return dict(zip(system.order, values, strict=True)), list(root), guard
         previous = twice
     return dict(zip(system.order, (v.value for v in twice), strict=True)), list(root), guard
-
-
-def _guards(system: Reduced) -> Iterator[int]:
-    yield from GUARDS[:1] if system.task.is_numerical else GUARDS
 
 
 __all__ = ["Point", "Reduced", "exactly", "inadmissible", "roots_of", "sift"]

@@ -25,9 +25,9 @@ from symcavity.evaluate.watch import tick
 ROUNDS = 600  # evaluations of the map
 SHALLOW, DEEP, FLOOR = 25.0, 60.0, -150.0  # logarithms: where a limit is taken, in double or in many digits; of zero
 LONGEST = 20.0  # how far from where it begins a limit is looked for
-DAMPED, ALIKE, STILL, SETTLED = 0.3, 0.05, 1e-11, 1e-12
+DAMPED, ALIKE, ROUGH, STILL, SETTLED = 0.3, 0.05, 1e-11, 1e-15, 1e-12
 DEEPER, GOES = 1e-6, 1e-2  # what vanishes is made smaller, and by what an observable shows that it follows
-PREC = 300  # bits, for closed forms
+PREC, BEYOND = 120, 300.0  # bits for closed forms; where a limit is tested once more
 
 Point = dict[Symbol, float]
 
@@ -144,12 +144,11 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         return None
     image = partial(_rough, evolution, given.environment("numpy"))
     if not numerical:
-        with mpmath.workprec(PREC):
-            image = partial(_fine, evolution, exact, given.environment("mpmath"))
+        image = partial(_fine, evolution, exact, given)
     moments = np.array([s not in task.responses for s in evolution.unknowns])
     bounded = np.array([s not in task.responses or s in task.compliances for s in evolution.unknowns])
     start = t = evolution.chart(evolution.start())
-    depth = SHALLOW if numerical else DEEP
+    depth, still = (SHALLOW, ROUGH) if numerical else (DEEP, STILL)
     for n in range(ROUNDS):
         tick(f"a minimum at rest, step {n}")
         moved = _moved(evolution, t, image)
@@ -157,15 +156,16 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             return None
         step = DAMPED * (moved - t)  # what one kind does shows in another, and comes back: that would not settle
         size = float(np.max(np.abs(step)))
-        gone = t < FLOOR + 1
-        if np.any(gone & moments) and not np.any(np.abs(step[~gone]) > STILL):  # more quickly than any power
-            return _rest(evolution, t, np.where(gone, FLOOR, 0.0), size)
+        gone = t < FLOOR / 2
+        left = float(np.max(np.abs(step[~gone]), initial=0.0))
+        if np.any(gone & moments) and left < still:  # more quickly than any power
+            return _rest(evolution, t, np.where(gone, FLOOR, 0.0), left)
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
             return None
         ways = np.round(4 * step / size) / 4
         shrinks = np.any(moments & (ways < 0)) and not np.any(bounded & (ways > 0))
         if n % 10 == 9 and shrinks and np.max(np.abs(step / size - ways)) < ALIKE:
-            found = _marching(t, ways, step, depth, lambda t: _moved(evolution, t, image))
+            found = _marching(t, ways, step, depth, 0.0 if numerical else BEYOND, lambda t: _moved(evolution, t, image))
             if found is not None:
                 return _rest(evolution, *found)
         t = np.maximum(t + step, FLOOR)
@@ -179,7 +179,7 @@ def _rest(evolution: Evolution, t: np.ndarray, steps: np.ndarray, gap: float) ->
 
 
 def _marching(
-    t: np.ndarray, ways: np.ndarray, step: np.ndarray, depth: float, moved: Callable[[np.ndarray], Any]
+    t: np.ndarray, ways: np.ndarray, step: np.ndarray, depth: float, beyond: float, moved: Callable[[np.ndarray], Any]
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
     """The point, far out, from which the map leads on along given ways for ever: by Newton's method.
 
@@ -189,7 +189,7 @@ def _marching(
     from scipy.optimize import root
 
     lead = int(np.argmax(np.abs(ways)))
-    out = t + ways * max(0.0, (depth + t[lead] * np.sign(ways[lead])) / abs(ways[lead]))
+    out = t + ways * max(0.0, (depth - t[lead] * np.sign(ways[lead])) / abs(ways[lead]))
     rate = float(step[lead] / ways[lead]) / DAMPED
 
     def gap(v: np.ndarray) -> np.ndarray:
@@ -207,21 +207,29 @@ def _marching(
     if not size < SETTLED or found.x[lead] <= 0:
         return None
     out[np.arange(len(out)) != lead] += np.delete(found.x, lead)
-    return out, found.x[lead] * ways, size
+    steps = found.x[lead] * ways
+    if beyond:  # a weak penalty may stop what seems to go on for ever
+        far = out + ways * beyond / abs(ways[lead])
+        image = moved(far)
+        if image is None or np.max(np.abs(image - far - steps)) > SETTLED:
+            return None
+    return out, steps, size
 
 
 def _moved(evolution: Evolution, t: np.ndarray, image: Callable[[np.ndarray], Any]) -> np.ndarray | None:
     """Where the map leads, in logarithms; zero is the smallest number that there is."""
-    out = image(evolution.place(t))
+    out = image(t)
     if out is None or any(v * s < 0 for v, s in zip(out, evolution.signs[evolution.places], strict=True)):
         return None
     moved = np.empty_like(t)
     moved[evolution.places] = [float(mpmath.log(abs(v))) if v else FLOOR for v in out]
-    return np.maximum(moved, FLOOR) if np.all(np.isfinite(moved)) else None
+    lowest = np.minimum(FLOOR, 2 * t)  # a limit may be tested far below
+    return np.maximum(moved, lowest) if np.all(np.isfinite(moved)) else None
 
 
-def _rough(evolution: Evolution, env: Mapping[Any, Any], point: np.ndarray) -> Any:
+def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray) -> Any:
     """The map in double, or None where it is not defined."""
+    point = evolution.place(t)
     grids = evolution.values.grids()
     try:
         evolution.values.refine({**env, **dict(zip(evolution.unknowns, point.tolist(), strict=True))}, grids)
@@ -231,13 +239,15 @@ def _rough(evolution: Evolution, env: Mapping[Any, Any], point: np.ndarray) -> A
     return out if np.all(np.isfinite(np.array(out, dtype=float))) else None
 
 
-def _fine(evolution: Evolution, exact: ExactPass, env: Mapping[Any, Any], point: np.ndarray) -> Any:
-    """The same in many digits."""
-    at = {**env, **{s: mpmath.mpf(v) for s, v in zip(evolution.unknowns, point.tolist(), strict=True)}}
-    try:
-        out = exact.at(at, PREC, {})
-    except (ArithmeticError, NotConverged):
-        return None
+def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: np.ndarray) -> Any:
+    """The same with digits enough for what cancels."""
+    prec = PREC + int(4 * float(np.max(np.abs(t))))
+    with mpmath.workprec(prec):
+        point = {s: sign * mpmath.exp(v) for s, sign, v in zip(evolution.unknowns, evolution.signs, t, strict=True)}
+        try:
+            out = exact.at({**given.environment("mpmath"), **point}, prec, {})
+        except (ArithmeticError, NotConverged):
+            return None
     return out if all(map(mpmath.isfinite, out)) else None
 
 

@@ -12,17 +12,16 @@ from sympy import Basic, Expr, Float, Symbol, latex
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.sizes import completed, ratio_named
-from symcavity.evaluate.values import Given, Task
+from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 
-GUARD = 12
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
-GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)
 
 Values = dict[Symbol, Any]
 
@@ -87,6 +86,7 @@ class Solution:
         env.update({k: (float(v) if backend == "numpy" else +v) for k, v in self.values.items()})
         return completed(self._task.kinds, env)  # the sizes that a load found implies
 
+    @alone
     def __getitem__(self, key: Any) -> Any:
         expr = self._expression(ratio_named(key))
         if expr in self.values:
@@ -167,13 +167,15 @@ class Solution:
         call = self._task.compiled(expr, "mpmath")
         once = expr.has(GaussianAverage, ImplicitAverage)
         previous = None
-        for guard in [self._guard, *(g for g in GUARDS if g > self._guard)]:
+        guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]
+        for guard in guards:
             if guard > self._guard:
                 self.values, self._guard = self._refine(guard), guard  # type: ignore[misc]
             (value,) = evaluate_twice(lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once)
-            if value.sound:
+            last = guard == guards[-1] or self._given.at_edge
+            if value.sound and (last or mpmath.isfinite(value.value)):
                 break
-            if previous is not None and (limit := previous.limit(value)) is not None:
+            if last and previous is not None and (limit := previous.limit(value)) is not None:
                 return limit
             previous = value
         with mp.workdps(self.dps):
@@ -208,6 +210,7 @@ class Solution:
             self._residual = self._measure()
         return self._residual
 
+    @alone
     def _measure(self) -> Any:
         mp = mpmath.mp
         if self.quick:

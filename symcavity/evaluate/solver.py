@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
+from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
@@ -20,6 +21,7 @@ from symcavity.evaluate.following import (
     NothingButZero,
     OnlyRoot,
     along_load,
+    along_values,
     by_load,
     explicit_range,
 )
@@ -35,6 +37,7 @@ MOST_AT_REST = 15  # digits of a limit
 FEW = 9  # starting points before a continuation is tried
 
 
+@alone
 def solve(
     task: Task,
     values: Mapping[Any, Any],
@@ -180,7 +183,13 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         return admitted
     evidence: Any = _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
-        for follow in (by_load, lambda s: along_load(s, WEAKEST), lambda s: along_load(s, STRONGEST)):
+        ways: tuple[Callable[[Reduced], tuple[Any, Any]], ...] = (
+            by_load,
+            lambda s: (along_values(s), None),
+            lambda s: along_load(s, WEAKEST),
+            lambda s: along_load(s, STRONGEST),
+        )
+        for follow in ways:
             root, end = follow(system)
             if root is not None:
                 admitted, more = sift(system, [root])

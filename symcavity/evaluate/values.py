@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import mpmath
 import numpy as np
 from sympy import Expr, Symbol
 
@@ -28,6 +29,9 @@ from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.sets.averages import ProjectionAverage
 
 MANY_SITES = 4000
+GUARD = 12
+GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried in turn
+NEAR = 2  # powers of ten within which parameters cost no digits
 
 
 @dataclass
@@ -191,6 +195,18 @@ class Given:
         """Return the values for compiled expressions of a backend."""
         convert = float if backend == "numpy" else to_mpf
         return {LAWS: self.laws, **{k: convert(v) for k, v in self.exact.items()}}
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a parameter is zero: equations may be undefined there, and hold as limits."""
+        return any(v == 0 for v in self.exact.values())
+
+    @property
+    def guards(self) -> tuple[int, ...]:
+        """Digits to work with beyond those asked for, tried in turn: powers of a far parameter may cancel."""
+        sizes = (abs(mpmath.log10(abs(to_mpf(v)))) for v in self.exact.values() if v != 0)
+        lost = max(0, int(4 * (max(sizes, default=0) - NEAR)))
+        return tuple(guard + lost for guard in GUARDS)
 
     @property
     def sites(self) -> int:

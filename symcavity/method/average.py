@@ -223,10 +223,13 @@ class ParameterBook:
     meanings : dict
     signs : mapping
         Signs that are known of order parameters, by name.
+    declared : frozenset of str
+        Names that stand for something else.
     """
 
     meanings: dict[OrderParameter, Expr] = field(default_factory=dict)
     signs: Mapping[str, int] = field(default_factory=dict)
+    declared: frozenset[str] = frozenset()
 
     def close(self, expr: Expr) -> Expr:
         """Replace sums over sites by prefactors times order parameters; quenched averages stay as they are."""
@@ -272,7 +275,7 @@ class ParameterBook:
         weights = [q.family.name for q in site_quantities(body, Quenched)]
         label = "_".join([*weights, *(q.family.name for q in states)])
         base = f"{'S' if responses else 'q'}_{label}"
-        taken = {s.name for s in self.meanings}
+        taken = {*self.declared, *(s.name for s in self.meanings)}
         name, count = base, 2
         while name in taken:
             name, count = f"{base}_{count}", count + 1

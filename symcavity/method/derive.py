@@ -10,6 +10,7 @@ from typing import Any
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, cancel
 
 from symcavity.algebra.indexed import contract, diagonal
+from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.method.average import Averaged, ParameterBook, average
 from symcavity.method.close import averaged_over, conditions, positive_parts
@@ -70,6 +71,7 @@ class _Opened:
     steps: tuple[Step, ...]
 
 
+@alone
 def derive(system: System, *, naive: bool = False) -> Derived:
     """Derive the cavity theory of a system, or its naive mean field.
 
@@ -159,7 +161,7 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
     """Name the order parameters, average, and learn their signs until nothing new is found."""
     signs: dict[str, int] = {}
     while True:
-        book = ParameterBook(signs=signs)
+        book = ParameterBook(signs=signs, declared=frozenset(s.name for s in system.parameters))
         averaged = {
             kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()
         }

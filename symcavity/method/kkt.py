@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
@@ -203,6 +204,19 @@ def _gathered(body: Expr, varying: list[Expr]) -> Expr:
     return body
 
 
+def _slopes_at(kink: Expr, mark: Dummy, slope: Expr, varying: list[Expr]) -> list[Expr]:
+    """The slopes of a function of a kink at the places where two of its pieces meet: what jumps there."""
+    found = []
+    for first, second in combinations(_arguments(kink), 2):
+        gap = first - second
+        inner = next((q for q in varying if (rate := gap.diff(q)) != 0 and not rate.has(*varying)), None)
+        if inner is None:
+            continue
+        place = {inner: cancel(inner - gap / gap.diff(inner))}
+        found.append(slope.xreplace({mark: first}).subs(place))
+    return found
+
+
 def _epigraph(
     objective: dict[Kind, Expr], record: Lagrangian, names: _Names
 ) -> tuple[dict[Kind, Expr], list[Constraint]]:
@@ -223,8 +237,12 @@ def _epigraph(
                 continue
             mark = Dummy("t", real=True)
             slope = body.xreplace({kink: mark}).diff(mark)
-            if slope.has(mark):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
-                continue
+            varying = _varying(side, body, problem)
+            if slope.has(mark, *varying):
+                slopes = _slopes_at(kink, mark, slope, varying)
+                if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
+                    continue
+                slope = next(s for s in slopes if s != 0)
             sign = 1 if slope.is_nonnegative else -1 if slope.is_nonpositive else sign_of(slope)
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:

@@ -524,6 +524,7 @@ class SiteQuantity(FewValued, Expr):
     is_commutative = True
     is_real = True
     is_finite = True
+    is_symbol = True  # differentiated as it stands: a stand-in of SymPy would not be real
     _diff_wrt = True
 
     def __new__(cls, family: Family, *indices: Any) -> SiteQuantity:

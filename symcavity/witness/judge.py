@@ -6,6 +6,7 @@ from typing import Any
 
 import mpmath
 
+from symcavity.algebra.precision import alone
 from symcavity.errors import SymcavityError
 from symcavity.record.derivation import Checked, Derivation, Step, Verdict
 from symcavity.witness import (
@@ -44,6 +45,7 @@ def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tup
     return tuple(rows)
 
 
+@alone
 def judge(step: Step, dps: int = 50) -> list[Verdict]:
     """Call the witnesses of a step's rule; one that cannot do its work speaks as a failure, never in silence."""
     out: list[Verdict] = []

@@ -48,6 +48,7 @@ ACCENTS = {
     "hat": "̂", "widehat": "̂", "tilde": "̃",
     "bar": "̄", "overline": "̄", "dot": "̇", "ddot": "̈", "vec": "⃗",
 }  # fmt: skip
+NAMES = frozenset({*_GREEK, *_FONTS, *ACCENTS})  # the commands that the name of a symbol may hold
 SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.33, "quad": 1.0, "qquad": 2.0, "!": 0.0, "~": 0.33}
 _IGNORED = frozenset([
     "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits", "big", "Big", "bigg", "Bigg",

@@ -15,7 +15,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, Coupling, Family, Quenched, SiteQuantity, Variable
 from symcavity.writing.lines import width
-from symcavity.writing.markup import Frac, MarkupError, Row, Script, parse
+from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml
 from symcavity.writing.unicode import to_text
 
@@ -29,6 +29,10 @@ class CavityPrinter(LatexPrinter):
     def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
         super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
         self._inline = int(inline)
+
+    def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
+        found = super()._print_Symbol(expr, style)
+        return found if _is_formula(expr.name, found) else f"\\text{{{escape_tex(expr.name)}}}"
 
     # -- powers, products, sums -----------------------------------------------------------------
 
@@ -306,6 +310,17 @@ _ESCAPES = {
 def escape_tex(words: str) -> str:
     """Escape the characters that TeX reads as commands."""
     return "".join(_ESCAPES.get(char, char) for char in words)
+
+
+def _is_formula(name: str, source: str) -> bool:
+    """Whether the name of a symbol, which a user may have written in TeX, is a name in TeX."""
+    if set(name) & set("%&#$~") or not set(re.findall(r"\\([A-Za-z]*)", name)) <= NAMES:
+        return False
+    try:
+        _tree(source)
+    except MarkupError:
+        return False
+    return name.count("{") == name.count("}")
 
 
 @lru_cache(maxsize=4096)

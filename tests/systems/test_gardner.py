@@ -115,3 +115,15 @@ def test_five_hundred_digits(theory):
 
 def test_norm(theory):
     assert theory.solve({kappa: 2})[average(w[i] ** 2)] == 0.25
+
+
+@pytest.mark.parametrize("power", [30, 400])
+def test_small_margins_are_large_and_not_infinite(power):
+    """To leading order S_w = sqrt(2/pi)*kappa and S_lambda = -1/(2 S_w)."""
+    solution = problem.cavity().solve({kappa: f"1e-{power}"})
+    with mpmath.workdps(20):
+        small = mpmath.mpf(10) ** -power
+        assert abs(solution[response(w)] / (mpmath.sqrt(2 / mpmath.pi) * small) - 1) < 1e-14
+        assert abs(solution[response(lam)] * 2 * solution[response(w)] + 1) < 1e-14
+        assert abs(solution[average(lam[mu] ** 2)] * 2 * small**4 / (mpmath.pi / 2) - 1) < 1e-13
+    assert solution.residual < 1e-28

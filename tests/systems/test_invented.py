@@ -151,6 +151,31 @@ def cubic_map(field, curvature, _):
     return root * np.sinh(np.arcsinh(3 * field / (curvature * root)) / 3)
 
 
+def even_map(slope):
+    """Minimise an even convex function of w, by its slope at w > 0 (at zero: by which it jumps), by bisection."""
+
+    def prox(field, curvature, _):
+        size = np.abs(field)
+        low, high = np.zeros_like(size), size / curvature
+        for _ in range(60):
+            middle = (low + high) / 2
+            over = slope(middle) + curvature * middle > size
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+        return np.where(size <= slope(0.0), 0.0, np.sign(field) * low)
+
+    return prox
+
+
+def even_loss(slope):
+    prox = even_map(slope)
+    return lambda centre, width, label: label + prox((centre - label) / width, 1 / width, None)
+
+
+def exponential_hinge(centre, width, _):
+    below = centre + np.real(lambertw(width * np.exp(np.minimum(1 - centre, 40))))
+    return np.where(centre > 1, centre, np.minimum(below, 1.0))
+
+
 HALF = {1: Rational(1, 2), -1: Rational(1, 2)}
 THIRD = {2: Rational(1, 3), -1: Rational(2, 3)}
 PLUS_MINUS = ((1.0, 0.5), (-1.0, 0.5))
@@ -265,6 +290,43 @@ CASES = {
         [],
         {alpha: 2},
         lambda: state_evolution(2.0, ridge_map, three_slopes),
+    ),
+    "Huber weights": (
+        lambda: (
+            data((u - y[mu]) ** 2) / 2
+            + features(Piecewise((w[i] ** 2, Abs(w[i]) <= R), (2 * R * Abs(w[i]) - R**2, True)))
+        ),
+        [],
+        {alpha: 1, R: "1/4", y: THIRD},
+        lambda: state_evolution(1.0, even_map(lambda m: 2 * np.minimum(m, 0.25)), square_loss, THIRDS),
+    ),
+    "exponential weights": (
+        lambda: data((u - y[mu]) ** 2) / 2 + features(exp(Abs(w[i]))),
+        [],
+        {alpha: 1, y: THIRD},
+        lambda: state_evolution(1.0, even_map(np.exp), square_loss, THIRDS),
+    ),
+    "a zone without penalty": (
+        lambda: data(Max(0, 1 - u) ** 2) / 2 + features(Max(0, Abs(w[i]) - R) ** 2),
+        [],
+        {alpha: 2, R: "1/4"},
+        lambda: state_evolution(
+            2.0,
+            even_map(lambda m: 2 * np.maximum(0, m - 0.25)),
+            lambda c, v, _: np.where(c > 1, c, (c + v) / (1 + v)),
+        ),
+    ),
+    "cubic errors": (
+        lambda: ridge + data(Abs(u - y[mu]) ** 3) / 3,
+        [],
+        {alpha: 1, y: THIRD},
+        lambda: state_evolution(1.0, ridge_map, even_loss(lambda m: m * m), THIRDS),
+    ),
+    "exponential hinge": (
+        lambda: ridge + data(exp(Max(0, 1 - u))),
+        [],
+        {alpha: 1},
+        lambda: state_evolution(1.0, ridge_map, exponential_hinge),
     ),
     "two slacks": (
         lambda: ridge + C * data(xi[mu] + zeta[mu]),
@@ -421,13 +483,23 @@ def test_lasso_in_an_anisotropic_design():
     assert float(solution[average(l[i] * w[i] ** 2)]) == pytest.approx(want["q"], rel=3e-6)
 
 
+def test_instances_see_kinks_inside_of_convex_functions():
+    """Multipliers of both signs of a weight at rest, and all states, in instances too."""
+    problem = ConvexProblem(minimize=data(Max(0, 1 - u) ** 2) / 2 + features(exp(Abs(w[i]))))
+    theory = problem.cavity()
+    comparison = theory.compare(problem.simulate({alpha: 1}, N=[40, 80], seeds=20))
+    assert comparison.agrees(4), comparison
+    assert len(comparison) > 6
+
+
 def test_a_variance_that_is_a_sum_of_products():
     """Noise of the features and of the data add up in the couplings: each weighs an order parameter of its own."""
     l, s = Quenched("l", i), Quenched("s", mu)
     z = Coupling("z", variance=(l[i] + s[mu]) / N)
     u = Sum(z[mu, i] * w[i], (i, 1, N))
     problem = ConvexProblem(Sum((1 - u) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
-    values = {alpha: 2, l: {1: HALF, 2: HALF}, s: {1: HALF, 3: HALF}}
+    half = Rational(1, 2)
+    values = {alpha: 2, l: {1: half, 2: half}, s: {1: half, 3: half}}
     theory = problem.cavity()
     assert theory.compare(problem.simulate(values, N=100, seeds=10)).agrees(4)
     assert "0 FAILED, 0 unchecked" in str(theory.derivation.verify())

@@ -17,10 +17,12 @@ from sympy import (
     Heaviside,
     Max,
     Min,
+    Mul,
     Piecewise,
     S,
     Symbol,
     cancel,
+    factor_terms,
     fraction,
     linear_eq_to_matrix,
     linsolve,
@@ -30,6 +32,7 @@ from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreat
 from sympy.logic.boolalg import And, Or
 from sympy.solvers.solveset import NonlinearError
 
+from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise)
@@ -133,7 +136,7 @@ class SitePuzzle:
         try:
             matrix, right = linear_eq_to_matrix(equations, unknowns)
         except NonlinearError:
-            return self._pinned(equations, conditions, label, unknowns)
+            return self._reduced(equations, conditions, label, unknowns)
         found = linsolve((matrix, right), *unknowns)
         if not found:
             return None
@@ -146,55 +149,43 @@ class SitePuzzle:
         values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
 
-    def _pinned(
+    def _reduced(
         self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: list[Symbol]
     ) -> Branch | None:
-        """Put in an unknown that one equation of the branch fixes by itself, such as a bound that is reached."""
-        for k, equation in enumerate(equations):
-            own = [u for u in unknowns if equation.has(u)]
-            slope = equation.diff(own[0]) if len(own) == 1 else S.Zero
-            if slope == 0 or slope.has(*own) or equation.has(self.inner):
-                continue
-            rule = {own[0]: (own[0] - equation / slope).expand()}
-            rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
-            others = [u for u in unknowns if u not in own]
-            branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
-            return replace(branch, values={**rule, **branch.values}) if branch is not None else None
-        return self._implicit(equations, conditions, label, unknowns)
+        """Eliminate an unknown that stands linearly, and solve the rest; of one equation the last one is implicit."""
+        if len(equations) < 2:
+            return self._implicit(equations, conditions, label, unknowns)
+        order = sorted(range(len(equations)), key=lambda k: equations[k].has(self.inner))
+        hits = (
+            (k, x, slope)
+            for k in order
+            for x in unknowns
+            if (slope := equations[k].diff(x)) != 0 and not slope.has(*unknowns)
+        )
+        hit = next(hits, None)
+        if hit is None:
+            raise UnsupportedLaw(
+                f"{self.text}: {len(equations)} equations of a branch are non-linear in "
+                f"{', '.join(map(str, unknowns))} together.",
+                "laws in which all but one unknown can be eliminated linearly",
+            )
+        k, x, slope = hit
+        solved = x - equations[k] / slope
+        rule = {x: solved.expand() if not solved.has(Piecewise) else solved}
+        rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
+        others = [u for u in unknowns if u != x]
+        branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
+        if branch is None:
+            return None
+        return replace(branch, values={**branch.values, x: rule[x].xreplace(branch.values)})
 
     def _implicit(
-        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], remaining: Sequence[Symbol]
+        self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: Sequence[Symbol]
     ) -> Branch | None:
-        """Eliminate what stands linearly; one unknown x remains, and the field is a function of it."""
-        values: dict[Expr, Expr] = {}
-        left = list(equations)
-        unknowns = list(remaining)
-        while len(left) > 1:
-            hit = next(
-                (
-                    (k, x, slope)
-                    for k, equation in sorted(enumerate(left), key=lambda pair: pair[1].has(self.inner))
-                    for x in unknowns
-                    if (slope := equation.diff(x)) != 0 and not slope.has(*unknowns)
-                ),
-                None,
-            )
-            if hit is None:
-                raise UnsupportedLaw(
-                    f"{self.text}: {len(left)} equations of a branch are non-linear in "
-                    f"{', '.join(map(str, unknowns))} together.",
-                    "laws in which all but one unknown can be eliminated linearly",
-                )
-            k, x, slope = hit
-            equation = left.pop(k)
-            solved = x - equation / slope
-            solved = solved.expand() if not solved.has(Piecewise) else solved
-            values = {key: v.xreplace({x: solved}) for key, v in values.items()} | {x: solved}
-            left = [e.xreplace({x: solved}) for e in left]
-            unknowns.remove(x)
-        if len(unknowns) != 1 or not left:
+        """One unknown x is left, and the field is a function of it."""
+        if len(unknowns) != 1 or not equations:
             return None
-        (x,), (equation,) = unknowns, left
+        (x,), (equation,) = unknowns, equations
         slope = equation.diff(self.inner)
         if slope == 0:
             # the field has dropped out: x is a number on this branch only if the equation is linear in it
@@ -205,7 +196,18 @@ class SitePuzzle:
                 "laws that contain their random field linearly",
             )
         psi = (self.inner - equation / slope).expand()
-        return Branch({**values, x: x}, tuple(c.xreplace(values) for c in conditions), label, (x, psi))
+        conditions = [_of_one_sign(c) for c in conditions]
+        if S.NegativeOne in conditions:
+            return None
+        return Branch({x: x}, tuple(c for c in conditions if c != S.One), label, (x, psi))
+
+
+def _of_one_sign(condition: Expr) -> Expr:
+    """The factors of a condition that may be positive and negative; 1 or -1 if there is none, as for ``exp(x)``."""
+    if condition.is_polynomial(*condition.free_symbols):
+        return condition
+    parts = {f: sign_of(f) for f in Mul.make_args(factor_terms(condition))}
+    return Mul(*(known or f for f, known in parts.items()))
 
 
 def unkinked(

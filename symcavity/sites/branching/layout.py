@@ -187,6 +187,7 @@ class _Layout:
     def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
         """Return (regions, branches, reflection, inequalities left open)."""
         symbols = self._symbols()
+        self._turn_falling(symbols)
 
         def call(expr: Expr, *first: Symbol) -> Any:
             return compiled([*first, *symbols], expr)
@@ -228,6 +229,30 @@ class _Layout:
         gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
         assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
         return regions, tuple(self.branches), self.reference, assumed
+
+    def _turn_falling(self, symbols: list[Any]) -> None:
+        """Write implicit branches in an unknown that grows with the field: the ends of their ranges stay in order."""
+        point = self.draws.sample(symbols, seeded(7))
+        s = float(compiled(symbols, self.reference)(*point))
+        for k, branch in enumerate(self.branches):
+            if branch.implicit is None or len(self.branches) == 1:
+                continue
+            x, psi = branch.implicit
+            inside = np.ones(_GRID.size, dtype=bool)
+            for condition in branch.conditions:
+                inside &= np.broadcast_to(compiled([x, *symbols], condition)(_GRID, *point), _GRID.shape) >= 0
+            with np.errstate(all="ignore"):
+                values = np.broadcast_to(compiled([x, *symbols], psi)(_GRID[inside], *point), _GRID[inside].shape)
+            values = values[np.isfinite(values)] * s
+            if values.size and values[-1] < values[0]:
+                rule = {x: -x}
+                self.branches[k] = replace(
+                    branch,
+                    values={q: v.xreplace(rule) for q, v in branch.values.items()},
+                    conditions=tuple(c.xreplace(rule) for c in branch.conditions),
+                    implicit=(x, psi.xreplace(rule)),
+                )
+                self.lines[k] = self._lines(self.branches[k])
 
     def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
         """The interval of the reflected field on which each branch holds."""

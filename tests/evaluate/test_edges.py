@@ -1,0 +1,86 @@
+"""Parameters far from one: limits that are known by hand."""
+
+import mpmath
+import pytest
+from sympy import Abs, Max, Sum, Symbol
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    P,
+    Quenched,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
+
+x, w, y, t = Coupling("x"), Feature("w"), Quenched("y", mu), Quenched("t", i)
+C = Symbol("C", positive=True)
+u = Sum(x[mu, i] * w[i], (i, 1, N))
+RIDGE = Sum(w[i] ** 2, (i, 1, N)) / 2
+LABELS = {y: {1: "1/2", -1: "1/2"}}
+NORM = average(w[i] ** 2)
+
+
+def data(body):
+    return Sum(body, (mu, 1, P))
+
+
+def solved(objective, values, constraints=()):
+    solution = ConvexProblem(minimize=objective, subject_to=constraints).cavity().solve(values)
+    assert solution.residual < 1e-14
+    return solution
+
+
+@pytest.mark.parametrize("strength", ["1e-6", "1e-12", "1e-30"])
+def test_a_weak_hinge_pushes_every_datum(strength):
+    """All data are inside the margin: w is C times their sum."""
+    solution = solved(RIDGE + C * data(Max(0, 1 - u)), {alpha: 2, C: strength})
+    assert abs(solution[NORM] / (2 * mpmath.mpf(strength) ** 2) - 1) < 1e-6
+
+
+@pytest.mark.parametrize("load", ["0.5", "2"])
+@pytest.mark.parametrize("strength", ["1e20", "1e-30"])
+def test_ridges_of_all_strengths(load, strength):
+    """Strong: w is the sum of the data over gamma; weak: the least squares, or the interpolation of least norm."""
+    solution = solved(data((u - y[mu]) ** 2) / 2 + C * RIDGE, {alpha: load, C: strength, **LABELS})
+    limits = {"1e20": mpmath.mpf(load) * mpmath.mpf("1e-40"), "1e-30": 1}  # load/(1-load), or 1/(load-1)
+    assert abs(solution[NORM] / limits[strength] - 1) < 1e-14
+
+
+def test_lasso_with_a_weak_penalty_recovers_a_sparse_teacher():
+    """Below the line of Donoho and Tanner the error vanishes as the square of the penalty."""
+    taught = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N))
+    objective = data(taught**2) / 2 + C * Sum(Abs(w[i]), (i, 1, N))
+    law = {t: {0: "9/10", 1: "1/10"}}
+    errors = []
+    for strength in ("3e-3", "3e-5", "3e-7"):
+        solution = solved(objective, {alpha: "1/2", C: strength, **law})
+        errors.append(solution[average((w[i] - t[i]) ** 2)] / mpmath.mpf(strength) ** 2)
+    assert abs(errors[2] / errors[1] - 1) < 1e-4
+    assert abs(errors[1] / errors[0] - 1) < 1e-2
+
+
+@pytest.mark.parametrize("eigenvalue", ["1e-12", "1e12"])
+def test_one_eigenvalue_is_a_unit_of_the_weights(eigenvalue):
+    l = Quenched("l", i, positive=True)
+    field = Sum(Coupling("x", variance=l[i] / N)[mu, i] * w[i], (i, 1, N))
+    one, other = (solved(RIDGE, {alpha: 1, l: {value: 1}}, [field >= 1]) for value in ("1", eigenvalue))
+    assert abs(other[NORM] * mpmath.mpf(eigenvalue) / one[NORM] - 1) < 1e-14
+    assert abs(other[response(w)] / one[response(w)] - 1) < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("loss", "load"), [(u**2 / 2, 1), (u**2 / 2 + u**4, 1), (Max(0, -1 - u), 2), (Max(0, Abs(u) - 1) ** 2, 2)]
+)
+def test_a_minimum_at_zero_is_reported_as_such(loss, load):
+    problem = ConvexProblem(minimize=RIDGE + data(loss))
+    solution = problem.cavity().solve({alpha: load})
+    assert {"q_lambda", "q_w"} <= {str(s) for s in solution.at_rest}
+    assert solution[NORM] == 0
+    states = problem.simulate({alpha: load}, N=30, seeds=1)
+    assert abs(states.arrays(w)).max() < 1e-8
