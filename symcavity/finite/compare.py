@@ -19,6 +19,7 @@ from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.quantities import Family, SiteQuantity, Variable
+from symcavity.model.refusals import parameters_of
 from symcavity.model.support import stays_whole
 from symcavity.model.system import Law, System
 from symcavity.shapes.base import WHOLE
@@ -150,8 +151,8 @@ class Comparison:
         flat = max((row.simulation.flat for row in self.rows), default=0)
         if flat:
             out.append(
-                f"In {flat} instances the minimum is not unique; what differs from one minimiser to another is "
-                "averaged over the others."
+                f"In {flat} instance{'s' if flat > 1 else ''} something is not unique (a flat minimum, a degenerate "
+                "solution); it is averaged over the others."
             )
         out += [self.remark] if self.remark else []
         out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
@@ -275,6 +276,21 @@ def point_at(setup: Any, counts: Mapping[Kind, int]) -> dict[Any, Any]:
     return _others(setup) | ratios | {kind.size: n for kind, n in counts.items()}
 
 
+def solved_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Any, str]:
+    """Solve a theory at a point of finite instances, and say which of its conditions on averages they do not meet.
+
+    A condition that leaves a parameter open tells what comes out of the instances; one that leaves nothing open
+    would have to be imposed on them, and the theory is taken without it.
+    """
+    given = {*point, *theory.binding}
+    open_ = [bool(parameters_of(e.difference) - given) for e in theory.system.fixed]
+    if all(open_):
+        return solve_theory(theory, point), ""
+    free = theory.replace(fixed_equations=[e for e, o in zip(theory.fixed_equations, open_, strict=True) if o])
+    dropped = ", ".join(str(e) for e, o in zip(theory.system.fixed, open_, strict=True) if not o)
+    return solve_theory(free, point), f"The instances, and so the theory here, are not held to {dropped}."
+
+
 def _others(setup: Any) -> dict[Any, Any]:
     """The values that are no sizes."""
     values = setup.values
@@ -368,13 +384,13 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
     solution = theory
     if isinstance(theory, Theory):
         try:
-            solution = solve_theory(theory, point_of(sim))
+            solution, remark = solved_at(theory, point_of(sim))
         except ValuesError:
             if len(sim.sizes) == 1:
                 raise
             sim = sim.largest
-            solution = solve_theory(theory, point_of(sim))
-            remark = "The theory itself depends on N: only the largest size is compared."
+            solution, remark = solved_at(theory, point_of(sim))
+            remark = f"{remark} The theory itself depends on N: only the largest size is compared.".strip()
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     chosen = default_observables(sim.system) if observables is None else [_observable(o) for o in observables]
@@ -401,4 +417,4 @@ def _observable(value: Any) -> Expr:
     return sympify(value)
 
 
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of"]
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of", "solved_at"]

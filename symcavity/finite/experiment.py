@@ -10,8 +10,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
-from symcavity.evaluate.binding import solve_theory
-from symcavity.finite.compare import point_at
+from symcavity.finite.compare import point_at, solved_at
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
 from symcavity.finite.draw import coupling_law, seed_list
@@ -428,7 +427,7 @@ def cavity_experiment(
     wanted = seed_list(seeds)
     solution = theory
     if isinstance(theory, Theory):
-        solution = solve_theory(theory, point_at(setup, setup.values.sizes(n)))
+        solution, _ = solved_at(theory, point_at(setup, setup.values.sizes(n)))
     tasks = [(kind, n, seed) for kind in system.kinds for seed in wanted]
     with resolved(executor) as pool:
         found = dict(each(pool, insert, setup, tasks))

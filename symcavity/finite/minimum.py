@@ -137,20 +137,18 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = found or solved
         if error >= _HOPEFUL or (found is not None and found.sharp):
             break
-    if solved is not None:
-        return solved
-    if program is not None and quiet:
-        if program.infeasible(instance):
+    if program is not None and quiet and (solved is None or not solved.sharp):
+        if solved is None and program.infeasible(instance):
             return Solved(None, None, "interior point")
         for guessed, how in ((program.solve_vertex, "simplex"), (program.solve_conic, "conic")):
             try:
                 guess = guessed(instance)
-                solved = None if guess is None else _finish(instance, guess, how)
+                found = None if guess is None else _finish(instance, guess, how)
             except (ArithmeticError, MissingDependency):
-                solved = None
-            if solved is not None:
-                return solved
-    return _failed(instance, state)
+                continue
+            if found is not None and (solved is None or found.sharp):
+                return found
+    return solved or _failed(instance, state)
 
 
 def _by_active_set(system: System, instance: Instance) -> Solved | None:

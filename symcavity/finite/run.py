@@ -247,7 +247,7 @@ class Simulation:
             for k, sample in enumerate(self.feasible):
                 try:
                     samples[sample.seed] = self.reader(k)(key)
-                except FlatMinimum as error:
+                except (FlatMinimum, NotConverged) as error:  # one of many minimisers, or a degenerate one
                     flat = error
                 if len(self.feasible) * self._couplings > 4e7:  # do not hold those of many large instances
                     self._readers.clear()

@@ -73,9 +73,14 @@ class Site:
         return self.problem.equations()
 
     def sources(self) -> dict[SiteQuantity | None, tuple[Symbol, Symbol, Expr]]:
-        """By what names a field's equation: its source, the field, and the field's factor there."""
-        plain = self.problem.plain_sources()
-        return {h.carrier: (plain[h.source], h.eta, h.factor) for h in self.problem.ordered()}
+        """By what names a field's equation: its source, the field, and the field's factor there.
+
+        Without a name the only field of states is meant, where all others are given.
+        """
+        plain, heard = self.problem.plain_sources(), self.problem.ordered()
+        found = {h.carrier: (plain[h.source], h.eta, h.factor) for h in heard}
+        moving = [h for h in heard if h.declared.states()]
+        return found if len(moving) != 1 else {None: found[moving[0].carrier]} | found
 
 
 __all__ = ["Site"]
