@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, loggamma, sympify
@@ -326,14 +326,10 @@ def _drawn(f: RandomField) -> SiteQuantity:
     return family[(*ends, *f.coupling.indices[2:])]
 
 
-_COMPILED: WeakKeyDictionary[System, CompiledSystem] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=32)
 def compile_system(system: System) -> CompiledSystem:
     """Return the compiled form of a system; it is made once for each system."""
-    if system not in _COMPILED:
-        _COMPILED[system] = CompiledSystem(system)
-    return _COMPILED[system]
+    return CompiledSystem(system)
 
 
 __all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

@@ -15,8 +15,8 @@ from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import each, resolved
-from symcavity.finite.insertion import Insertion, insert, single_site
-from symcavity.finite.run import Setup, as_system, check_sizes, prepare
+from symcavity.finite.insertion import INFEASIBLE, Insertion, insert, obstacle, single_site
+from symcavity.finite.run import Setup, as_system, check_sizes, listed, prepare
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
 
@@ -58,8 +58,8 @@ class Inserted:
         The kind of the new site.
     insertions : list of Insertion
         One for each instance where both solutions exist.
-    missing : int
-        The number of instances where one of them does not.
+    missing : dict
+        By seed, why there is none.
     predicted, predicted_by_mean : ndarray
         The variables of the site (insertions, variables) by its own law, at the measured cavity field,
         with the self-coupling of each instance and with the mean self-coupling.
@@ -69,15 +69,18 @@ class Inserted:
         Why a solution that was given has no such values.
     """
 
-    def __init__(self, setup: Setup, kind: Kind, n: int, found: list[Insertion | None], solution: Any) -> None:
+    def __init__(self, setup: Setup, kind: Kind, n: int, found: dict[int, Any], solution: Any) -> None:
         self.kind, self.N, self.setup = kind, n, setup
-        self.insertions = [f for f in found if f is not None]
-        self.missing = len(found) - len(self.insertions)
+        self.insertions: list[Insertion] = [f for f, _ in found.values() if f is not None]
+        self.missing: dict[int, str] = {seed: why for seed, (_, why) in found.items() if why}
         if not self.insertions:
-            raise Infeasible(
-                f"No instance with N = {n} has a single solution both without and with one more {kind}.",
-                hint="a smaller load",
-            )
+            message = f"No instance with N = {n} has a single solution both without and with one more {kind}"
+            others = {seed: why for seed, why in self.missing.items() if why != INFEASIBLE}
+            if not others:
+                proof = obstacle(setup, (kind, n, next(iter(found))))
+                raise Infeasible(f"{message}: all are infeasible.", hint="a smaller load", evidence=proof)
+            seed, why = next(iter(others.items()))
+            raise NotConverged(f"{message}. Seed {seed}: {why}", hint="another load, a penalty")
         compiled = compile_system(setup.system)
         law = compiled.laws[kind]
         self.law, self.names = law, law.names
@@ -326,8 +329,9 @@ class CavityExperiment:
         for inserted in self:
             count = len(inserted.insertions)
             lines.append(f"one {inserted.kind} added to {count} instances with N = {inserted.N}")
-            if inserted.missing:
-                lines.append(f"  {inserted.missing} further instances have no solution, before or after")
+            for why in sorted(set(inserted.missing.values())):
+                seeds = [seed for seed, reason in inserted.missing.items() if reason == why]
+                lines.append(f"  left out, before or after: {listed(seeds)}, {why}")
             if inserted.theory_note:
                 lines.append(f"  the theory has no value here: {inserted.theory_note}")
             rows = inserted.findings()
@@ -433,7 +437,7 @@ def cavity_experiment(
         found = dict(each(pool, insert, setup, tasks))
     return CavityExperiment(
         {
-            kind.index: Inserted(setup, kind, n, [found[kind, n, seed] for seed in wanted], solution)
+            kind.index: Inserted(setup, kind, n, {seed: found[kind, n, seed] for seed in wanted}, solution)
             for kind in system.kinds
         }
     )

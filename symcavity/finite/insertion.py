@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.finite.certificate import Contradiction, contradiction
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
 from symcavity.finite.draw import coupling_law, stream
@@ -151,8 +152,11 @@ def _fresh_lines(instance: Instance, kind: Kind, law: Any, which: int) -> list[l
     return [instance.tied(lines[end], lines[1 - end]) for end in (0, 1)]
 
 
-def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
-    """Solve an instance, add one site, solve again, and measure; None if either has no solution, or many.
+INFEASIBLE = "infeasible"
+
+
+def insert(setup: Setup, task: tuple[Kind, int, int]) -> tuple[Insertion | None, str]:
+    """Solve an instance, add one site, solve again, and measure.
 
     Parameters
     ----------
@@ -160,19 +164,38 @@ def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
         The declaration and its values.
     task : tuple
         The kind of the new site, the number of features, and the seed.
+
+    Returns
+    -------
+    tuple
+        What was measured; or None, and why there is nothing to measure.
     """
     kind, features, seed = task
     instance = setup.instance(features, seed)
-    before = solve_instance(setup.system, instance, setup.method)
-    if before.state is None or before.flat is not None:
-        return None
-    if not before.sharp:
-        raise NotConverged(f"The instance with seed {seed} is degenerate.", hint="a generic instance")
     grown, fresh = extended(setup, instance, kind)
-    after = solve_instance(setup.system, grown, setup.method)
-    if after.state is None or after.flat is not None:
-        return None
-    return _Probe(instance, grown, fresh, kind, before.state, after.state).measured()
+    states = []
+    for each in (instance, grown):
+        try:
+            solved = solve_instance(setup.system, each, setup.method)
+        except NotConverged as error:
+            return None, error.found
+        if solved.state is None:
+            return None, INFEASIBLE
+        if solved.flat is not None:
+            return None, f"a minimum that is not unique, but flat in {solved.flat[1]} directions"
+        if not solved.sharp:
+            return None, "a degenerate solution"
+        states.append(solved.state)
+    return _Probe(instance, grown, fresh, kind, *states).measured(), ""
+
+
+def obstacle(setup: Setup, task: tuple[Kind, int, int]) -> Contradiction:
+    """Prove that an instance without a site, or that with it, is infeasible."""
+    kind, features, seed = task
+    instance = setup.instance(features, seed)
+    if solve_instance(setup.system, instance, setup.method).state is not None:
+        instance, _ = extended(setup, instance, kind)
+    return contradiction(setup.system, instance)
 
 
 class _Probe:
@@ -359,4 +382,4 @@ def single_site(
     return answer
 
 
-__all__ = ["Insertion", "Strand", "extended", "insert", "single_site"]
+__all__ = ["INFEASIBLE", "Insertion", "extended", "insert", "obstacle", "single_site"]

@@ -20,7 +20,7 @@ from symcavity.finite.newton import (
     solve_active,
     surroundings,
 )
-from symcavity.finite.quadratic import quadratic_program
+from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
@@ -173,7 +173,7 @@ def _by_cuts(system: System, instance: Instance) -> Solved:
         )
     state, target = None, _HOPEFUL
     for found in cutting_planes(program, instance):
-        if found is None:
+        if isinstance(found, Assembled):
             return Solved(None, None, "cutting planes")
         state, violation = found
         if violation < target:

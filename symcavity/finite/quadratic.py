@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import Dummy, Expr, S, Symbol
@@ -446,17 +446,11 @@ def _clarabel() -> Any:
     return clarabel
 
 
-_PROGRAMS: WeakKeyDictionary[System, QuadraticProgram] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=32)
 def quadratic_program(system: System) -> QuadraticProgram | None:
     """Return the quadratic program of a system, or None if it has no Lagrangian or is not quadratic."""
-    if system.record is None:
-        return None
-    if system not in _PROGRAMS:
-        _PROGRAMS[system] = QuadraticProgram(system)
-    program = _PROGRAMS[system]
-    return program if program.quadratic else None
+    program = None if system.record is None else QuadraticProgram(system)
+    return program if program is not None and program.quadratic else None
 
 
 __all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SiteForm", "quadratic_program", "solve_assembled"]

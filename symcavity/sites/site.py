@@ -78,9 +78,9 @@ class Site:
         Without a name the only field of states is meant, where all others are given.
         """
         plain, heard = self.problem.plain_sources(), self.problem.ordered()
-        found = {h.carrier: (plain[h.source], h.eta, h.factor) for h in heard}
         moving = [h for h in heard if h.declared.states()]
-        return found if len(moving) != 1 else {None: found[moving[0].carrier]} | found
+        named = [(h.carrier, h) for h in heard] + [(None, h) for h in moving if len(moving) == 1]
+        return {name: (plain[h.source], h.eta, h.factor) for name, h in named}
 
 
 __all__ = ["Site"]
