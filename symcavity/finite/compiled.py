@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -291,6 +291,14 @@ class CompiledSystem:
     def column(self, f: RandomField) -> int:
         """Which of the emissions of its sender a field sums."""
         return self._columns[f]
+
+    @cached_property
+    def pair(self) -> dict[Kind, RandomField]:
+        """Where two kinds of sites hear one field of states each, of each other, through one coupling: these fields."""
+        moving = {kind: [f for f in law.law.fields if f.states()] for kind, law in self.laws.items()}
+        heard = {kind: fields[0] for kind, fields in moving.items() if len(fields) == 1}
+        senders, places = {f.sender for f in heard.values()}, {self.place(f) for f in heard.values()}
+        return heard if len(moving) == len(heard) == len(senders) == 2 and len(places) == 1 else {}
 
     def numbers(self, values: Values, size: Mapping[Kind, int]) -> list[float]:
         """Return the values of the constants at given sizes: parameters, sizes and ratios."""

@@ -245,9 +245,9 @@ class LinearSystem:
     ) -> None:
         """Write how fields depend on the coordinates of a kind that is kept: through x, or a product of two."""
         plane = self.kept[sender]
-        if not plane.dimension:
-            return
         spoken = plane.sends[plane.speaking, column]
+        if not np.any(spoken):
+            return
         block = x[:, plane.speaking] if then is None else x @ then.T[plane.speaking].T
         for m in range(plane.m):
             if np.any(spoken[:, m]):

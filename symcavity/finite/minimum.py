@@ -11,7 +11,9 @@ from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.messages import message_passing
 from symcavity.finite.newton import (
+    REPAIRS,
     TARGETS,
     Gaps,
     finite_start,
@@ -26,7 +28,7 @@ from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
-_SHARPER, _DRIFTING = 0.1, 1e-4
+_SHARPER, _DRIFTING, _FEW = 0.1, 1e-4, 6
 
 
 @dataclass
@@ -119,6 +121,11 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = _by_active_set(system, instance)
         if solved is not None:
             return solved
+    start = None if method else message_passing(instance)
+    if start is not None:
+        solved = _finish(instance, start, "message passing", repairs=_FEW)
+        if solved is not None and solved.sharp:
+            return solved
     if method == "conic":
         if program is None:
             raise UnsupportedLaw("The conic solver needs a quadratic declaration.", "another method")
@@ -185,10 +192,10 @@ def _by_cuts(system: System, instance: Instance) -> Solved:
     return solved or _failed(instance, state)
 
 
-def _finish(instance: Instance, state: State, method: str) -> Solved | None:
+def _finish(instance: Instance, state: State, method: str, *, repairs: int = REPAIRS) -> Solved | None:
     """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
     try:
-        polished, _, at = solve_active(instance, state.copy())
+        polished, _, at = solve_active(instance, state.copy(), repairs=repairs)
         residuals = instance.residuals(polished)
         if _holds(residuals, polished):
             return _settled(instance, polished, residuals, method, _strict(at))

@@ -18,7 +18,7 @@ from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearSystem, LocalSystem, Moved, Plane
 from symcavity.model.kinds import Kind
 
-_PATH_STEPS, _REPAIRS, _NEWTON, _START, _ANOTHER = 120, 40, 60, 9, 11
+_PATH_STEPS, REPAIRS, _NEWTON, _START, _ANOTHER = 120, 40, 60, 9, 11
 TARGETS = (1e-9, 1e-14)
 _SHORTEST, _FAR, _ROUNDING, _CRAMPED = 1e-6, 1e13, 1e-14, 1e-7
 
@@ -106,7 +106,7 @@ def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
     return found
 
 
-def _local(
+def local_system(
     instance: Instance, kind: Kind, at: Slopes, weights: tuple[np.ndarray, np.ndarray], *, grouped: bool
 ) -> LocalSystem:
     """Return the linearised law, with each pair's row as ``weight_p dp + weight_q dq``."""
@@ -136,8 +136,17 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations at a solved state, each pair on its own branch, singular or not."""
-    return _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
+    """Return the linearised equations at a solved state, each pair on its own branch, singular or not.
+
+    Those of an affine law are the same wherever the branches are; the last ones are kept.
+    """
+    last, system = instance.memory.get("branches", ({}, None))
+    if system is not None and all(np.array_equal(on, last.get(s)) for s, on in state.active.items()):
+        return system
+    system = _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
+    if instance.system.affine:
+        instance.memory["branches"] = dict(state.active), system
+    return system
 
 
 def relaxed(instance: Instance, state: State) -> LinearSystem:
@@ -150,7 +159,7 @@ def _linear(
     instance: Instance, state: State, weights: dict[Kind, tuple[np.ndarray, np.ndarray]], *, grouped: bool
 ) -> LinearSystem:
     at = {s: slopes(instance, state, s) for s in instance.system.laws}
-    kinds = {s: _local(instance, s, here, weights[s], grouped=grouped) for s, here in at.items()}
+    kinds = {s: local_system(instance, s, here, weights[s], grouped=grouped) for s, here in at.items()}
     return LinearSystem(kinds, _summed(here.body_shared for here in at.values()), flat=True)
 
 
@@ -230,11 +239,11 @@ def _summed(parts: Iterable[np.ndarray]) -> np.ndarray:
 def pinned(instance: Instance, state: State, kind: Kind) -> np.ndarray:
     """Tell which variables of a kind its own equations hold fixed, whatever its fields: (sites, variables)."""
     weights = _active_weights(state.active[kind])
-    return Plane(_local(instance, kind, slopes(instance, state, kind), weights, grouped=True)).pinned
+    return Plane(local_system(instance, kind, slopes(instance, state, kind), weights, grouped=True)).pinned
 
 
 def solve_active(
-    instance: Instance, state: State, *, repairs: int = _REPAIRS
+    instance: Instance, state: State, *, repairs: int = REPAIRS
 ) -> tuple[State, float, dict[Kind, Gaps]]:
     """Solve with each pair on a branch, moving sites to the other branch until all signs are right.
 
@@ -395,7 +404,7 @@ class _Path:
         """Predict the end of the path, then step towards its centre (Mehrotra)."""
         slack = self.slack
         along = {s: slopes(self.instance, self.state, s) for s in slack}
-        kinds = {s: _local(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
+        kinds = {s: local_system(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
         shared = _summed(a.body_shared for a in along.values())
         try:
             system = LinearSystem(kinds, shared)
@@ -478,6 +487,7 @@ def _reach(
 
 
 __all__ = [
+    "REPAIRS",
     "TARGETS",
     "finite_start",
     "follow_path",

@@ -95,17 +95,14 @@ class ByParts:
     def __init__(self, instance: Instance, state: State) -> None:
         system = instance.system
         self.instance, self.state = instance, state
-        moving = {s: [f for f in law.fields if f.states()] for s, law in system.laws.items()}
-        self.heard = {s: fields[0] for s, fields in moving.items() if len(fields) == 1}
-        places = {system.place(f) for f in self.heard.values()}
-        senders = {f.sender for f in self.heard.values()}
-        if not len(moving) == len(self.heard) == len(senders) == 2 or len(places) != 1:
+        self.heard = system.pair
+        if not self.heard:
             raise UnsupportedLaw(
                 "The solution of this instance jumps from branch to branch, and its sites hear several fields: "
                 "its responses cannot be told from one instance.",
                 "responses where two kinds of sites hear one field each, or where a penalty is strictly convex",
             )
-        (place,) = places
+        place = system.place(next(iter(self.heard.values())))
         spread = instance.spread(place)
         rows, columns = spread.mean(axis=1), spread.mean(axis=0)
         mean = float(spread.mean())
