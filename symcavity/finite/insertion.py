@@ -247,18 +247,14 @@ class _Probe:
         """The derivative of what a field sums in the variables of its senders: (sites, variables)."""
         return slopes(self.instance, self.before, f.sender).emits[:, self.system.column(f)]
 
-    def _right(self, columns: int) -> dict[Kind, np.ndarray]:
-        size = self.instance.size
-        return {s: np.zeros((size[s], law.k, columns)) for s, law in self.system.laws.items()}
-
     def _replies(self) -> list[np.ndarray]:
         """Return how what is sent answers to the shift of each field by the new site: for each field (sites, k)."""
-        right = self._right(len(self.sent))
+        right = self.instance.right(len(self.sent))
         for k, (g, strand) in enumerate(zip(self.law.heard_in, self.sent, strict=True)):
             law = self.system.laws[g.hearer]
             hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
             right[g.hearer][:, : law.ke, k] = -hears * strand.couplings[:, None]
-        moved = self.linear.solve(right, np.zeros((self.system.count, len(self.sent))))
+        moved = self.linear.solve(right)
         return [np.einsum("nk,nkc->nc", self._emits(f), moved.site[f.sender]) for f in self.law.fields]
 
     def _through_globals(self) -> list[np.ndarray]:
@@ -269,7 +265,7 @@ class _Probe:
         args = self.grown.arguments(self.kind, self.after, self.grown.fields(self.kind, self.after))
         rhs = np.zeros((self.system.count, 1))
         rhs[rows, 0] = -body(args, self.grown.size[self.kind])[-1] * ~self.instance.idle[rows]
-        moved = self.linear.solve(self._right(1), rhs)
+        moved = self.linear.solve(self.instance.right(1), rhs)
         return [np.einsum("nk,nk->n", self._emits(f), moved.site[f.sender][:, :, 0]) for f in self.law.fields]
 
     def _mean_self_coupling(self) -> np.ndarray:
@@ -286,10 +282,10 @@ class _Probe:
             if not echoes:
                 continue
             law, n = self.system.laws[g.hearer], self.instance.size[g.hearer]
-            diagonal, right = np.arange(n), self._right(n)
+            diagonal, right = np.arange(n), self.instance.right(n)
             hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
             right[g.hearer][diagonal, : law.ke, diagonal] = -hears
-            moved = self.linear.solve(right, np.zeros((self.system.count, n))).site[g.hearer]
+            moved = self.linear.solve(right).site[g.hearer]
             for m, tied in echoes.items():
                 local = np.einsum("nk,nk->n", self._emits(self.law.fields[m]), moved[diagonal, :, diagonal])
                 out[m, k] = tied * np.sqrt(self.heard[m].variance * self.sent[k].variance) @ local

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,12 @@ class Residuals:
     @property
     def worst(self) -> float:
         """The largest of them."""
-        return float(np.max([self.stationarity, self.feasibility, self.slackness]))
+        return float(np.max(astuple(self)))
+
+    @classmethod
+    def largest(cls, found: Iterable[Residuals]) -> Residuals:
+        """Return the largest of each kind."""
+        return cls(*np.max([astuple(r) for r in found], axis=0).tolist())
 
 
 class Instance:
@@ -142,6 +148,10 @@ class Instance:
                 "finite non-negative variances",
             )
         return scale
+
+    def right(self, columns: int) -> dict[Kind, np.ndarray]:
+        """Return right-hand sides of the linearised equations that are zero: (sites, equations, columns) by kind."""
+        return {kind: np.zeros((self.size[kind], law.k, columns)) for kind, law in self.system.laws.items()}
 
     # -- evaluation ------------------------------------------------------------------------------
 

@@ -42,19 +42,15 @@ def jumps(instance: Instance, state: State) -> bool:
     linear = linearise(instance, state)
     rng = stream(instance.seed, _PROBE)
 
-    def moved(rhs: dict[Kind, np.ndarray]) -> dict[Kind, np.ndarray]:
-        blank = np.zeros((system.count, next(iter(rhs.values())).shape[2]))
-        found, out = linear.solve(rhs, blank), {}
+    def moved(right: dict[Kind, np.ndarray]) -> dict[Kind, np.ndarray]:
+        found, out = linear.solve(right), {}
         for s, z in found.site.items():
             at, on = slopes(instance, state, s), state.active[s][:, :, None]
             free = np.where(on, at.q_slopes, at.p_slopes) @ z
             out[s] = free + np.where(on, at.q_shared, at.p_shared) @ found.shared
         return out
 
-    def sources(columns: int) -> dict[Kind, np.ndarray]:
-        return {s: np.zeros((instance.size[s], law.k, columns)) for s, law in system.laws.items()}
-
-    kick = sources(1)
+    kick = instance.right(1)
     for s, law in system.laws.items():
         for row in set(law.carrier):
             kick[s][:, row, 0] = rng.standard_normal(instance.size[s])
@@ -62,9 +58,9 @@ def jumps(instance: Instance, state: State) -> bool:
     for s, law in system.laws.items():
         sites = rng.permutation(instance.size[s])[:_SAMPLED]
         for pair in range(law.kp):
-            rhs = sources(len(sites))
-            rhs[s][sites, law.ke + pair, np.arange(len(sites))] = 1.0
-            back = moved(rhs)[s][sites, pair, np.arange(len(sites))]
+            right = instance.right(len(sites))
+            right[s][sites, law.ke + pair, np.arange(len(sites))] = 1.0
+            back = moved(right)[s][sites, pair, np.arange(len(sites))]
             listening = np.abs(heard[s][sites, pair, 0]) > _STILL
             if np.any(listening & (np.abs(back) < _STILL)):
                 return True
@@ -169,10 +165,10 @@ class ByParts:
         instance, one = self.instance, self.ends[0]
         law, at = instance.system.laws[one], slopes(instance, self.state, one)
         place, column = law.fields.index(self.heard[one]), instance.system.column(self.heard[self.ends[1]])
-        rhs = {s: np.zeros((instance.size[s], each.k, 1)) for s, each in instance.system.laws.items()}
+        right = instance.right(1)
         kick = stream(instance.seed, _PROBE, 1).standard_normal(instance.size[one])
-        rhs[one][:, : law.ke, 0] = -at.hears[:, :, place] * kick[:, None]
-        moved = relaxed(instance, self.state).solve(rhs, np.zeros((instance.system.count, 1))).site[one]
+        right[one][:, : law.ke, 0] = -at.hears[:, :, place] * kick[:, None]
+        moved = relaxed(instance, self.state).solve(right).site[one]
         return float(np.sign(kick @ (at.emits @ moved)[:, column, 0]))
 
     def local(self, kind: Kind, variable: int) -> np.ndarray:

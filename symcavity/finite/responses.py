@@ -63,11 +63,10 @@ class Responses:
         Moved
             By kind, an array (sites, variables, sources); and the globals.
         """
-        inst, laws = self.instance, self.instance.system.laws
-        n = inst.size[kind]
-        rhs = {s: np.zeros((inst.size[s], law.k, n)) for s, law in laws.items()}
-        rhs[kind][np.arange(n), laws[kind].carrier[field], np.arange(n)] = 1.0
-        return self._system.solve(rhs, np.zeros((inst.system.count, n)))
+        n = self.instance.size[kind]
+        right = self.instance.right(n)
+        right[kind][np.arange(n), self.instance.system.laws[kind].carrier[field], np.arange(n)] = 1.0
+        return self._system.solve(right)
 
     @cached_property
     def by_parts(self) -> ByParts | None:

@@ -101,15 +101,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
         solved = solve_instance(setup.system, instance, setup.method)
     except NotConverged as error:
         solved = Solved(None, None, setup.method or "none", failure=error.found)
-    return Sample(
-        seed,
-        instance.size,
-        {},
-        solved.residuals,
-        solved.state is not None,
-        solved.method,
-        solved,
-    )
+    return Sample(seed, instance.size, solved, {})
 
 
 class Simulation:
@@ -207,11 +199,7 @@ class Simulation:
         found = [s.residuals for s in self.samples if s.residuals is not None]
         if not found:
             self.nothing()
-        return Residuals(
-            max(r.stationarity for r in found),
-            max(r.feasibility for r in found),
-            max(r.slackness for r in found),
-        )
+        return Residuals.largest(found)
 
     def arrays(self, variable: Any) -> np.ndarray:
         """Return a variable at all sites of all feasible instances: shape (instances, sites).
@@ -384,10 +372,7 @@ class Simulations:
     @property
     def residuals(self) -> Residuals:
         """The worst residuals over all sizes."""
-        found = [s.residuals for s in self.by_size.values()]
-        return Residuals(
-            *(max(getattr(r, k) for r in found) for k in ("stationarity", "feasibility", "slackness"))
-        )
+        return Residuals.largest(s.residuals for s in self.by_size.values())
 
     def __getitem__(self, observable: Any) -> Extrapolation:
         return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()})

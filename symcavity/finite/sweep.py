@@ -6,7 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
+from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
 
@@ -161,8 +162,7 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
         solved = solve_instance(setup.system, instance, job.method)
         row |= {"feasible": solved.state is not None, "method": solved.method}
         if solved.residuals is not None:
-            r = solved.residuals
-            row |= {"stationarity": r.stationarity, "feasibility": r.feasibility, "slackness": r.slackness}
+            row |= asdict(solved.residuals)
             reader = Reader(setup.written, instance, solved)
             for o in job.observables:
                 try:
@@ -183,7 +183,7 @@ def _described(error: BaseException) -> str:
 class _TheoryJob:
     """What all points of a theory sweep share."""
 
-    theory: Any
+    theory: Theory
     values: dict[Any, Any]
     observables: tuple[Expr, ...]
     options: dict[str, Any]
@@ -196,7 +196,7 @@ def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     try:
         solution = solve_theory(job.theory, {**job.values, **point}, **job.options)
         row |= {label(o): float(solution[o]) for o in job.observables}
-        row["residual"] = float(getattr(solution, "residual", float("nan")))
+        row["residual"] = float(solution.residual)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
     return row
@@ -213,7 +213,6 @@ def _run(
     job: Any,
     tasks: list[Task],
     columns: Sequence[str],
-    *,
     run: str,
     file: str | Path | None,
     executor: Any,
@@ -337,21 +336,11 @@ def sweep_simulation(
     columns = list(dict.fromkeys([*_KEYS, *sizes_of_others, *names, *map(label, chosen), *_OUTCOME]))
     job = _SimulationJob(system, base, couplings, method, tuple(chosen))
     run = fingerprint(system, base, couplings=couplings, kind="simulation", method=method or "chosen")
-    return _run(
-        simulate_point,
-        job,
-        tasks,
-        columns,
-        run=run,
-        file=file,
-        executor=executor,
-        progress=progress,
-        retry=retry,
-    )
+    return _run(simulate_point, job, tasks, columns, run, file, executor, progress, retry)
 
 
 def sweep_theory(
-    theory: Any,
+    theory: Theory,
     grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]],
     *,
     values: Mapping[Any, Any] | None = None,
@@ -394,21 +383,11 @@ def sweep_theory(
     columns = list(dict.fromkeys(["point", *names, *map(label, chosen), "residual", "error"]))
     tasks = [(point, 0, -1) for point in points]
     job = _TheoryJob(theory, base, tuple(chosen), options)
-    bound = {**getattr(theory, "binding", {}), **base}
+    bound = {**theory.binding, **base}
     settings = {"digits": 15} | {"digits" if k == "dps" else k: v for k, v in options.items()}
-    method = "naive" if getattr(theory, "is_naive", False) else "cavity"
+    method = "naive" if theory.is_naive else "cavity"
     run = fingerprint(theory.system, bound, kind="theory", method=method, **settings)
-    return _run(
-        solve_point,
-        job,
-        tasks,
-        columns,
-        run=run,
-        file=file,
-        executor=executor,
-        progress=progress,
-        retry=retry,
-    )
+    return _run(solve_point, job, tasks, columns, run, file, executor, progress, retry)
 
 
 __all__ = ["Sweep", "grid_points", "sweep_simulation", "sweep_theory"]
