@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
+from symcavity.finite.tables import aligned, html
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse, average, response
 from symcavity.model.convex_law import holds_set, regime_of
@@ -159,15 +161,7 @@ class Comparison:
         return out
 
     def __str__(self) -> str:
-        table = [("observable", *_HEAD)] + [(label(r.observable), *r.cells) for r in self.rows]
-        width = [max(len(line[k]) for line in table) for k in range(5)]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if k == 0 else cell.rjust(w)
-                for k, (cell, w) in enumerate(zip(r, width, strict=True))
-            )
-            for r in table
-        ]
+        lines = aligned([("observable", *_HEAD), *((label(r.observable), *r.cells) for r in self.rows)])
         if len(self.sizes) > 1:
             lines += ["z at each size:"]
             lines += [
@@ -185,28 +179,12 @@ class Comparison:
             f"${label_tex(r.observable)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
             for r in self.rows
         ]
-        return "\n".join(
-            [
-                r"\begin{tabular}{lrrrr}",
-                r"\hline",
-                head + r" \\",
-                r"\hline",
-                *body,
-                r"\hline",
-                r"\end{tabular}",
-            ]
-        )
+        rule = r"\hline"
+        return "\n".join([r"\begin{tabular}{lrrrr}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{h}</th>" for h in ("observable", *_HEAD))
-        body = "".join(
-            f"<tr><td>${label_tex(r.observable)}$</td>" + "".join(f"<td>{c}</td>" for c in r.cells) + "</tr>"
-            for r in self.rows
-        )
-        notes = "".join(f"<p>{escape(n)}</p>" for n in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        rows = ((f"${label_tex(r.observable)}$", *r.cells) for r in self.rows)
+        return html(("observable", *_HEAD), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the z-score of every observable; see :func:`symcavity.finite.plots.plot_comparison`."""

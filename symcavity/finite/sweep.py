@@ -12,7 +12,7 @@ from typing import Any
 
 from sympy import Expr, sympify
 
-from symcavity.errors import FlatMinimum, SymcavityError, ValuesError
+from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
@@ -23,6 +23,7 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
+from symcavity.finite.tables import aligned
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
@@ -79,9 +80,7 @@ class Sweep:
 
     def __str__(self) -> str:
         shown = [c for c in self.columns if c not in {"point", "error"}]
-        cells = [shown] + [[_shown(row.get(c, "")) for c in shown] for row in self.rows]
-        width = [max(len(line[k]) for line in cells) for k in range(len(shown))]
-        lines = ["  ".join(c.rjust(w) for c, w in zip(line, width, strict=True)) for line in cells]
+        lines = aligned([shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)])
         if self.failed:
             lines.append(
                 f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
@@ -167,7 +166,7 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
             for o in job.observables:
                 try:
                     row[label(o)] = reader(o)
-                except FlatMinimum as error:  # what is the same for all minimisers is kept
+                except SymcavityError as error:  # the others are kept: what is the same for all minimisers
                     row["error"] = _described(error)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)

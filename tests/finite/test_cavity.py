@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from declarations_simulated import SIGNS, VALUES, C, assert_contradicts, field, hard, ridge, soft, uneven, y
+from scipy.stats import norm
+from scipy.stats import t as student
 from sympy import Sum, exp, log
 
 from symcavity.errors import Infeasible
@@ -127,6 +129,13 @@ def test_instances_that_become_infeasible_are_counted():
     single = cavity_experiment(likelihood, None, {alpha: 2.4, y: SIGNS}, N=12, seeds=12)  # some data are separable
     assert 0 < len(single.datum.missing) < 12
     assert all("lies at infinity" in why for why in single.datum.missing.values())
+
+
+def test_few_insertions_are_held_to_the_law_of_student():
+    few = cavity_experiment(soft, None, {alpha: 1, C: 1}, N=30, seeds=4)
+    found = line(few.feature, "field squared over its variance, with the site")
+    distance = (found.measured - found.expected) / found.stderr
+    assert found.z == pytest.approx(norm.isf(student.sf(abs(distance), 3)) * np.sign(distance))
 
 
 def test_the_experiment_is_shown(experiment, tmp_path):
