@@ -219,11 +219,11 @@ def test_simulate_takes_a_parameter_from_the_theory_where_a_condition_fixes_it(r
         "norm = Sum(w[i]**2, (i, 1, N))/2\n"
         "problem = ConvexProblem(minimize=misfit + gamma*norm, fixed=[Eq(average(w[i]**2), Rational(3, 5))])\n"
     )
-    for given, load in (("gamma=1/10", "P = 93"), ("alpha=3/2", "P = 60")):
+    for given, size in (("gamma=1/10", "P = 93"), ("alpha=3/2", "P = 60")):
         got = run("simulate", str(path), given, "--N", "40", "--seeds", "6")
         assert got.status == 0, got.err
         assert "average(w[i]**2) = 3/5: the theory has " in got.err
-        assert load in got.out
+        assert size in got.out
         row = next(line.split() for line in got.out.splitlines() if line.startswith("average(w[i]**2)"))
         assert float(row[1]) == pytest.approx(0.6, rel=0.02)  # the load is rounded
         assert abs(float(row[4])) < 4

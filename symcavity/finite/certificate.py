@@ -1,10 +1,12 @@
-"""The proof that an instance has no solution: constraints that contradict each other (Farkas)."""
+"""Proofs that an instance has no solution: constraints that contradict each other, or an objective without end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from symcavity.errors import NotConverged
 from symcavity.finite.cuts import cutting_planes
@@ -17,22 +19,19 @@ _SURE, _CLEAR = 1e-9, 1e-7
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Multipliers with which the linear constraints of an instance add up to a contradiction.
+    """Multipliers with which the constraints of an instance add up to a contradiction (Farkas).
 
     The constraints are ``matrix @ z + offset >= 0`` (or ``= 0``) for the variables z. With multipliers ``y`` (not
     negative for inequalities) and ``matrix.T @ y = 0`` they add up to ``y @ offset >= 0``, which is false.
 
     Attributes
     ----------
-    seed : int
-        The seed of the instance.
     program : Assembled
-        Its constraints; of a convex set, those of the points that matter.
+        The constraints; of a convex set, those of the points that matter.
     multipliers : ndarray
         One for each constraint, at most one in absolute value.
     """
 
-    seed: int
     program: Assembled
     multipliers: np.ndarray
 
@@ -46,12 +45,73 @@ class Contradiction:
         """No point whose variables sum up to less than this, in absolute value, meets the constraints."""
         return -self.gap / max(float(np.max(np.abs(self.program.matrix.T @ self.multipliers), initial=0.0)), 1e-300)
 
+    @property
+    def holds(self) -> bool:
+        """Whether this is a proof beyond rounding."""
+        return self.gap < -_CLEAR and self.reach > 1 / _CLEAR
+
     def __str__(self) -> str:
         count = np.count_nonzero(self.multipliers)
-        return f"seed {self.seed}: {count} constraints, weighted by their multipliers, add up to 0 >= {-self.gap:.3g}"
+        return f"{count} constraints, weighted by their multipliers, add up to 0 >= {-self.gap:.3g}"
 
 
-def contradiction(system: System, instance: Instance) -> Contradiction:
+@dataclass(frozen=True)
+class Descent:
+    """A direction in which the objective of an instance falls for ever, without meeting a constraint.
+
+    The objective is ``z'Hz/2 + slope'z``: along the direction d it has no curvature, ``H @ d = 0``, and falls,
+    ``slope @ d < 0``; the constraints grow, ``matrix @ d >= 0``, and equations stay, ``matrix @ d = 0``.
+
+    Attributes
+    ----------
+    program : Assembled
+        The program.
+    direction : ndarray
+        One entry for each variable, at most one in absolute value.
+    """
+
+    program: Assembled
+    direction: np.ndarray
+
+    @property
+    def holds(self) -> bool:
+        """Whether this is a proof beyond rounding."""
+        made, d = self.program, self.direction
+        along = made.matrix @ d
+        wrong = np.concatenate([made.hessian @ d, along[made.equal], np.minimum(along[~made.equal], 0.0)])
+        return bool(-(made.slope @ d) > max(_CLEAR, np.max(np.abs(wrong), initial=0.0) / _CLEAR))
+
+    def __str__(self) -> str:
+        fall = -self.program.slope @ self.direction
+        return f"the objective falls by {fall:.3g} along a direction that goes on for ever"
+
+
+def obstruction(made: Assembled) -> Contradiction | Descent | None:
+    """Prove that a quadratic program has no solution; None if it has one, or where rounding hides the proof."""
+    rows, columns = made.matrix.shape
+    low, one = np.where(made.equal, -1.0, 0.0), np.ones(columns)
+    y = _least(made.offset, made.matrix.T, low, np.ones(rows)) if rows else np.zeros(0)
+    against = Contradiction(made, np.maximum(np.where(np.abs(y) > _SURE, y, 0.0), low))
+    if against.holds:
+        return against
+    grows = sparse.eye_array(rows).tocsr()[:, ~made.equal]
+    still = [[made.hessian, None]] if made.hessian.nnz else []
+    slope = np.concatenate([made.slope, np.zeros(grows.shape[1])])
+    low = np.concatenate([-one, np.zeros(grows.shape[1])])
+    high = np.concatenate([one, np.full(grows.shape[1], np.inf)])
+    along = Descent(made, _least(slope, sparse.block_array([[made.matrix, -grows], *still]), low, high)[:columns])
+    return along if along.holds else None
+
+
+def _least(slope: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the point within bounds where ``matrix @ z = 0`` and ``slope @ z`` is least."""
+    from scipy.optimize import linprog
+
+    found = linprog(slope, A_eq=matrix, b_eq=np.zeros(matrix.shape[0]), bounds=np.stack([low, high], axis=1))
+    return np.zeros(len(slope)) if found.x is None else np.asarray(found.x)
+
+
+def evidence(system: System, instance: Instance) -> Contradiction | Descent:
     """Prove that an instance has no solution.
 
     Parameters
@@ -64,27 +124,21 @@ def contradiction(system: System, instance: Instance) -> Contradiction:
     Raises
     ------
     NotConverged
-        If its constraints do not contradict each other beyond rounding.
+        If there is no proof beyond rounding.
     """
-    from scipy.optimize import linprog
-
     program = quadratic_program(system)
     assert program is not None  # noqa: S101 - without one no instance is called infeasible
     made = program.assemble(instance)
     if any(any(form.cut) for form in program.forms.values()):
         *_, made = (found if isinstance(found, Assembled) else made for found in cutting_planes(program, instance))
-    bounds = np.stack([np.where(made.equal, -1.0, 0.0), np.ones(len(made.equal))], axis=1)
-    found = linprog(made.offset, A_eq=made.matrix.T, b_eq=np.zeros(made.matrix.shape[1]), bounds=bounds, method="highs")
-    if found.status == 0:
-        y = np.clip(np.where(np.abs(found.x) > _SURE, found.x, 0.0), bounds[:, 0], 1.0)
-        proof = Contradiction(instance.seed, made, y)
-        if proof.gap < -_CLEAR and proof.reach > 1 / _CLEAR:
-            return proof
-    raise NotConverged(
-        f"The instance with seed {instance.seed} has no solution as far as its solver can tell, but its constraints "
-        "do not contradict each other beyond rounding.",
-        hint="another seed or size",
-    )
+    found = obstruction(made)
+    if found is None:
+        raise NotConverged(
+            f"The instance with seed {instance.seed} has no solution as far as its solver can tell, and there is no "
+            "proof of that beyond rounding.",
+            hint="another seed or size",
+        )
+    return found
 
 
-__all__ = ["Contradiction", "contradiction"]
+__all__ = ["Contradiction", "Descent", "evidence", "obstruction"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.certificate import Contradiction, contradiction
+from symcavity.finite.certificate import Contradiction, Descent, evidence
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
 from symcavity.finite.draw import coupling_law, stream
@@ -189,13 +189,13 @@ def insert(setup: Setup, task: tuple[Kind, int, int]) -> tuple[Insertion | None,
     return _Probe(instance, grown, fresh, kind, *states).measured(), ""
 
 
-def obstacle(setup: Setup, task: tuple[Kind, int, int]) -> Contradiction:
+def obstacle(setup: Setup, task: tuple[Kind, int, int]) -> Contradiction | Descent:
     """Prove that an instance without a site, or that with it, is infeasible."""
     kind, features, seed = task
     instance = setup.instance(features, seed)
     if solve_instance(setup.system, instance, setup.method).state is not None:
         instance, _ = extended(setup, instance, kind)
-    return contradiction(setup.system, instance)
+    return evidence(setup.system, instance)
 
 
 class _Probe:

@@ -9,6 +9,7 @@ import numpy as np
 
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
+from symcavity.finite.certificate import obstruction
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.messages import message_passing
@@ -108,7 +109,7 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
             )
         return _by_cuts(system, instance)
     if method == "newton" or (not method and not compiled.pairs):
-        return _smooth(instance)
+        return _smooth(system, instance)
     program = quadratic_program(system)
     quiet = not any(np.any(s) for s in instance.source.values())
     if method == "active set" or (not method and program is not None and program.in_one_state and quiet):
@@ -144,9 +145,9 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = found or solved
         if error >= _HOPEFUL or (found is not None and found.sharp):
             break
+    if solved is None and (proof := _proved(system, instance)) is not None:
+        return proof
     if program is not None and quiet and (solved is None or not solved.sharp):
-        if solved is None and program.infeasible(instance):
-            return Solved(None, None, "interior point")
         for guessed, how in ((program.solve_vertex, "simplex"), (program.solve_conic, "conic")):
             try:
                 guess = guessed(instance)
@@ -232,7 +233,7 @@ def _strict(at: dict[Kind, Gaps]) -> bool:
     return True
 
 
-def _smooth(instance: Instance) -> Solved:
+def _smooth(system: System, instance: Instance) -> Solved:
     start = finite_start(instance)
     start.active = {
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
@@ -242,15 +243,19 @@ def _smooth(instance: Instance) -> Solved:
         if not _holds(instance.residuals(state), state):
             state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
-        raise NotConverged(
-            f"The equations of the instance with seed {instance.seed} are singular: {error}",
-            hint="a regulariser; fewer data or more features",
-        ) from error
-    residuals = instance.residuals(state)
-    if not _holds(residuals, state):
-        _failed(instance, state)
-    solved = _settled(instance, state, residuals, "linear solve" if instance.system.affine else "newton", True)
-    return solved or _failed(instance, state, "; they hold the better the farther one goes: it lies at infinity")
+        return _proved(system, instance) or _failed(instance, None, f"; they are singular: {error}")
+    residuals, how = instance.residuals(state), "linear solve" if instance.system.affine else "newton"
+    solved = _settled(instance, state, residuals, how, True) if _holds(residuals, state) else None
+    farther = "; they hold the better the farther one goes: it lies at infinity" if _holds(residuals, state) else ""
+    return solved or _proved(system, instance) or _failed(instance, state, farther)
+
+
+def _proved(system: System, instance: Instance) -> Solved | None:
+    """Return that there is no solution, where that can be proved."""
+    program, quiet = quadratic_program(system), not any(np.any(s) for s in instance.source.values())
+    if program is None or not quiet or obstruction(program.assemble(instance)) is None:
+        return None
+    return Solved(None, None, "linear programming")
 
 
 def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:

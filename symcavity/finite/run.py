@@ -11,7 +11,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
-from symcavity.finite.certificate import contradiction
+from symcavity.finite.certificate import evidence
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.components import WrittenOut, write_out
 from symcavity.finite.draw import Law, coupling_law, seed_list
@@ -287,10 +287,11 @@ class Simulation:
         count, where = len(self.samples), f"with {self._sizes_in_words}"
         if not self.failed:
             seed = self.samples[0].seed
+            proof = evidence(self.setup.system, self.setup.instance(self.N, seed))
             raise Infeasible(
-                f"All {count} instances {where} are infeasible.",
-                hint="a smaller load; sim.feasible_fraction says how often it happens",
-                evidence=contradiction(self.setup.system, self.setup.instance(self.N, seed)),
+                f"All {count} instances {where} are infeasible. Seed {seed}: {proof}.",
+                hint="another load; sim.feasible_fraction says how often it happens",
+                evidence=proof,
             )
         raise NotConverged(
             f"None of {count} instances {where} has a solution: {self.infeasible} are infeasible, and none was found "

@@ -1,12 +1,14 @@
 """Minima that are not unique, minima at infinity, and instances without a solution: said, never averaged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from declarations_simulated import SIGNS, field, w, y
 from scipy.optimize import linprog
 from sympy import Abs, Max, Sum, exp, log
 
-from symcavity.errors import FlatMinimum, NotConverged
+from symcavity.errors import FlatMinimum, Infeasible, NotConverged
 from symcavity.face import ConvexProblem
 from symcavity.finite import cavity_experiment, compare, simulate, sweep_simulation
 from symcavity.model.averages import average, response
@@ -120,3 +122,27 @@ def test_separable_data_leave_a_hinge_without_weights_to_prefer():
     with pytest.raises(FlatMinimum):
         sim[NORM]
     assert sim[average(Max(0, 1 - field))].mean == 0
+
+
+def test_an_objective_without_end_is_proved_to_have_none():
+    """Fewer goods' limits than goods that pay: the profit grows for ever along some direction."""
+    profit = ConvexProblem(-Sum(w[i], (i, 1, N)), [field <= 1])
+    sim = simulate(profit, {alpha: 1.2}, N=20, seeds=4)
+    assert (sim.infeasible, sim.failed) == (4, {})
+    with pytest.raises(Infeasible, match="goes on for ever") as caught:
+        sim[NORM]
+    direction = caught.value.evidence.direction
+    rows = sim.setup.instance(20, 0).couplings[0]
+    assert np.max(rows @ direction) < 1e-9
+    assert np.sum(direction) > 1e-3
+    spread = ConvexProblem(Sum(field**2, (mu, 1, P)) / 2 - Sum(w[i], (i, 1, N)), [w[i] >= 0])
+    sim = simulate(spread, {alpha: 0.3}, N=20, seeds=3)
+    with pytest.raises(Infeasible, match="goes on for ever") as caught:
+        sim[NORM]
+    proof = caught.value.evidence
+    assert proof.holds
+    assert np.max(np.abs(sim.setup.instance(20, 0).couplings[0] @ proof.direction)) < 1e-9  # no curvature
+    assert not replace(proof, direction=-proof.direction).holds
+    tilted = ConvexProblem(Sum(field**2, (mu, 1, P)) / 2 - Sum(w[i], (i, 1, N)))
+    assert simulate(tilted, {alpha: 0.5}, N=20, seeds=2).infeasible == 2
+    assert simulate(tilted, {alpha: 1.5}, N=20, seeds=2).infeasible == 0
