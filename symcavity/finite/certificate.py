@@ -86,21 +86,41 @@ class Descent:
         return f"the objective falls by {fall:.3g} along a direction that goes on for ever"
 
 
-def obstruction(made: Assembled) -> Contradiction | Descent | None:
-    """Prove that a quadratic program has no solution; None if it has one, or where rounding hides the proof."""
+def proof(system: System, instance: Instance) -> Contradiction | Descent | None:
+    """Prove that an instance has no solution; None if it has one, where rounding hides the proof, or without a program.
+
+    Parameters
+    ----------
+    system : System
+        Its system, with a Lagrangian that is quadratic beside convex sets.
+    instance : Instance
+        The instance.
+    """
+    program = quadratic_program(system)
+    if program is None:
+        return None
+    made, cut = program.assemble(instance), any(any(form.cut) for form in program.forms.values())
+    if cut:
+        *_, made = (found if isinstance(found, Assembled) else made for found in cutting_planes(program, instance))
+    against = _contradiction(made)
+    return against if against.holds else None if cut or not (along := _descent(made)).holds else along
+
+
+def _contradiction(made: Assembled) -> Contradiction:
+    """The multipliers that contradict most."""
+    low = np.where(made.equal, -1.0, 0.0)
+    y = _least(made.offset, made.matrix.T, low, np.ones(len(low))) if len(low) else low
+    return Contradiction(made, np.maximum(np.where(np.abs(y) > _SURE, y, 0.0), low))
+
+
+def _descent(made: Assembled) -> Descent:
+    """The direction that falls most; beside it stand the slacks of the inequalities, which may grow."""
     rows, columns = made.matrix.shape
-    low, one = np.where(made.equal, -1.0, 0.0), np.ones(columns)
-    y = _least(made.offset, made.matrix.T, low, np.ones(rows)) if rows else np.zeros(0)
-    against = Contradiction(made, np.maximum(np.where(np.abs(y) > _SURE, y, 0.0), low))
-    if against.holds:
-        return against
     grows = sparse.eye_array(rows).tocsr()[:, ~made.equal]
     still = [[made.hessian, None]] if made.hessian.nnz else []
     slope = np.concatenate([made.slope, np.zeros(grows.shape[1])])
-    low = np.concatenate([-one, np.zeros(grows.shape[1])])
-    high = np.concatenate([one, np.full(grows.shape[1], np.inf)])
-    along = Descent(made, _least(slope, sparse.block_array([[made.matrix, -grows], *still]), low, high)[:columns])
-    return along if along.holds else None
+    low, high = np.repeat([[-1.0, 0.0], [1.0, np.inf]], [columns, grows.shape[1]], axis=1)
+    return Descent(made, _least(slope, sparse.block_array([[made.matrix, -grows], *still]), low, high)[:columns])
 
 
 def _least(slope: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -126,12 +146,7 @@ def evidence(system: System, instance: Instance) -> Contradiction | Descent:
     NotConverged
         If there is no proof beyond rounding.
     """
-    program = quadratic_program(system)
-    assert program is not None  # noqa: S101 - without one no instance is called infeasible
-    made = program.assemble(instance)
-    if any(any(form.cut) for form in program.forms.values()):
-        *_, made = (found if isinstance(found, Assembled) else made for found in cutting_planes(program, instance))
-    found = obstruction(made)
+    found = proof(system, instance)
     if found is None:
         raise NotConverged(
             f"The instance with seed {instance.seed} has no solution as far as its solver can tell, and there is no "
@@ -141,4 +156,4 @@ def evidence(system: System, instance: Instance) -> Contradiction | Descent:
     return found
 
 
-__all__ = ["Contradiction", "Descent", "evidence", "obstruction"]
+__all__ = ["Contradiction", "Descent", "evidence", "proof"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
-from symcavity.finite.certificate import obstruction
+from symcavity.finite.certificate import proof
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.messages import message_passing
@@ -93,6 +93,8 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         except NotConverged as error:
             failure = error
     assert failure is not None  # noqa: S101 - something has been tried
+    if not any(np.any(s) for s in instance.source.values()) and proof(system, instance) is not None:
+        return Solved(None, None, "linear programming")
     raise failure
 
 
@@ -109,7 +111,7 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
             )
         return _by_cuts(system, instance)
     if method == "newton" or (not method and not compiled.pairs):
-        return _smooth(system, instance)
+        return _smooth(instance)
     program = quadratic_program(system)
     quiet = not any(np.any(s) for s in instance.source.values())
     if method == "active set" or (not method and program is not None and program.in_one_state and quiet):
@@ -145,13 +147,13 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = found or solved
         if error >= _HOPEFUL or (found is not None and found.sharp):
             break
-    if solved is None and (proof := _proved(system, instance)) is not None:
-        return proof
     if program is not None and quiet and (solved is None or not solved.sharp):
-        for guessed, how in ((program.solve_vertex, "simplex"), (program.solve_conic, "conic")):
+        for guessed, how in ((program.solve_conic, "conic"), (program.solve_vertex, "simplex")):
             try:
                 guess = guessed(instance)
-                found = None if guess is None else _finish(instance, guess, how)
+                if guess is None:  # there is no solution
+                    break
+                found = _finish(instance, guess, how)
             except (ArithmeticError, MissingDependency):
                 continue
             if found is not None and (solved is None or found.sharp):
@@ -233,7 +235,7 @@ def _strict(at: dict[Kind, Gaps]) -> bool:
     return True
 
 
-def _smooth(system: System, instance: Instance) -> Solved:
+def _smooth(instance: Instance) -> Solved:
     start = finite_start(instance)
     start.active = {
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
@@ -243,19 +245,11 @@ def _smooth(system: System, instance: Instance) -> Solved:
         if not _holds(instance.residuals(state), state):
             state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
-        return _proved(system, instance) or _failed(instance, None, f"; they are singular: {error}")
+        return _failed(instance, None, f"; they are singular: {error}")
     residuals, how = instance.residuals(state), "linear solve" if instance.system.affine else "newton"
     solved = _settled(instance, state, residuals, how, True) if _holds(residuals, state) else None
     farther = "; they hold the better the farther one goes: it lies at infinity" if _holds(residuals, state) else ""
-    return solved or _proved(system, instance) or _failed(instance, state, farther)
-
-
-def _proved(system: System, instance: Instance) -> Solved | None:
-    """Return that there is no solution, where that can be proved."""
-    program, quiet = quadratic_program(system), not any(np.any(s) for s in instance.source.values())
-    if program is None or not quiet or obstruction(program.assemble(instance)) is None:
-        return None
-    return Solved(None, None, "linear programming")
+    return solved or _failed(instance, state, farther)
 
 
 def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:

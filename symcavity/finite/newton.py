@@ -138,14 +138,15 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def linearise(instance: Instance, state: State) -> LinearSystem:
     """Return the linearised equations at a solved state, each pair on its own branch, singular or not.
 
-    Those of an affine law are the same wherever the branches are; the last ones are kept.
+    Those of an affine law depend on branches, and on conditions that idle, alone: the last ones are kept.
     """
-    last, system = instance.memory.get("branches", ({}, None))
-    if system is not None and all(np.array_equal(on, last.get(s)) for s, on in state.active.items()):
+    last, idle, system = instance.memory.get("branches", ({}, None, None))
+    same = np.array_equal(idle, instance.idle) and all(np.array_equal(on, last[s]) for s, on in state.active.items())
+    if same:
         return system
     system = _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
     if instance.system.affine:
-        instance.memory["branches"] = dict(state.active), system
+        instance.memory["branches"] = dict(state.active), instance.idle.copy(), system
     return system
 
 

@@ -19,6 +19,7 @@ from symcavity.finite.instance import Instance, State
 from symcavity.finite.newton import linearise, relaxed, slopes
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
+from symcavity.model.quantities import correlation_of
 
 _PROBE, _SAMPLED, _STILL, _NOTHING = 12, 24, 1e-9, 1e-18
 
@@ -92,7 +93,9 @@ class ByParts:
         system = instance.system
         self.instance, self.state = instance, state
         self.heard = system.pair
-        if not self.heard:
+        others = [f.coupling.family for law in system.laws.values() for f in law.fields]
+        mine = [f.coupling.family for f in self.heard.values()]
+        if not mine or any(correlation_of(mine[0], other) != 0 for other in others if other != mine[0]):
             raise UnsupportedLaw(
                 "The solution of this instance jumps from branch to branch, and its sites hear several fields: "
                 "its responses cannot be told from one instance.",
