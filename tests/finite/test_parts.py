@@ -32,6 +32,10 @@ noisy = ConvexProblem(
     Sum(Abs(field - Sum(Coupling("x")[mu, i] * teacher[i], (i, 1, N)) - y[mu]), (mu, 1, P)) + Sum(Abs(w[i]), (i, 1, N))
 )
 
+apart = ConvexProblem(Sum(Abs(field - Sum(Coupling("z")[mu, i] * teacher[i], (i, 1, N))), (mu, 1, P)))
+linked = Coupling("z", correlation={Coupling("x"): Rational(1, 2)})
+bound = ConvexProblem(Sum(Abs(field - Sum(linked[mu, i] * teacher[i], (i, 1, N))), (mu, 1, P)))
+
 PROGRAMS = {
     "goods": (goods, {alpha: 2, cost: COSTS}),
     "boxed": (boxed, {alpha: 1, cost: SIGNS}),
@@ -39,6 +43,7 @@ PROGRAMS = {
     "scaled": (scaled, {alpha: 2, cost: COSTS, scale: {Rational(1, 2): Rational(1, 2), 2: Rational(1, 2)}}),
     "recall": (recall, {alpha: Rational(2, 5), teacher: {0: Rational(1, 2), 1: Rational(1, 4), -1: Rational(1, 4)}}),
     "noisy": (noisy, {alpha: 2, y: SIGNS, teacher: {1: Rational(1, 2), 2: Rational(1, 2)}}),
+    "apart": (apart, {alpha: 3, teacher: {1: Rational(1, 2), 2: Rational(1, 2)}}),
     "pursuit": (pursuit, {alpha: Rational(1, 2), y: SIGNS}),
 }
 
@@ -101,6 +106,9 @@ def test_what_cannot_be_told_is_refused_and_not_zero():
     sim = simulate(twofold, {alpha: 1, cost: COSTS}, N=30, seeds=2)
     with pytest.raises(UnsupportedLaw, match="several fields"):
         sim[response(sim.system["lambda"], sim.system["h"])]
+    sim = simulate(bound, {alpha: 3, teacher: 1}, N=30, seeds=2)
+    with pytest.raises(UnsupportedLaw, match="several fields"):
+        sim[response(w)]
     one = simulate(goods, {alpha: 2, cost: COSTS}, N=30, seeds=2)
     for read in (lambda: one.values(response(w[i])), lambda: one[average(response(w[i]) * w[i])]):
         with pytest.raises(ValuesError, match="average responses"):
