@@ -12,14 +12,14 @@ from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.certificate import proof
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.interior import TARGETS, follow_path
 from symcavity.finite.messages import message_passing
 from symcavity.finite.newton import (
     REPAIRS,
-    TARGETS,
     Gaps,
     finite_start,
-    follow_path,
     full_step,
+    scale_of,
     solve_active,
     surroundings,
 )
@@ -220,10 +220,7 @@ def _settled(instance: Instance, state: State, residuals: Residuals, method: str
 
 def _holds(residuals: Residuals, state: State) -> bool:
     """Whether the equations hold, relative to the size of the variables where that is large."""
-    size = max(
-        (float(np.max(np.abs(z), initial=0.0)) for z in (*state.site.values(), state.shared)), default=0.0
-    )
-    return residuals.worst < ACCEPTED * max(1.0, size)
+    return residuals.worst < ACCEPTED * scale_of(state)
 
 
 def _strict(at: dict[Kind, Gaps]) -> bool:
