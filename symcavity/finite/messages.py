@@ -103,20 +103,21 @@ def _passed(
 ) -> dict[Kind, np.ndarray] | None:
     """Pass messages until no site leaves its segment; nothing where they never settle, None where they run away."""
     spread = instance.spread(instance.system.place(heard[0]))
+    ways = [(f.hearer, f.sender, instance.matrix(f), spread.T if f.turned else spread) for f in heard]
     sent = {kind: np.zeros(n) for kind, n in instance.size.items()}
     responses = {kind: np.full(n, response) for kind, n in instance.size.items()}
     at, settled = {kind: np.zeros(0) for kind in sent}, 0
     for k in range(_ROUNDS):
         before, moved, share = dict(at), 0.0, 1.0 if k < _ROUNDS // 2 else _DAMPED
-        for f in heard:
-            weight = _weighted(spread.T if f.turned else spread, responses[f.sender])
-            cavity = instance.matrix(f) @ sent[f.sender] - weight * sent[f.hearer]
-            now, responses[f.hearer], at[f.hearer] = lines[f.hearer].meet(cavity, weight)
-            if not (np.all(np.isfinite(now)) and np.all(np.isfinite(responses[f.hearer]))):
+        for hearer, sender, couplings, variances in ways:
+            weight = _weighted(variances, responses[sender])
+            cavity = couplings @ sent[sender] - weight * sent[hearer]
+            now, responses[hearer], at[hearer] = lines[hearer].meet(cavity, weight)
+            if not (np.all(np.isfinite(now)) and np.all(np.isfinite(responses[hearer]))):
                 return None
-            step = now - sent[f.hearer]
+            step = now - sent[hearer]
             moved = max(moved, float(np.linalg.norm(step) / (np.linalg.norm(now) or 1.0)))
-            sent[f.hearer] = sent[f.hearer] + share * step
+            sent[hearer] = sent[hearer] + share * step
         still = moved < _STILL and all(np.array_equal(at[kind], before[kind]) for kind in at)
         settled = settled + 1 if still else 0
         if settled == _SETTLED:
