@@ -29,7 +29,7 @@ from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
-_SHARPER, _DRIFTING, _FEW = 0.1, 1e-4, 6
+_SHARPER, _DRIFTING, _FAR, _FEW = 0.1, 1e-4, 1e6, 6
 
 
 @dataclass
@@ -205,15 +205,18 @@ def _finish(instance: Instance, state: State, method: str, *, repairs: int = REP
     except np.linalg.LinAlgError:
         pass
     residuals = instance.residuals(state)
-    if _holds(residuals, state):
+    if _holds(residuals, state) and scale_of(state) < _FAR:
         return Solved(state, residuals, method, sharp=False)
     return None
 
 
 def _settled(instance: Instance, state: State, residuals: Residuals, method: str, sharp: bool) -> Solved | None:
-    """Look whether a solution stays where it is, and whether it is the only one on its branches."""
+    """Look whether a solution stays where it is, and whether it is the only one on its branches.
+
+    What runs to infinity meets equations as well, relative to its own size.
+    """
     found = surroundings(instance, state)
-    if sharp and found.step > _DRIFTING:
+    if found.step > _DRIFTING if sharp else scale_of(state) > _FAR:
         return None
     return Solved(state, residuals, method, sharp, None if found.another is None else (found.another, found.dimension))
 

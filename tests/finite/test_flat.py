@@ -146,3 +146,15 @@ def test_an_objective_without_end_is_proved_to_have_none():
     tilted = ConvexProblem(Sum(field**2, (mu, 1, P)) / 2 - Sum(w[i], (i, 1, N)))
     assert simulate(tilted, {alpha: 0.5}, N=20, seeds=2).infeasible == 2
     assert simulate(tilted, {alpha: 1.5}, N=20, seeds=2).infeasible == 0
+
+
+def test_programs_with_and_without_an_end_are_told_apart():
+    profit = ConvexProblem(-Sum(w[i], (i, 1, N)), [field <= 1])
+    sim = simulate(profit, {alpha: 1.9}, N=30, seeds=20)
+    ends = {}
+    for seed in sim.seeds:
+        (rows,) = sim.setup.instance(30, seed).couplings
+        ends[seed] = linprog(-np.ones(30), A_ub=rows, b_ub=np.ones(57), bounds=(None, None)).status == 0
+    assert {s.seed: s.feasible for s in sim} == ends
+    assert 0 < sim.infeasible < 20
+    assert sim.residuals.worst < 1e-8
