@@ -18,7 +18,7 @@ from symcavity.errors import NotConverged
 from symcavity.finite.certificate import Contradiction, Descent, evidence
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
-from symcavity.finite.draw import coupling_law, stream
+from symcavity.finite.draw import stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearSystem
@@ -112,7 +112,6 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
     """
     grown = copy.copy(instance)
     system = instance.system
-    law = coupling_law(setup.couplings) if isinstance(setup.couplings, str) else setup.couplings
     grown.size = {**instance.size, kind: instance.size[kind] + 1}
     grown.memory, grown.idle = {}, instance.idle.copy()
     grown.quenched = dict(instance.quenched)
@@ -124,7 +123,7 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
             new = rng.choice(source, size=1) if given else draw_quenched(q, source, 1, rng)
             grown.quenched[q] = np.append(instance.quenched[q], new)
     grown.couplings, fresh = [], {}
-    lines = _fresh_lines(instance, kind, law, which)
+    lines = _fresh_lines(instance, kind, setup.law, which)
     for k, (x, matrix) in enumerate(zip(system.couplings, instance.couplings, strict=True)):
         ends = x.family.slots
         for end in (e for e in (0, 1) if ends[e] == kind):

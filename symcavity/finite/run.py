@@ -73,10 +73,14 @@ class Setup:
         """The system that is solved."""
         return self.written.system
 
+    @property
+    def law(self) -> Law:
+        """What draws couplings of unit variance; it has been checked."""
+        return coupling_law(self.couplings) if isinstance(self.couplings, str) else self.couplings
+
     def instance(self, features: int, seed: int) -> Instance:
         """Draw the instance of a seed."""
-        law = coupling_law(self.couplings) if isinstance(self.couplings, str) else self.couplings
-        return Instance(compile_system(self.system), self.values, features, seed, law)
+        return Instance(compile_system(self.system), self.values, features, seed, self.law)
 
 
 def prepare(
