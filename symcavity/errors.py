@@ -65,7 +65,7 @@ class Infeasible(SymcavityError):
     ----------
     evidence : object
         What proves it: a load beyond its capacity, a solution that was followed to its end, the signs that the
-        only solution of the equations violates; None where instances were found infeasible one by one.
+        only solution of the equations violates; of finite instances, constraints of one that contradict each other.
     """
 
     def __init__(self, found: str, supported: str = "", hint: str = "", evidence: Any = None) -> None:

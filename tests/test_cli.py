@@ -208,6 +208,27 @@ def test_simulate_takes_the_load_from_the_theory_where_an_average_is_given(run):
     assert "alpha = 0.519572" in got.err
 
 
+def test_simulate_takes_a_parameter_from_the_theory_where_a_condition_fixes_it(run, tmp_path):
+    path = tmp_path / "ridge.py"
+    path.write_text(
+        "from sympy import Eq, Rational, Sum, Symbol\n"
+        "from symcavity import *\n"
+        "x, w, y = Coupling('x'), Feature('w'), Quenched('y', mu, law={1: '1/2', -1: '1/2'})\n"
+        "gamma = Symbol('gamma', positive=True)\n"
+        "misfit = Sum((y[mu] - Sum(x[mu, i]*w[i], (i, 1, N)))**2, (mu, 1, P))/2\n"
+        "norm = Sum(w[i]**2, (i, 1, N))/2\n"
+        "problem = ConvexProblem(minimize=misfit + gamma*norm, fixed=[Eq(average(w[i]**2), Rational(3, 5))])\n"
+    )
+    for given, size in (("gamma=1/10", "P = 93"), ("alpha=3/2", "P = 60")):
+        got = run("simulate", str(path), given, "--N", "40", "--seeds", "6")
+        assert got.status == 0, got.err
+        assert "average(w[i]**2) = 3/5: the theory has " in got.err
+        assert size in got.out
+        row = next(line.split() for line in got.out.splitlines() if line.startswith("average(w[i]**2)"))
+        assert float(row[1]) == pytest.approx(0.6, rel=0.02)  # the load is rounded
+        assert abs(float(row[4])) < 4
+
+
 def test_sweep_writes_resumes_and_draws(run, tmp_path):
     words = ("sweep", "gardner", "kappa=0:2:3", "--csv", "c.csv", "--plot", "c.png")
     assert run(*words).status == 0

@@ -31,22 +31,29 @@ def _theory(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
 
 
 def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
-    """Turn a condition on an average into the load at which an instance meets it.
+    """Turn conditions on averages into the load, or the parameters, at which an instance meets them.
 
     At finite size such a condition is not imposed but comes out: ``kappa=1`` means the load at which the
     theory has ``kappa = 1``.
     """
     from symcavity.finite.given_values import law_symbols
+    from symcavity.model.bound_sets import vector_sizes
+    from symcavity.model.kinds import DATUM
     from symcavity.model.quantities import P, alpha
 
-    outer = [s for s in system.parameters if s in values and s not in law_symbols(system)]
-    if not outer or alpha in values or P in values:
+    needed = law_symbols(system)
+    loads = {alpha} if DATUM in system.kinds and P not in values else set()
+    sized = set().union(*(size.free_symbols for size in vector_sizes(system).values()))
+    wanted = sorted((needed | loads) - sized - set(values), key=str)
+    if not system.fixed or not wanted:
         return values
     solution = theory.solve(values)
-    load = solution[alpha]
-    told = ", ".join(f"{s} = {values[s]}" for s in outer)
-    print(f"{told}: the theory has the load alpha = {float(load):.6g}", file=sys.stderr)
-    return {k: v for k, v in values.items() if k not in outer} | {alpha: float(load)}
+    outer = {s for s in system.parameters if s not in needed}
+    found = {s: float(solution[s]) for s in wanted}
+    told = ", ".join(f"{s} = {values[s]}" for s in values if s in outer) or ", ".join(map(str, system.fixed))
+    named = ", ".join(f"{'the load ' if s == alpha else ''}{s} = {v:.6g}" for s, v in found.items())
+    print(f"{told}: the theory has {named}", file=sys.stderr)
+    return {k: v for k, v in values.items() if k not in outer} | found
 
 
 def show_list(_: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.certificate import certify as enclosed
@@ -51,7 +52,7 @@ def bind(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any
     if not needed or not isinstance(values, Mapping):
         return theory, values
     rule, rest = take_sets(needed, values)
-    known = theory.memory.setdefault("bound", {})
+    known = theory.memory.setdefault("bound", Memory(16))
     mark = tuple(sorted(rule.items(), key=lambda item: str(item[0])))
     if mark not in known:
         known[mark] = _put_in(theory, rule, rule)

@@ -23,9 +23,10 @@ from symcavity.evaluate.values import Given, Task
 from symcavity.evaluate.watch import tick
 
 ROUNDS = 600  # evaluations of the map
-SHALLOW, DEEP, FLOOR = 25.0, 60.0, -150.0  # logarithms: where a limit is taken, in double or in many digits; of zero
+SHALLOWER, SHALLOW, DEEP, FLOOR = 18.0, 25.0, 60.0, -150.0  # logarithms: where a limit is taken, in double or in many digits; of zero
 LONGEST = 20.0  # how far from where it begins a limit is looked for
-DAMPED, ALIKE, ROUGH, STILL, SETTLED = 0.3, 0.05, 1e-11, 1e-15, 1e-12
+NEARER = 4.0  # by how much less deep a limit in double is taken once more
+DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6
 DEEPER, GOES = 1e-6, 1e-2  # what vanishes is made smaller, and by what an observable shows that it follows
 PREC, BEYOND = 120, 300.0  # bits for closed forms; where a limit is tested once more
 
@@ -165,7 +166,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         ways = np.round(4 * step / size) / 4
         shrinks = np.any(moments & (ways < 0)) and not np.any(bounded & (ways > 0))
         if n % 10 == 9 and shrinks and np.max(np.abs(step / size - ways)) < ALIKE:
-            found = _marching(t, ways, step, depth, 0.0 if numerical else BEYOND, lambda t: _moved(evolution, t, image))
+            found = _limit(t, ways, step, partial(_moved, evolution, image=image), numerical=numerical)
             if found is not None:
                 return _rest(evolution, *found)
         t = np.maximum(t + step, FLOOR)
@@ -178,17 +179,37 @@ def _rest(evolution: Evolution, t: np.ndarray, steps: np.ndarray, gap: float) ->
     return Rest(dict(zip(names, evolution.place(t).tolist(), strict=True)), drift, gap)
 
 
-def _marching(
-    t: np.ndarray, ways: np.ndarray, step: np.ndarray, depth: float, beyond: float, moved: Callable[[np.ndarray], Any]
+def _limit(
+    t: np.ndarray, ways: np.ndarray, step: np.ndarray, moved: Callable[[np.ndarray], Any], *, numerical: bool
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """A point far out on the way to a limit, its steps, and how well the limit is known."""
+    if not numerical:
+        found = _marching(t, ways, step, DEEP, SETTLED, moved)
+        return (*found[:2], SETTLED) if found is not None and _goes_on(found, ways, moved) else None
+    for depth, goal in ((SHALLOW, SETTLED), (SHALLOWER, NOISE)):  # deeper there is more noise, less deep more to go
+        found, nearer = (_marching(t, ways, step, d, goal, moved) for d in (depth, depth - NEARER))
+        if found is not None and nearer is not None:
+            return (*found[:2], float(np.max(np.abs(nearer[2] - found[2]))))
+    return None
+
+
+def _marching(
+    t: np.ndarray,
+    ways: np.ndarray,
+    step: np.ndarray,
+    depth: float,
+    goal: float,
+    moved: Callable[[np.ndarray], Any],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The point, far out, from which the map leads on along given ways for ever: by Newton's method.
 
     There the logarithms of what vanishes or diverges move by a common rate times simple fractions, and nothing else
-    moves.
+    moves.  Returns the point, its steps, and where it lies across the ways.
     """
     from scipy.optimize import root
 
     lead = int(np.argmax(np.abs(ways)))
+    rest = np.arange(len(t)) != lead
     out = t + ways * max(0.0, (depth - t[lead] * np.sign(ways[lead])) / abs(ways[lead]))
     rate = float(step[lead] / ways[lead]) / DAMPED
 
@@ -196,24 +217,25 @@ def _marching(
         if np.max(np.abs(v)) > LONGEST:
             return np.full(len(out), 1.0)
         here = out.copy()
-        here[np.arange(len(out)) != lead] += np.delete(v, lead)
+        here[rest] += np.delete(v, lead)
         image = moved(here)
         return np.full(len(out), 1.0) if image is None else image - here - v[lead] * ways
 
     begin = np.zeros(len(out))
     begin[lead] = rate
     found = root(gap, begin, method="hybr", options={"xtol": 1e-14})
-    size = float(np.max(np.abs(found.fun)))
-    if not size < SETTLED or found.x[lead] <= 0:
+    if not np.max(np.abs(found.fun)) < goal or found.x[lead] <= 0:
         return None
-    out[np.arange(len(out)) != lead] += np.delete(found.x, lead)
-    steps = found.x[lead] * ways
-    if beyond:  # a weak penalty may stop what seems to go on for ever
-        far = out + ways * beyond / abs(ways[lead])
-        image = moved(far)
-        if image is None or np.max(np.abs(image - far - steps)) > SETTLED:
-            return None
-    return out, steps, size
+    out[rest] += np.delete(found.x, lead)
+    return out, found.x[lead] * ways, (out - ways * out[lead] / ways[lead])[rest]
+
+
+def _goes_on(found: tuple[np.ndarray, ...], ways: np.ndarray, moved: Callable[[np.ndarray], Any]) -> bool:
+    """Whether the map leads on in the same way far beyond: a weak penalty may stop what seems to go on for ever."""
+    point, steps, _ = found
+    far = point + ways * BEYOND / np.max(np.abs(ways))
+    image = moved(far)
+    return image is not None and bool(np.max(np.abs(image - far - steps)) < SETTLED)
 
 
 def _moved(evolution: Evolution, t: np.ndarray, image: Callable[[np.ndarray], Any]) -> np.ndarray | None:

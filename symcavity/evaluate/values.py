@@ -13,6 +13,7 @@ from sympy import Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.memory import Memory
 from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.digits import ExactPass
@@ -85,11 +86,11 @@ class Task:
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False
-    cache: dict[tuple[Expr, str], Compiled] = field(default_factory=dict)
-    passes: dict[Any, Pass] = field(default_factory=dict)
-    observables: dict[Any, Expr] = field(default_factory=dict)
-    evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=dict)
-    cores: dict[Any, Evolution] = field(default_factory=dict)
+    cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
+    passes: dict[Any, Pass] = field(default_factory=Memory)
+    observables: dict[Any, Expr] = field(default_factory=Memory)
+    evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=Memory)
+    cores: dict[Any, Evolution] = field(default_factory=Memory)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label, label_tex
+from symcavity.finite.tables import aligned, html
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse, average, response
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.quantities import Family, SiteQuantity, Variable
+from symcavity.model.refusals import parameters_of
 from symcavity.model.support import stays_whole
 from symcavity.model.system import Law, System
 from symcavity.shapes.base import WHOLE
@@ -150,23 +153,15 @@ class Comparison:
         flat = max((row.simulation.flat for row in self.rows), default=0)
         if flat:
             out.append(
-                f"In {flat} instances the minimum is not unique; what differs from one minimiser to another is "
-                "averaged over the others."
+                f"In {flat} instance{'s' if flat > 1 else ''} something is not unique (a flat minimum, a degenerate "
+                "solution); it is averaged over the others."
             )
         out += [self.remark] if self.remark else []
         out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
         return out
 
     def __str__(self) -> str:
-        table = [("observable", *_HEAD)] + [(label(r.observable), *r.cells) for r in self.rows]
-        width = [max(len(line[k]) for line in table) for k in range(5)]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if k == 0 else cell.rjust(w)
-                for k, (cell, w) in enumerate(zip(r, width, strict=True))
-            )
-            for r in table
-        ]
+        lines = aligned([("observable", *_HEAD), *((label(r.observable), *r.cells) for r in self.rows)])
         if len(self.sizes) > 1:
             lines += ["z at each size:"]
             lines += [
@@ -184,28 +179,12 @@ class Comparison:
             f"${label_tex(r.observable)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
             for r in self.rows
         ]
-        return "\n".join(
-            [
-                r"\begin{tabular}{lrrrr}",
-                r"\hline",
-                head + r" \\",
-                r"\hline",
-                *body,
-                r"\hline",
-                r"\end{tabular}",
-            ]
-        )
+        rule = r"\hline"
+        return "\n".join([r"\begin{tabular}{lrrrr}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{h}</th>" for h in ("observable", *_HEAD))
-        body = "".join(
-            f"<tr><td>${label_tex(r.observable)}$</td>" + "".join(f"<td>{c}</td>" for c in r.cells) + "</tr>"
-            for r in self.rows
-        )
-        notes = "".join(f"<p>{escape(n)}</p>" for n in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        rows = ((f"${label_tex(r.observable)}$", *r.cells) for r in self.rows)
+        return html(("observable", *_HEAD), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the z-score of every observable; see :func:`symcavity.finite.plots.plot_comparison`."""
@@ -273,6 +252,21 @@ def point_at(setup: Any, counts: Mapping[Kind, int]) -> dict[Any, Any]:
     """
     ratios = {kind.ratio: Rational(n, counts[FEATURE]) for kind, n in counts.items() if kind != FEATURE}
     return _others(setup) | ratios | {kind.size: n for kind, n in counts.items()}
+
+
+def solved_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Any, str]:
+    """Solve a theory at a point of finite instances, and say which of its conditions on averages they do not meet.
+
+    A condition that leaves a parameter open tells what comes out of the instances; one that leaves nothing open
+    would have to be imposed on them, and the theory is taken without it.
+    """
+    given = {*point, *theory.binding}
+    open_ = [bool(parameters_of(e.difference) - given) for e in theory.system.fixed]
+    if all(open_):
+        return solve_theory(theory, point), ""
+    free = theory.replace(fixed_equations=[e for e, o in zip(theory.fixed_equations, open_, strict=True) if o])
+    dropped = ", ".join(str(e) for e, o in zip(theory.system.fixed, open_, strict=True) if not o)
+    return solve_theory(free, point), f"The instances, and so the theory here, are not held to {dropped}."
 
 
 def _others(setup: Any) -> dict[Any, Any]:
@@ -368,13 +362,13 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
     solution = theory
     if isinstance(theory, Theory):
         try:
-            solution = solve_theory(theory, point_of(sim))
+            solution, remark = solved_at(theory, point_of(sim))
         except ValuesError:
             if len(sim.sizes) == 1:
                 raise
             sim = sim.largest
-            solution = solve_theory(theory, point_of(sim))
-            remark = "The theory itself depends on N: only the largest size is compared."
+            solution, remark = solved_at(theory, point_of(sim))
+            remark = f"{remark} The theory itself depends on N: only the largest size is compared.".strip()
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     chosen = default_observables(sim.system) if observables is None else [_observable(o) for o in observables]
@@ -401,4 +395,4 @@ def _observable(value: Any) -> Expr:
     return sympify(value)
 
 
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of"]
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of", "solved_at"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, loggamma, sympify
@@ -292,6 +292,14 @@ class CompiledSystem:
         """Which of the emissions of its sender a field sums."""
         return self._columns[f]
 
+    @cached_property
+    def pair(self) -> dict[Kind, RandomField]:
+        """Where two kinds of sites hear one field of states each, of each other, through one coupling: these fields."""
+        moving = {kind: [f for f in law.law.fields if f.states()] for kind, law in self.laws.items()}
+        heard = {kind: fields[0] for kind, fields in moving.items() if len(fields) == 1}
+        senders, places = {f.sender for f in heard.values()}, {self.place(f) for f in heard.values()}
+        return heard if len(moving) == len(heard) == len(senders) == 2 and len(places) == 1 else {}
+
     def numbers(self, values: Values, size: Mapping[Kind, int]) -> list[float]:
         """Return the values of the constants at given sizes: parameters, sizes and ratios."""
         counts = [size[kind] for kind in self.sized]
@@ -326,14 +334,10 @@ def _drawn(f: RandomField) -> SiteQuantity:
     return family[(*ends, *f.coupling.indices[2:])]
 
 
-_COMPILED: WeakKeyDictionary[System, CompiledSystem] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=32)
 def compile_system(system: System) -> CompiledSystem:
     """Return the compiled form of a system; it is made once for each system."""
-    if system not in _COMPILED:
-        _COMPILED[system] = CompiledSystem(system)
-    return _COMPILED[system]
+    return CompiledSystem(system)
 
 
 __all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from sympy import Add, Expr, Integer, Symbol
 
@@ -94,18 +94,12 @@ def write_out(system: System, values: Mapping[Any, Any]) -> tuple[WrittenOut, Ma
     needed = vector_sizes(system)
     rule, rest = take_sets(needed, values)
     rule = {**{g: g for g in needed}, **rule}
-    known = _WRITTEN.setdefault(system, {})
-    mark = tuple(sorted(rule.items(), key=str))
-    if mark not in known:
-        known[mark] = _write(system, rule)
-    return known[mark], rest
+    return _write(system, tuple(sorted(rule.items(), key=str))), rest
 
 
-_WRITTEN: WeakKeyDictionary[System, dict[Any, WrittenOut]] = WeakKeyDictionary()
-
-
-def _write(system: System, rule: dict[Any, Any]) -> WrittenOut:
-    out = copy.copy(system)
+@lru_cache(maxsize=32)
+def _write(system: System, sets: tuple[tuple[Any, Any], ...]) -> WrittenOut:
+    out, rule = copy.copy(system), dict(sets)
     out.laws = {kind: _law(law, rule) for kind, law in system.laws.items()}
     out.fixed = tuple(
         Equation(expand_components(_translated(e.lhs, rule), "a condition"), _translated(e.rhs, rule))
@@ -119,8 +113,8 @@ def _write(system: System, rule: dict[Any, Any]) -> WrittenOut:
         convex = read_law(law)
         V, Lam = (_components(q, rule) for q in (convex.V, convex.Lam))
         sources |= dict(zip(Lam, V, strict=True)) | dict(zip(V, V, strict=True))
-    sets = {g: v for g, v in rule.items() if isinstance(g, SupportFunction)}
-    return WrittenOut(system, out, sets, rule, sources)
+    bound = {g: v for g, v in rule.items() if isinstance(g, SupportFunction)}
+    return WrittenOut(system, out, bound, rule, sources)
 
 
 def _law(law: Law, rule: dict[Any, Any]) -> Law:

@@ -21,8 +21,8 @@ from symcavity.finite.quadratic import Answer, Assembled, Cuts, QuadraticProgram
 _ROUNDS, _IDLE, _CLOSED = 300, 3, 1e-11
 
 
-def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tuple[State, float] | None]:
-    """Yield better and better states, each with the largest violation that is left; None if infeasible.
+def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tuple[State, float] | Assembled]:
+    """Yield better and better states, each with the largest violation that is left.
 
     Parameters
     ----------
@@ -33,9 +33,10 @@ def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tu
 
     Yields
     ------
-    tuple or None
+    tuple or Assembled
         A state with the vectors, multipliers and branches of the cuts so far, its other variables still zero;
-        and by how much the worst site violates its constraint, relative to the size of the vectors.
+        and by how much the worst site violates its constraint, relative to the size of the vectors. Or a program
+        of cuts that has no solution: the instance has none.
     """
     from scipy import sparse
 
@@ -58,7 +59,7 @@ def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tu
         )
         answer = _solve(cut, active)
         if answer is None:
-            yield None
+            yield cut
             return
         weights = np.maximum(answer.dual[declared:], 0.0)
         state = _state(program, instance, answer, cuts, weights)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
-from symcavity.evaluate.binding import solve_theory
-from symcavity.finite.compare import point_at
+from symcavity.finite.compare import point_at, solved_at
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
 from symcavity.finite.draw import coupling_law, seed_list
+from symcavity.finite.estimates import normal_quantile
 from symcavity.finite.executors import each, resolved
-from symcavity.finite.insertion import Insertion, insert, single_site
-from symcavity.finite.run import Setup, as_system, check_sizes, prepare
+from symcavity.finite.insertion import INFEASIBLE, Insertion, insert, obstacle, single_site
+from symcavity.finite.run import Setup, as_system, check_sizes, listed, prepare
+from symcavity.finite.tables import aligned, html
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
+
+_HEAD = ("", "measured", "std. error", "expected", "z", "")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Finding:
         What the cavity method says; nan where it makes no statement.
     note : str
         What the number means.
+    freedom : float
+        The degrees of freedom of the standard error.
     """
 
     name: str
@@ -43,11 +48,19 @@ class Finding:
     stderr: float
     expected: float = float("nan")
     note: str = ""
+    freedom: float = np.inf
 
     @property
     def z(self) -> float:
-        """The distance in standard errors."""
-        return (self.measured - self.expected) / self.stderr if self.stderr > 0 else float("nan")
+        """The distance in standard errors; for few insertions the normal quantile of Student's t."""
+        distance = (self.measured - self.expected) / self.stderr if self.stderr > 0 else float("nan")
+        return normal_quantile(distance, self.freedom)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The line of a table; what there is no number for stays empty."""
+        numbers = f"{self.stderr:.2g}", f"{self.expected:.4g}", f"{self.z:+.2f}"
+        return self.name, f"{self.measured:.4g}", *("" if "nan" in n else n for n in numbers), self.note
 
 
 class Inserted:
@@ -59,8 +72,8 @@ class Inserted:
         The kind of the new site.
     insertions : list of Insertion
         One for each instance where both solutions exist.
-    missing : int
-        The number of instances where one of them does not.
+    missing : dict
+        By seed, why there is none.
     predicted, predicted_by_mean : ndarray
         The variables of the site (insertions, variables) by its own law, at the measured cavity field,
         with the self-coupling of each instance and with the mean self-coupling.
@@ -70,15 +83,18 @@ class Inserted:
         Why a solution that was given has no such values.
     """
 
-    def __init__(self, setup: Setup, kind: Kind, n: int, found: list[Insertion | None], solution: Any) -> None:
+    def __init__(self, setup: Setup, kind: Kind, n: int, found: dict[int, Any], solution: Any) -> None:
         self.kind, self.N, self.setup = kind, n, setup
-        self.insertions = [f for f in found if f is not None]
-        self.missing = len(found) - len(self.insertions)
+        self.insertions: list[Insertion] = [f for f, _ in found.values() if f is not None]
+        self.missing: dict[int, str] = {seed: why for seed, (_, why) in found.items() if why}
         if not self.insertions:
-            raise Infeasible(
-                f"No instance with N = {n} has a single solution both without and with one more {kind}.",
-                hint="a smaller load",
-            )
+            message = f"No instance with N = {n} has a single solution both without and with one more {kind}"
+            others = {seed: why for seed, why in self.missing.items() if why != INFEASIBLE}
+            if not others:
+                proof = obstacle(setup, (kind, n, next(iter(found))))
+                raise Infeasible(f"{message}: all are infeasible.", hint="a smaller load", evidence=proof)
+            seed, why = next(iter(others.items()))
+            raise NotConverged(f"{message}. Seed {seed}: {why}", hint="another load, a penalty")
         compiled = compile_system(setup.system)
         law = compiled.laws[kind]
         self.law, self.names = law, law.names
@@ -182,7 +198,7 @@ class Inserted:
                     "others: linear response, median relative error", float(np.median(error)), float("nan")
                 )
             )
-        return out
+        return [replace(finding, freedom=len(self.insertions) - 1) for finding in out]
 
     def _field_findings(self, m: int, f: Parts, tag: str) -> list[Finding]:
         """The cavity field: Gaussian of the variance that independence gives; of a vector, per component."""
@@ -327,47 +343,19 @@ class CavityExperiment:
         for inserted in self:
             count = len(inserted.insertions)
             lines.append(f"one {inserted.kind} added to {count} instances with N = {inserted.N}")
-            if inserted.missing:
-                lines.append(f"  {inserted.missing} further instances have no solution, before or after")
+            for why in sorted(set(inserted.missing.values())):
+                seeds = [seed for seed, reason in inserted.missing.items() if reason == why]
+                lines.append(f"  left out, before or after: {listed(seeds)}, {why}")
             if inserted.theory_note:
                 lines.append(f"  the theory has no value here: {inserted.theory_note}")
-            rows = inserted.findings()
-            width = max(len(r.name) for r in rows)
-            for r in rows:
-                line = f"  {r.name.ljust(width)}  {r.measured:>10.4g}"
-                line += f" ± {r.stderr:<8.2g}" if r.stderr == r.stderr else " " * 11
-                line += f"  expected {r.expected:.4g}, z = {r.z:+.2f}" if r.expected == r.expected else ""
-                lines.append(line + (f"  ({r.note})" if r.note else ""))
+            lines += [f"  {line}" for line in aligned([_HEAD, *(f.cells for f in inserted.findings())])]
         return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        out = []
-        for inserted in self:
-            rows = "".join(
-                "<tr>"
-                + "".join(
-                    f"<td>{escape(c)}</td>"
-                    for c in (
-                        r.name,
-                        f"{r.measured:.4g}",
-                        f"{r.stderr:.2g}",
-                        f"{r.expected:.4g}",
-                        f"{r.z:+.2f}",
-                        r.note,
-                    )
-                )
-                + "</tr>"
-                for r in inserted.findings()
-            )
-            head = "".join(f"<th>{h}</th>" for h in ("", "measured", "std. error", "expected", "z", ""))
-            out.append(
-                f"<h4>One {inserted.kind} added, N = {inserted.N}</h4><table><tr>{head}</tr>{rows}</table>"
-            )
-        return "".join(out)
+        tables = {f"One {each.kind} added, N = {each.N}": (f.cells for f in each.findings()) for each in self}
+        return "".join(f"<h4>{title}</h4>{html(_HEAD, cells)}" for title, cells in tables.items())
 
     def plot(self) -> Any:
         """Plot, for each kind, the new variable against its prediction, and the fields with and without it.
@@ -428,13 +416,13 @@ def cavity_experiment(
     wanted = seed_list(seeds)
     solution = theory
     if isinstance(theory, Theory):
-        solution = solve_theory(theory, point_at(setup, setup.values.sizes(n)))
+        solution, _ = solved_at(theory, point_at(setup, setup.values.sizes(n)))
     tasks = [(kind, n, seed) for kind in system.kinds for seed in wanted]
     with resolved(executor) as pool:
         found = dict(each(pool, insert, setup, tasks))
     return CavityExperiment(
         {
-            kind.index: Inserted(setup, kind, n, [found[kind, n, seed] for seed in wanted], solution)
+            kind.index: Inserted(setup, kind, n, {seed: found[kind, n, seed] for seed in wanted}, solution)
             for kind in system.kinds
         }
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import Basic, Expr, Symbol, Tuple, sympify
@@ -85,20 +85,10 @@ def law_symbols(system: System) -> set[Symbol]:
     return set(_words(system)[0])
 
 
+@lru_cache(maxsize=32)
 def _words(system: System) -> tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]:
     """Return what the law needs, the quenched families, and all plain parameters; found once a system."""
-    if system not in _WORDS:
-        _WORDS[system] = (
-            frozenset(_law_symbols(system)),
-            frozenset(system.quenched),
-            frozenset(system.parameters),
-        )
-    return _WORDS[system]
-
-
-_WORDS: WeakKeyDictionary[
-    System, tuple[frozenset[Symbol], frozenset[Quenched], frozenset[Symbol]]
-] = WeakKeyDictionary()
+    return frozenset(_law_symbols(system)), frozenset(system.quenched), frozenset(system.parameters)
 
 
 def _law_symbols(system: System) -> set[Symbol]:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.finite.certificate import Contradiction, Descent, evidence
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
-from symcavity.finite.draw import coupling_law, stream
+from symcavity.finite.draw import stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearSystem
@@ -111,7 +112,6 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
     """
     grown = copy.copy(instance)
     system = instance.system
-    law = coupling_law(setup.couplings) if isinstance(setup.couplings, str) else setup.couplings
     grown.size = {**instance.size, kind: instance.size[kind] + 1}
     grown.memory, grown.idle = {}, instance.idle.copy()
     grown.quenched = dict(instance.quenched)
@@ -123,7 +123,7 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
             new = rng.choice(source, size=1) if given else draw_quenched(q, source, 1, rng)
             grown.quenched[q] = np.append(instance.quenched[q], new)
     grown.couplings, fresh = [], {}
-    lines = _fresh_lines(instance, kind, law, which)
+    lines = _fresh_lines(instance, kind, setup.law, which)
     for k, (x, matrix) in enumerate(zip(system.couplings, instance.couplings, strict=True)):
         ends = x.family.slots
         for end in (e for e in (0, 1) if ends[e] == kind):
@@ -151,8 +151,11 @@ def _fresh_lines(instance: Instance, kind: Kind, law: Any, which: int) -> list[l
     return [instance.tied(lines[end], lines[1 - end]) for end in (0, 1)]
 
 
-def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
-    """Solve an instance, add one site, solve again, and measure; None if either has no solution, or many.
+INFEASIBLE = "infeasible"
+
+
+def insert(setup: Setup, task: tuple[Kind, int, int]) -> tuple[Insertion | None, str]:
+    """Solve an instance, add one site, solve again, and measure.
 
     Parameters
     ----------
@@ -160,19 +163,38 @@ def insert(setup: Setup, task: tuple[Kind, int, int]) -> Insertion | None:
         The declaration and its values.
     task : tuple
         The kind of the new site, the number of features, and the seed.
+
+    Returns
+    -------
+    tuple
+        What was measured; or None, and why there is nothing to measure.
     """
     kind, features, seed = task
     instance = setup.instance(features, seed)
-    before = solve_instance(setup.system, instance, setup.method)
-    if before.state is None or before.flat is not None:
-        return None
-    if not before.sharp:
-        raise NotConverged(f"The instance with seed {seed} is degenerate.", hint="a generic instance")
     grown, fresh = extended(setup, instance, kind)
-    after = solve_instance(setup.system, grown, setup.method)
-    if after.state is None or after.flat is not None:
-        return None
-    return _Probe(instance, grown, fresh, kind, before.state, after.state).measured()
+    states = []
+    for each in (instance, grown):
+        try:
+            solved = solve_instance(setup.system, each, setup.method)
+        except NotConverged as error:
+            return None, error.found
+        if solved.state is None:
+            return None, INFEASIBLE
+        if solved.flat is not None:
+            return None, f"a minimum that is not unique, but flat in {solved.flat[1]} directions"
+        if not solved.sharp:
+            return None, "a degenerate solution"
+        states.append(solved.state)
+    return _Probe(instance, grown, fresh, kind, *states).measured(), ""
+
+
+def obstacle(setup: Setup, task: tuple[Kind, int, int]) -> Contradiction | Descent:
+    """Prove that an instance without a site, or that with it, is infeasible."""
+    kind, features, seed = task
+    instance = setup.instance(features, seed)
+    if solve_instance(setup.system, instance, setup.method).state is not None:
+        instance, _ = extended(setup, instance, kind)
+    return evidence(setup.system, instance)
 
 
 class _Probe:
@@ -224,18 +246,14 @@ class _Probe:
         """The derivative of what a field sums in the variables of its senders: (sites, variables)."""
         return slopes(self.instance, self.before, f.sender).emits[:, self.system.column(f)]
 
-    def _right(self, columns: int) -> dict[Kind, np.ndarray]:
-        size = self.instance.size
-        return {s: np.zeros((size[s], law.k, columns)) for s, law in self.system.laws.items()}
-
     def _replies(self) -> list[np.ndarray]:
         """Return how what is sent answers to the shift of each field by the new site: for each field (sites, k)."""
-        right = self._right(len(self.sent))
+        right = self.instance.right(len(self.sent))
         for k, (g, strand) in enumerate(zip(self.law.heard_in, self.sent, strict=True)):
             law = self.system.laws[g.hearer]
             hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
             right[g.hearer][:, : law.ke, k] = -hears * strand.couplings[:, None]
-        moved = self.linear.solve(right, np.zeros((self.system.count, len(self.sent))))
+        moved = self.linear.solve(right)
         return [np.einsum("nk,nkc->nc", self._emits(f), moved.site[f.sender]) for f in self.law.fields]
 
     def _through_globals(self) -> list[np.ndarray]:
@@ -246,7 +264,7 @@ class _Probe:
         args = self.grown.arguments(self.kind, self.after, self.grown.fields(self.kind, self.after))
         rhs = np.zeros((self.system.count, 1))
         rhs[rows, 0] = -body(args, self.grown.size[self.kind])[-1] * ~self.instance.idle[rows]
-        moved = self.linear.solve(self._right(1), rhs)
+        moved = self.linear.solve(self.instance.right(1), rhs)
         return [np.einsum("nk,nk->n", self._emits(f), moved.site[f.sender][:, :, 0]) for f in self.law.fields]
 
     def _mean_self_coupling(self) -> np.ndarray:
@@ -263,10 +281,10 @@ class _Probe:
             if not echoes:
                 continue
             law, n = self.system.laws[g.hearer], self.instance.size[g.hearer]
-            diagonal, right = np.arange(n), self._right(n)
+            diagonal, right = np.arange(n), self.instance.right(n)
             hears = slopes(self.instance, self.before, g.hearer).hears[:, :, law.fields.index(g)]
             right[g.hearer][diagonal, : law.ke, diagonal] = -hears
-            moved = self.linear.solve(right, np.zeros((self.system.count, n))).site[g.hearer]
+            moved = self.linear.solve(right).site[g.hearer]
             for m, tied in echoes.items():
                 local = np.einsum("nk,nk->n", self._emits(self.law.fields[m]), moved[diagonal, :, diagonal])
                 out[m, k] = tied * np.sqrt(self.heard[m].variance * self.sent[k].variance) @ local
@@ -359,4 +377,4 @@ def single_site(
     return answer
 
 
-__all__ = ["Insertion", "Strand", "extended", "insert", "single_site"]
+__all__ = ["INFEASIBLE", "Insertion", "extended", "insert", "obstacle", "single_site"]

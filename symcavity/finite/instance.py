@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,12 @@ class Residuals:
     @property
     def worst(self) -> float:
         """The largest of them."""
-        return float(np.max([self.stationarity, self.feasibility, self.slackness]))
+        return float(np.max(astuple(self)))
+
+    @classmethod
+    def largest(cls, found: Iterable[Residuals]) -> Residuals:
+        """Return the largest of each kind."""
+        return cls(*np.max([astuple(r) for r in found], axis=0).tolist())
 
 
 class Instance:
@@ -143,6 +149,10 @@ class Instance:
             )
         return scale
 
+    def right(self, columns: int) -> dict[Kind, np.ndarray]:
+        """Return right-hand sides of the linearised equations that are zero: (sites, equations, columns) by kind."""
+        return {kind: np.zeros((self.size[kind], law.k, columns)) for kind, law in self.system.laws.items()}
+
     # -- evaluation ------------------------------------------------------------------------------
 
     def matrix(self, f: RandomField) -> np.ndarray:
@@ -192,22 +202,24 @@ class Instance:
         for kind, law in self.system.laws.items():
             n = self.size[kind]
             args = self.arguments(kind, state, self.fields(kind, state))
-            worst = float(np.max([worst, _largest(law.residual(args, n) - self.source[kind])]))
+            worst = max(worst, largest(law.residual(args, n) - self.source[kind]))
             p, q = law.p(args, n), law.q(args, n)
-            sign = max(sign, _largest(np.minimum(p, 0)), _largest(np.minimum(q, 0)))
-            slack = max(slack, _largest(p * q))
+            sign = max(sign, largest(np.minimum(p, 0), np.minimum(q, 0)))
+            slack = max(slack, largest(p * q))
             rows, body, _, _ = self.system.conditions[kind]
             total[rows] = body(args, n).sum(axis=0)
         for row, partner in enumerate(self.system.partners):
             if partner >= 0:
-                one = float(state.shared[partner])
-                sign, slack = max(sign, -one, -float(total[row])), max(slack, abs(one * float(total[row])))
+                both = np.array([state.shared[partner], total[row]])
+                sign, slack = max(sign, largest(np.minimum(both, 0))), max(slack, largest(np.prod(both, keepdims=True)))
                 total[row] = 0.0
-        return Residuals(float(np.max([worst, _largest(total)])), sign, slack)
+        return Residuals(max(worst, largest(total)), sign, slack)
 
 
-def _largest(values: np.ndarray) -> float:
-    return float(np.max(np.abs(values))) if values.size else 0.0
+def largest(*parts: np.ndarray) -> float:
+    """Return the largest absolute value of arrays; infinity where one of them is not a number."""
+    found = max((float(np.max(np.abs(x))) for x in parts if x.size), key=lambda v: (np.isnan(v), v), default=0.0)
+    return found if np.isfinite(found) else np.inf
 
 
-__all__ = ["Instance", "Residuals", "State"]
+__all__ = ["Instance", "Residuals", "State", "largest"]

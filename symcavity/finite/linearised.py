@@ -245,9 +245,9 @@ class LinearSystem:
     ) -> None:
         """Write how fields depend on the coordinates of a kind that is kept: through x, or a product of two."""
         plane = self.kept[sender]
-        if not plane.dimension:
-            return
         spoken = plane.sends[plane.speaking, column]
+        if not np.any(spoken):
+            return
         block = x[:, plane.speaking] if then is None else x @ then.T[plane.speaking].T
         for m in range(plane.m):
             if np.any(spoken[:, m]):
@@ -280,8 +280,10 @@ class LinearSystem:
         bare += sum(np.einsum("ngh,nhc->gc", a.feels, heard[s]) for s, a in self.dropped.items())
         return arrived, np.asarray(bare)
 
-    def solve(self, right: Mapping[Kind, np.ndarray], rhs: np.ndarray) -> Moved:
-        """Return the solution for right-hand sides: of each kind (n, k, c), of the conditions (g, c)."""
+    def solve(self, right: Mapping[Kind, np.ndarray], rhs: np.ndarray | None = None) -> Moved:
+        """Return the solution for right-hand sides: of each kind (n, k, c), of the conditions (g, c) or zero."""
+        if rhs is None:
+            rhs = np.zeros((self.g, next(iter(right.values())).shape[2]))
         loads = {kind: plane.load(right[kind]) for kind, plane in self.planes.items()}
         arrived, bare = self._meet(loads)
         spoken = [arrived[kind][b.speaking].reshape(b.dimension, rhs.shape[1]) for kind, b in self.kept.items()]

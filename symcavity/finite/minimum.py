@@ -9,24 +9,27 @@ import numpy as np
 
 from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
+from symcavity.finite.certificate import proof
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.interior import TARGETS, follow_path
+from symcavity.finite.messages import message_passing
 from symcavity.finite.newton import (
-    TARGETS,
+    REPAIRS,
     Gaps,
     finite_start,
-    follow_path,
     full_step,
+    scale_of,
     solve_active,
     surroundings,
 )
-from symcavity.finite.quadratic import quadratic_program
+from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
-_SHARPER, _DRIFTING = 0.1, 1e-4
+_SHARPER, _DRIFTING, _FAR, _FEW = 0.1, 1e-4, 1e6, 6
 
 
 @dataclass
@@ -90,6 +93,8 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         except NotConverged as error:
             failure = error
     assert failure is not None  # noqa: S101 - something has been tried
+    if not any(np.any(s) for s in instance.source.values()) and proof(system, instance) is not None:
+        return Solved(None, None, "linear programming")
     raise failure
 
 
@@ -119,6 +124,11 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = _by_active_set(system, instance)
         if solved is not None:
             return solved
+    start = None if method else message_passing(instance)
+    if start is not None:
+        solved = _finish(instance, start, "message passing", repairs=_FEW)
+        if solved is not None and solved.sharp:
+            return solved
     if method == "conic":
         if program is None:
             raise UnsupportedLaw("The conic solver needs a quadratic declaration.", "another method")
@@ -137,20 +147,18 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = found or solved
         if error >= _HOPEFUL or (found is not None and found.sharp):
             break
-    if solved is not None:
-        return solved
-    if program is not None and quiet:
-        if program.infeasible(instance):
-            return Solved(None, None, "interior point")
-        for guessed, how in ((program.solve_vertex, "simplex"), (program.solve_conic, "conic")):
+    if program is not None and quiet and (solved is None or not solved.sharp):
+        for guessed, how in ((program.solve_conic, "conic"), (program.solve_vertex, "simplex")):
             try:
                 guess = guessed(instance)
-                solved = None if guess is None else _finish(instance, guess, how)
+                if guess is None:  # there is no solution
+                    break
+                found = _finish(instance, guess, how)
             except (ArithmeticError, MissingDependency):
-                solved = None
-            if solved is not None:
-                return solved
-    return _failed(instance, state)
+                continue
+            if found is not None and (solved is None or found.sharp):
+                return found
+    return solved or _failed(instance, state)
 
 
 def _by_active_set(system: System, instance: Instance) -> Solved | None:
@@ -175,7 +183,7 @@ def _by_cuts(system: System, instance: Instance) -> Solved:
         )
     state, target = None, _HOPEFUL
     for found in cutting_planes(program, instance):
-        if found is None:
+        if isinstance(found, Assembled):
             return Solved(None, None, "cutting planes")
         state, violation = found
         if violation < target:
@@ -187,35 +195,35 @@ def _by_cuts(system: System, instance: Instance) -> Solved:
     return solved or _failed(instance, state)
 
 
-def _finish(instance: Instance, state: State, method: str) -> Solved | None:
+def _finish(instance: Instance, state: State, method: str, *, repairs: int = REPAIRS) -> Solved | None:
     """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
     try:
-        polished, _, at = solve_active(instance, state.copy())
+        polished, _, at = solve_active(instance, state.copy(), repairs=repairs)
         residuals = instance.residuals(polished)
         if _holds(residuals, polished):
             return _settled(instance, polished, residuals, method, _strict(at))
     except np.linalg.LinAlgError:
         pass
     residuals = instance.residuals(state)
-    if _holds(residuals, state):
+    if _holds(residuals, state) and scale_of(state) < _FAR:
         return Solved(state, residuals, method, sharp=False)
     return None
 
 
 def _settled(instance: Instance, state: State, residuals: Residuals, method: str, sharp: bool) -> Solved | None:
-    """Look whether a solution stays where it is, and whether it is the only one on its branches."""
+    """Look whether a solution stays where it is, and whether it is the only one on its branches.
+
+    What runs to infinity meets equations as well, relative to its own size.
+    """
     found = surroundings(instance, state)
-    if sharp and found.step > _DRIFTING:
+    if found.step > _DRIFTING if sharp else scale_of(state) > _FAR:
         return None
     return Solved(state, residuals, method, sharp, None if found.another is None else (found.another, found.dimension))
 
 
 def _holds(residuals: Residuals, state: State) -> bool:
     """Whether the equations hold, relative to the size of the variables where that is large."""
-    size = max(
-        (float(np.max(np.abs(z), initial=0.0)) for z in (*state.site.values(), state.shared)), default=0.0
-    )
-    return residuals.worst < ACCEPTED * max(1.0, size)
+    return residuals.worst < ACCEPTED * scale_of(state)
 
 
 def _strict(at: dict[Kind, Gaps]) -> bool:
@@ -237,15 +245,11 @@ def _smooth(instance: Instance) -> Solved:
         if not _holds(instance.residuals(state), state):
             state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
-        raise NotConverged(
-            f"The equations of the instance with seed {instance.seed} are singular: {error}",
-            hint="a regulariser; fewer data or more features",
-        ) from error
-    residuals = instance.residuals(state)
-    if not _holds(residuals, state):
-        _failed(instance, state)
-    solved = _settled(instance, state, residuals, "linear solve" if instance.system.affine else "newton", True)
-    return solved or _failed(instance, state, "; they hold the better the farther one goes: it lies at infinity")
+        return _failed(instance, None, f"; they are singular: {error}")
+    residuals, how = instance.residuals(state), "linear solve" if instance.system.affine else "newton"
+    solved = _settled(instance, state, residuals, how, True) if _holds(residuals, state) else None
+    farther = "; they hold the better the farther one goes: it lies at infinity" if _holds(residuals, state) else ""
+    return solved or _failed(instance, state, farther)
 
 
 def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:

@@ -1,9 +1,8 @@
-"""Solving the equations of an instance: an interior point for the pairs, then Newton on the active set.
+"""Solving the equations of an instance on the branches of its pairs, by Newton steps.
 
-The unknowns are those of the system itself, so that multipliers and slacks come out with the states.
-The first stage follows the central path ``p q = mu`` of every complementary pair; the second fixes
-which member of each pair is zero, solves the equations that are left to rounding, and repairs the
-choice where a sign came out wrong.
+The unknowns are those of the system itself, so that multipliers and slacks come out with the states.  Which member
+of each pair is zero is given; the equations that are left are solved to rounding, and the choice is repaired where
+a sign came out wrong.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symcavity.finite.draw import stream
-from symcavity.finite.instance import Instance, State
+from symcavity.finite.instance import Instance, State, largest
 from symcavity.finite.linearised import LinearSystem, LocalSystem, Moved, Plane
 from symcavity.model.kinds import Kind
 
-_PATH_STEPS, _REPAIRS, _NEWTON, _START, _ANOTHER = 120, 40, 60, 9, 11
-TARGETS = (1e-9, 1e-14)
-_SHORTEST, _FAR, _ROUNDING, _CRAMPED = 1e-6, 1e13, 1e-14, 1e-7
+REPAIRS, _NEWTON, _START, _ANOTHER = 40, 60, 9, 11
+_SHORTEST, _ROUNDING, _CRAMPED = 1e-6, 1e-14, 1e-7
 
 
 @dataclass
@@ -106,7 +104,7 @@ def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
     return found
 
 
-def _local(
+def local_system(
     instance: Instance, kind: Kind, at: Slopes, weights: tuple[np.ndarray, np.ndarray], *, grouped: bool
 ) -> LocalSystem:
     """Return the linearised law, with each pair's row as ``weight_p dp + weight_q dq``."""
@@ -136,8 +134,18 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations at a solved state, each pair on its own branch, singular or not."""
-    return _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
+    """Return the linearised equations at a solved state, each pair on its own branch, singular or not.
+
+    Those of an affine law depend on branches, and on conditions that idle, alone: the last ones are kept.
+    """
+    last, idle, system = instance.memory.get("branches", ({}, None, None))
+    same = np.array_equal(idle, instance.idle) and all(np.array_equal(on, last[s]) for s, on in state.active.items())
+    if same:
+        return system
+    system = _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
+    if instance.system.affine:
+        instance.memory["branches"] = dict(state.active), instance.idle.copy(), system
+    return system
 
 
 def relaxed(instance: Instance, state: State) -> LinearSystem:
@@ -150,8 +158,8 @@ def _linear(
     instance: Instance, state: State, weights: dict[Kind, tuple[np.ndarray, np.ndarray]], *, grouped: bool
 ) -> LinearSystem:
     at = {s: slopes(instance, state, s) for s in instance.system.laws}
-    kinds = {s: _local(instance, s, here, weights[s], grouped=grouped) for s, here in at.items()}
-    return LinearSystem(kinds, _summed(here.body_shared for here in at.values()), flat=True)
+    kinds = {s: local_system(instance, s, here, weights[s], grouped=grouped) for s, here in at.items()}
+    return LinearSystem(kinds, summed(here.body_shared for here in at.values()), flat=True)
 
 
 @dataclass(frozen=True)
@@ -180,17 +188,17 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     system = linearise(instance, state)
     step = 0.0
     if not instance.system.affine:
-        step = _size(_step(system, *_violation(instance, state)[1:]).parts) / _scale(state)
+        step = largest(*_step(system, *_violation(instance, state)[1:]).parts) / scale_of(state)
     if not system.nullity:
         return Surroundings(step, None, 0)
     rng = stream(instance.seed, _ANOTHER)
     along = system.null_space().mixed(rng.standard_normal((system.nullity, 1)))
-    length = _scale(state) / _size(along.parts)
-    rooms = {sign * length: _room(instance, state, _shift(state, along, sign * length)) for sign in (1, -1)}
+    length = scale_of(state) / largest(*along.parts)
+    rooms = {sign * length: _room(instance, state, shifted(state, along, sign * length)) for sign in (1, -1)}
     best = max(rooms, key=lambda k: rooms[k])
     if rooms[best] < _CRAMPED:
         return Surroundings(step, None, 0)
-    return Surroundings(step, _shift(state, along, rooms[best] * best), system.nullity)
+    return Surroundings(step, shifted(state, along, rooms[best] * best), system.nullity)
 
 
 def _room(instance: Instance, state: State, there: State) -> float:
@@ -214,7 +222,7 @@ def _violation(
         s: np.concatenate([here.equations, np.where(state.active[s], here.p, here.q)], axis=1)
         for s, here in at.items()
     }
-    return at, value, _summed(here.body for here in at.values())
+    return at, value, summed(here.body for here in at.values())
 
 
 def _step(system: LinearSystem, value: dict[Kind, np.ndarray], total: np.ndarray) -> Moved:
@@ -222,7 +230,7 @@ def _step(system: LinearSystem, value: dict[Kind, np.ndarray], total: np.ndarray
     return system.solve({s: -v[:, :, None] for s, v in value.items()}, -total[:, None])
 
 
-def _summed(parts: Iterable[np.ndarray]) -> np.ndarray:
+def summed(parts: Iterable[np.ndarray]) -> np.ndarray:
     """The sum of what the kinds of sites contribute."""
     return np.sum(list(parts), axis=0)
 
@@ -230,11 +238,11 @@ def _summed(parts: Iterable[np.ndarray]) -> np.ndarray:
 def pinned(instance: Instance, state: State, kind: Kind) -> np.ndarray:
     """Tell which variables of a kind its own equations hold fixed, whatever its fields: (sites, variables)."""
     weights = _active_weights(state.active[kind])
-    return Plane(_local(instance, kind, slopes(instance, state, kind), weights, grouped=True)).pinned
+    return Plane(local_system(instance, kind, slopes(instance, state, kind), weights, grouped=True)).pinned
 
 
 def solve_active(
-    instance: Instance, state: State, *, repairs: int = _REPAIRS
+    instance: Instance, state: State, *, repairs: int = REPAIRS
 ) -> tuple[State, float, dict[Kind, Gaps]]:
     """Solve with each pair on a branch, moving sites to the other branch until all signs are right.
 
@@ -278,21 +286,21 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[Kind, 
     moved: Moved | None = None
     for _ in range(_NEWTON):
         at, value, total = _violation(instance, state)
-        error = _size([*value.values(), total])
+        error = largest(*value.values(), total)
         merit = float(np.sqrt(sum(np.sum(v**2) for v in (*value.values(), total))))
         if best is not None and not merit < (1 - 1e-4 * damping) * lowest:
-            if instance.system.affine or best[1] < 1e-11 * _scale(best[0]) or damping < _SHORTEST:
+            if instance.system.affine or best[1] < 1e-11 * scale_of(best[0]) or damping < _SHORTEST:
                 return best
             assert moved is not None  # noqa: S101 - there is a best point: a step has been taken
             damping *= 0.5
-            state = _shift(best[0], moved, damping)
+            state = shifted(best[0], moved, damping)
             continue
         best, lowest, damping = (state, error, at), merit, 1.0
-        if error <= _ROUNDING * _scale(state):
+        if error <= _ROUNDING * scale_of(state):
             break
         system = linearise(instance, state)
         moved = _step(system, value, total)
-        state = _shift(state, moved, damping)
+        state = shifted(state, moved, damping)
         _snap(state, system.pinned)
     assert best is not None  # noqa: S101 - the loop ran
     return best
@@ -303,28 +311,25 @@ def full_step(instance: Instance, state: State) -> State:
 
     What hears given numbers only is exact after it, such as the field of a teacher in whose sign the law jumps.
     """
-    return _shift(state, _step(linearise(instance, state), *_violation(instance, state)[1:]), 1.0)
+    return shifted(state, _step(linearise(instance, state), *_violation(instance, state)[1:]), 1.0)
 
 
 def _snap(state: State, pinned: dict[Kind, np.ndarray]) -> None:
     """Put to exact zero what the local equations alone hold at zero."""
-    scale = 1e-12 * _scale(state)
+    scale = 1e-12 * scale_of(state)
     for kind, z in state.site.items():
         z[pinned[kind] & (np.abs(z) < scale)] = 0.0
 
 
-def _shift(state: State, moved: Moved, step: float) -> State:
+def shifted(state: State, moved: Moved, step: float) -> State:
+    """Return a state moved by so much of a step, on the same branches."""
     site = {s: z + step * moved.site[s][:, :, 0] for s, z in state.site.items()}
     return State(site, state.shared + step * moved.shared[:, 0], state.active)
 
 
-def _size(parts: list[np.ndarray]) -> float:
-    largest = max((float(np.max(np.abs(x))) for x in parts if x.size), default=0.0)
-    return largest if np.isfinite(largest) else np.inf
-
-
-def _scale(state: State) -> float:
-    return 1.0 + _size([*state.site.values(), state.shared])
+def scale_of(state: State) -> float:
+    """Return one plus the largest variable of a state: what an error is small against."""
+    return 1.0 + largest(*state.site.values(), state.shared)
 
 
 def finite_start(instance: Instance) -> State:
@@ -342,149 +347,20 @@ def finite_start(instance: Instance) -> State:
     return state
 
 
-class _Path:
-    """The central path of an instance: where it stands, and its next step."""
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance, self.state = instance, finite_start(instance)
-        self.at = {s: gaps(instance, self.state, s) for s in instance.system.laws}
-        self.slack = {s: (np.maximum(a.p, 1.0), np.maximum(a.q, 1.0)) for s, a in self.at.items()}
-        self.count = sum(p.size for p, _ in self.slack.values())
-        self._measure()
-
-    def _measure(self) -> None:
-        at, slack = self.at, self.slack
-        self.mean = sum(float(np.sum(p * q)) for p, q in slack.values()) / self.count
-        self.gaps = {s: (a.p - slack[s][0], a.q - slack[s][1]) for s, a in at.items()}
-        self.total = _summed(a.body for a in at.values())
-        self.error = _size(
-            [*(a.equations for a in at.values()), *(g for pair in self.gaps.values() for g in pair), self.total]
-        )
-        self.scale = _scale(self.state)
-        self.state.active = {s: p < q for s, (p, q) in slack.items()}
-
-    @property
-    def lost(self) -> bool:
-        """Whether the path has run to infinity."""
-        return not np.isfinite(self.error) or self.scale > _FAR
-
-    def arrived(self, target: float) -> bool:
-        """Whether the equations hold and the products are small."""
-        return self.error < target * self.scale and self.mean < target * min(self.scale, 10.0)
-
-    def _direction(
-        self, system: LinearSystem, along: dict[Kind, Slopes], target: dict[Kind, np.ndarray]
-    ) -> tuple[Moved, dict[Kind, tuple[np.ndarray, ...]]]:
-        """Return the step towards products with given values: of the variables, and of the pairs."""
-        right = {}
-        for s, (p, q) in self.slack.items():
-            gap_p, gap_q = self.gaps[s]
-            row = target[s] - p * q - q * gap_p - p * gap_q
-            right[s] = np.concatenate([-self.at[s].equations, row], axis=1)[:, :, None]
-        moved = system.solve(right, -self.total[:, None])
-        ds: dict[Kind, tuple[np.ndarray, ...]] = {}
-        for s, at in along.items():
-            dz, dg = moved.site[s][:, :, 0], moved.shared[:, 0]
-            ds[s] = (
-                np.einsum("npk,nk->np", at.p_slopes, dz) + at.p_shared @ dg + self.gaps[s][0],
-                np.einsum("npk,nk->np", at.q_slopes, dz) + at.q_shared @ dg + self.gaps[s][1],
-            )
-        return moved, ds
-
-    def advance(self) -> None:
-        """Predict the end of the path, then step towards its centre (Mehrotra)."""
-        slack = self.slack
-        along = {s: slopes(self.instance, self.state, s) for s in slack}
-        kinds = {s: _local(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
-        shared = _summed(a.body_shared for a in along.values())
-        try:
-            system = LinearSystem(kinds, shared)
-        except np.linalg.LinAlgError:  # what nothing determines need not move
-            system = LinearSystem(kinds, shared, flat=True)
-        _, ds = self._direction(system, along, {s: np.zeros_like(p) for s, (p, _) in slack.items()})
-        reach = _reach(slack, ds, 1.0)
-        ahead = sum(
-            float(np.sum((p + reach * ds[s][0]) * (q + reach * ds[s][1]))) for s, (p, q) in slack.items()
-        )
-        centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
-        limit = 10 * self.mean
-        moved, ds = self._direction(
-            system, along, {s: centre - np.clip(dp * dq, -limit, limit) for s, (dp, dq) in ds.items()}
-        )
-        self._step(moved, ds, min(1.0, _reach(slack, ds, 0.995)))
-
-    def _step(
-        self, moved: Moved, ds: dict[Kind, tuple[np.ndarray, ...]], step: float
-    ) -> None:
-        """Step as far as the equations, where they are not linear, allow."""
-        start, slack, error = self.state, self.slack, self.error
-        allowed = max(2.0 * error, 10 * self.mean, 1e-8)
-        for _ in range(30):
-            self.state = _shift(start, moved, step)
-            self.at = {s: gaps(self.instance, self.state, s) for s in slack}
-            self.slack = {s: (p + step * ds[s][0], q + step * ds[s][1]) for s, (p, q) in slack.items()}
-            self._measure()
-            if self.instance.system.affine or self.error <= allowed:
-                return
-            step *= 0.5
-
-
-def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, float]:
-    """Follow the central path from far away towards the solution of the complementarity problem.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    target : float
-        How far to go; the branches of nearly degenerate pairs show late.
-
-    Returns
-    -------
-    tuple
-        A state with its likely branches, and the largest relative violation (which stays large if there
-        is no solution).
-    """
-    path = _Path(instance)
-    best, worst, stuck = path.state, np.inf, 0
-    for _ in range(_PATH_STEPS):
-        if path.lost:
-            break
-        now = max(path.error, path.mean) / path.scale
-        if now < worst:
-            best, worst, stuck = path.state, now, 0
-        elif (stuck := stuck + 1) > 15:
-            break
-        if path.arrived(target):
-            break
-        try:
-            path.advance()
-        except np.linalg.LinAlgError:
-            break
-    return best, worst
-
-
-def _reach(
-    slack: dict[Kind, tuple[np.ndarray, np.ndarray]], ds: dict[Kind, tuple[np.ndarray, ...]], fraction: float
-) -> float:
-    """Return the longest step, up to one, that keeps every member of a pair positive."""
-    reach = 1.0
-    for kind, values in slack.items():
-        for x, d in zip(values, ds[kind], strict=True):
-            falling = d < 0
-            if np.any(falling):
-                reach = min(reach, fraction * float(np.min(-x[falling] / d[falling])))
-    return reach
-
-
 __all__ = [
-    "TARGETS",
+    "REPAIRS",
+    "Slopes",
     "finite_start",
-    "follow_path",
     "full_step",
+    "gaps",
     "linearise",
+    "local_system",
     "pinned",
     "relaxed",
+    "scale_of",
+    "shifted",
+    "slopes",
     "solve_active",
+    "summed",
     "surroundings",
 ]

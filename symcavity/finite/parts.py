@@ -17,9 +17,11 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.newton import linearise, relaxed, slopes
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
+from symcavity.model.quantities import correlation_of
 
-_PROBE, _SAMPLED, _STILL = 12, 24, 1e-9
+_PROBE, _SAMPLED, _STILL, _NOTHING = 12, 24, 1e-9, 1e-18
 
 
 def jumps(instance: Instance, state: State) -> bool:
@@ -41,19 +43,15 @@ def jumps(instance: Instance, state: State) -> bool:
     linear = linearise(instance, state)
     rng = stream(instance.seed, _PROBE)
 
-    def moved(rhs: dict[Kind, np.ndarray]) -> dict[Kind, np.ndarray]:
-        blank = np.zeros((system.count, next(iter(rhs.values())).shape[2]))
-        found, out = linear.solve(rhs, blank), {}
+    def moved(right: dict[Kind, np.ndarray]) -> dict[Kind, np.ndarray]:
+        found, out = linear.solve(right), {}
         for s, z in found.site.items():
             at, on = slopes(instance, state, s), state.active[s][:, :, None]
             free = np.where(on, at.q_slopes, at.p_slopes) @ z
             out[s] = free + np.where(on, at.q_shared, at.p_shared) @ found.shared
         return out
 
-    def sources(columns: int) -> dict[Kind, np.ndarray]:
-        return {s: np.zeros((instance.size[s], law.k, columns)) for s, law in system.laws.items()}
-
-    kick = sources(1)
+    kick = instance.right(1)
     for s, law in system.laws.items():
         for row in set(law.carrier):
             kick[s][:, row, 0] = rng.standard_normal(instance.size[s])
@@ -61,9 +59,9 @@ def jumps(instance: Instance, state: State) -> bool:
     for s, law in system.laws.items():
         sites = rng.permutation(instance.size[s])[:_SAMPLED]
         for pair in range(law.kp):
-            rhs = sources(len(sites))
-            rhs[s][sites, law.ke + pair, np.arange(len(sites))] = 1.0
-            back = moved(rhs)[s][sites, pair, np.arange(len(sites))]
+            right = instance.right(len(sites))
+            right[s][sites, law.ke + pair, np.arange(len(sites))] = 1.0
+            back = moved(right)[s][sites, pair, np.arange(len(sites))]
             listening = np.abs(heard[s][sites, pair, 0]) > _STILL
             if np.any(listening & (np.abs(back) < _STILL)):
                 return True
@@ -72,6 +70,10 @@ def jumps(instance: Instance, state: State) -> bool:
 
 class ByParts:
     """The average responses of an instance whose two kinds of sites hear each other through one coupling.
+
+    Beside the field of the other kind's states, a site may hear fields of given emissions: those of a teacher,
+    through the same couplings. What is sent is then taken without its part along the given emissions, and what is
+    left of the field is independent of the given fields.
 
     Parameters
     ----------
@@ -83,21 +85,24 @@ class ByParts:
     Raises
     ------
     UnsupportedLaw
-        If a kind hears several fields or itself, or the variance of a coupling is no product over its two ends.
+        If a kind hears several fields of states, or itself, or the variance of a coupling is no product over its
+        two ends.
     """
 
     def __init__(self, instance: Instance, state: State) -> None:
         system = instance.system
-        ends = system.couplings[0].family.slots
-        lone = len(system.couplings) == 1 and all(law.m == 1 for law in system.laws.values())
-        if not lone or ends[0] == ends[1]:
+        self.instance, self.state = instance, state
+        self.heard = system.pair
+        others = [f.coupling.family for law in system.laws.values() for f in law.fields]
+        mine = [f.coupling.family for f in self.heard.values()]
+        if not mine or any(correlation_of(mine[0], other) != 0 for other in others if other != mine[0]):
             raise UnsupportedLaw(
                 "The solution of this instance jumps from branch to branch, and its sites hear several fields: "
                 "its responses cannot be told from one instance.",
                 "responses where two kinds of sites hear one field each, or where a penalty is strictly convex",
             )
-        self.instance, self.state = instance, state
-        spread = instance.spread(0)
+        place = system.place(next(iter(self.heard.values())))
+        spread = instance.spread(place)
         rows, columns = spread.mean(axis=1), spread.mean(axis=0)
         mean = float(spread.mean())
         if not np.allclose(spread, np.outer(rows, columns) / mean, rtol=1e-9, atol=0) or not np.all(spread > 0):
@@ -106,12 +111,36 @@ class ByParts:
                 "product of positive factors of their two ends.",
                 "a variance such as l[i]*s[mu]/N",
             )
-        self.ends = ends[::-1]  # the columns and the rows of the couplings
+        self.ends = system.couplings[place].family.slots[::-1]  # the columns and the rows of the couplings
         self.weight = dict(zip(self.ends, (columns, rows / mean), strict=True))
-        self.field = {s: instance.fields(s, state)[:, 0] for s in ends}
-        self.sent = {s: instance.emissions(s, state)[:, 0] for s in ends}
-        self.power = {s: float(np.sum(self.weight[s] * self.sent[s] ** 2)) for s in ends}
+        given = {
+            f.sender: self._emitted([g for g in system.laws[s].fields if not g.states() and system.place(g) == place])
+            for s, f in self.heard.items()
+        }
+        whole = {f.sender: self._emitted([f])[:, 0] for f in self.heard.values()}
+        self.sent = {s: self._without(s, e, given[s]) for s, e in whole.items()}
+        self.field = {}
+        for s, f in self.heard.items():
+            u = instance.matrix(f) @ self.sent[f.sender] / self.weight[s]
+            self.field[s] = self.weight[s] * self._without(s, u, given[s])
+        self.power = {s: self._norm(s, e) for s, e in self.sent.items()}
+        self.vanishing = {s for s in self.power if self.power[s] <= _NOTHING * self._norm(s, whole[s])}
         self.coupling = dict(zip(self.ends, self._self_couplings(), strict=True))
+
+    def _emitted(self, fields: list[RandomField]) -> np.ndarray:
+        """What the senders of fields emit: (sites, fields)."""
+        columns = [self.instance.emissions(f.sender, self.state)[:, self.instance.system.column(f)] for f in fields]
+        return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+
+    def _without(self, kind: Kind, values: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Return values at the sites of a kind without their part along given ones, weighted by the variance."""
+        if not given.size:
+            return values
+        root = np.sqrt(self.weight[kind])
+        return values - given @ np.linalg.lstsq(root[:, None] * given, root * values, rcond=None)[0]
+
+    def _norm(self, kind: Kind, values: np.ndarray) -> float:
+        return float(np.sum(self.weight[kind] * values**2))
 
     def _self_couplings(self) -> tuple[float, float]:
         """Return F over the weight of a site, at the two ends."""
@@ -119,7 +148,7 @@ class ByParts:
         one, two = self.ends
         qf, qd = self.power[one], self.power[two]
         both = float(field[one] @ sent[one])  # = sum of x e e = qd*a + qf*c, with F = c and F = a
-        if qf == 0 or qd == 0:
+        if self.vanishing:
             return 0.0, 0.0
         excess = {s: float(np.sum(field[s] ** 2 / weight[s])) for s in self.ends}
         a = Polynomial([0.0, 1.0])
@@ -138,16 +167,30 @@ class ByParts:
         """Return the sign with which the first end responds: that of the same equations with soft pairs."""
         instance, one = self.instance, self.ends[0]
         law, at = instance.system.laws[one], slopes(instance, self.state, one)
-        rhs = {s: np.zeros((instance.size[s], each.k, 1)) for s, each in instance.system.laws.items()}
+        place, column = law.fields.index(self.heard[one]), instance.system.column(self.heard[self.ends[1]])
+        right = instance.right(1)
         kick = stream(instance.seed, _PROBE, 1).standard_normal(instance.size[one])
-        rhs[one][:, : law.ke, 0] = -at.hears[:, :, 0] * kick[:, None]
-        moved = relaxed(instance, self.state).solve(rhs, np.zeros((instance.system.count, 1))).site[one]
-        return float(np.sign(kick @ (at.emits @ moved)[:, 0, 0]))
+        right[one][:, : law.ke, 0] = -at.hears[:, :, place] * kick[:, None]
+        moved = relaxed(instance, self.state).solve(right).site[one]
+        return float(np.sign(kick @ (at.emits @ moved)[:, column, 0]))
 
     def local(self, kind: Kind, variable: int) -> np.ndarray:
-        """Return numbers, one a site, whose averages are those of the responses of a variable."""
-        law, (other,) = self.instance.system.laws[kind], (end for end in self.ends if end != kind)
-        coefficient = -slopes(self.instance, self.state, kind).hears[:, law.carrier[0], 0]
+        """Return numbers, one a site, whose averages are those of the responses of a variable.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If nothing is left of the field of the sites beside what is given: there is nothing to measure with.
+        """
+        law, other = self.instance.system.laws[kind], self.heard[kind].sender
+        if other in self.vanishing:
+            raise UnsupportedLaw(
+                f"The {kind} sites of the instance with seed {self.instance.seed} hear nothing beside what is given: "
+                "their responses cannot be measured.",
+                "responses where what is sent neither vanishes nor is what is given",
+            )
+        place = law.fields.index(self.heard[kind])
+        coefficient = -slopes(self.instance, self.state, kind).hears[:, law.carrier[place], place]
         cavity = self.field[kind] - self.weight[kind] * self.coupling[kind] * self.sent[kind]
         return self.state.site[kind][:, variable] * cavity / (self.weight[kind] * self.power[other] * coefficient)
 

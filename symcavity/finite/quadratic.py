@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sympy import Dummy, Expr, S, Symbol
@@ -144,7 +144,9 @@ class QuadraticProgram:
         compiled = compile_system(system)
         self.compiled = compiled
         self.forms = {kind: SiteForm(kind, system, compiled) for kind in system.kinds}
-        self.quadratic = all(f.quadratic for f in self.forms.values())
+        shared = system.record.problem.global_objective
+        bends = any(shared.diff(a, b).has(*system.globals) for a in system.globals for b in system.globals)
+        self.quadratic = all(f.quadratic for f in self.forms.values()) and not bends
         self.in_one_state = self.quadratic and not system.globals and self._is_in_one_state()
         self.problem = system.record.problem
         self.globals = shared_variables(system)
@@ -340,22 +342,28 @@ class QuadraticProgram:
                 lil[first + j, first + k] += float(body.diff(a, b).subs(zero).subs(numbers))
         return sparse.csc_matrix(lil), slope
 
-    def infeasible(self, instance: Instance) -> bool:
-        """Whether the linear constraints have no solution at all."""
-        made = self.assemble(instance)
-        return bool(_linear_program(made, np.zeros_like(made.slope), "highs").status == 2)
-
     def solve_vertex(self, instance: Instance) -> State | None:
         """Find the active set of a linear program by the simplex method; None for any other program."""
         made = self.assemble(instance)
         if made.hessian.nnz:
             return None
-        found = _linear_program(made, made.slope, "highs-ds")
+        from scipy.optimize import linprog
+
+        more = ~made.equal
+        found = linprog(
+            made.slope,
+            A_ub=-made.matrix[more] if np.any(more) else None,
+            b_ub=made.offset[more] if np.any(more) else None,
+            A_eq=made.matrix[made.equal] if np.any(made.equal) else None,
+            b_eq=-made.offset[made.equal] if np.any(made.equal) else None,
+            bounds=(None, None),
+            method="highs-ds",
+        )
         if found.status != 0:
             return None
-        slack, dual = np.zeros(len(made.equal)), np.zeros(len(made.equal))
-        if np.any(~made.equal):
-            slack[~made.equal], dual[~made.equal] = found.ineqlin.residual, -found.ineqlin.marginals
+        slack, dual = np.zeros(len(more)), np.zeros(len(more))
+        if np.any(more):
+            slack[more], dual[more] = found.ineqlin.residual, -found.ineqlin.marginals
         return self.branches(instance, Answer(np.asarray(found.x), slack, dual))
 
     def solve_conic(self, instance: Instance) -> State | None:
@@ -380,21 +388,6 @@ class QuadraticProgram:
                     state.active[kind][:, k] = answer.dual[rows] < answer.slack[rows]
                 position += n
         return state
-
-
-def _linear_program(made: Assembled, slope: np.ndarray, method: str) -> Any:
-    from scipy.optimize import linprog
-
-    matrix, offset, equal = made.matrix, made.offset, made.equal
-    return linprog(
-        slope,
-        A_ub=-matrix[~equal] if np.any(~equal) else None,
-        b_ub=offset[~equal] if np.any(~equal) else None,
-        A_eq=matrix[equal] if np.any(equal) else None,
-        b_eq=-offset[equal] if np.any(equal) else None,
-        bounds=(None, None),
-        method=method,
-    )
 
 
 @dataclass(frozen=True)
@@ -446,17 +439,11 @@ def _clarabel() -> Any:
     return clarabel
 
 
-_PROGRAMS: WeakKeyDictionary[System, QuadraticProgram] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=32)
 def quadratic_program(system: System) -> QuadraticProgram | None:
     """Return the quadratic program of a system, or None if it has no Lagrangian or is not quadratic."""
-    if system.record is None:
-        return None
-    if system not in _PROGRAMS:
-        _PROGRAMS[system] = QuadraticProgram(system)
-    program = _PROGRAMS[system]
-    return program if program.quadratic else None
+    program = None if system.record is None else QuadraticProgram(system)
+    return program if program is not None and program.quadratic else None
 
 
 __all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SiteForm", "quadratic_program", "solve_assembled"]

@@ -46,7 +46,7 @@ class Responses:
             )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
-        self._matrices: dict[tuple[Kind, int], Moved] = {}
+        self._local: dict[tuple[Kind, int], np.ndarray] = {}
 
     def matrix(self, kind: Kind, field: int = 0) -> Moved:
         """Return the response of every variable to the source of every site of one kind.
@@ -63,14 +63,10 @@ class Responses:
         Moved
             By kind, an array (sites, variables, sources); and the globals.
         """
-        key = (kind, field)
-        if key not in self._matrices:
-            inst, laws = self.instance, self.instance.system.laws
-            n = inst.size[kind]
-            rhs = {s: np.zeros((inst.size[s], law.k, n)) for s, law in laws.items()}
-            rhs[kind][np.arange(n), laws[kind].carrier[field], np.arange(n)] = 1.0
-            self._matrices[key] = self._system.solve(rhs, np.zeros((inst.system.count, n)))
-        return self._matrices[key]
+        n = self.instance.size[kind]
+        right = self.instance.right(n)
+        right[kind][np.arange(n), self.instance.system.laws[kind].carrier[field], np.arange(n)] = 1.0
+        return self._system.solve(right)
 
     @cached_property
     def by_parts(self) -> ByParts | None:
@@ -84,8 +80,9 @@ class Responses:
         """
         if self.by_parts is not None:
             return self.by_parts.local(kind, variable)
-        diagonal = np.arange(self.instance.size[kind])
-        return self.matrix(kind, field).site[kind][diagonal, variable, diagonal]
+        if (kind, field) not in self._local:
+            self._local[kind, field] = np.einsum("nkn->nk", self.matrix(kind, field).site[kind]).copy()
+        return self._local[kind, field][:, variable]
 
 
 def response_by_source(

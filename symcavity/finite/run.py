@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
+from symcavity.finite.certificate import evidence
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.components import WrittenOut, write_out
 from symcavity.finite.draw import Law, coupling_law, seed_list
@@ -27,16 +29,19 @@ from symcavity.model.problem import Problem
 from symcavity.model.quantities import Family
 from symcavity.model.system import System
 
-SMALLEST = 2
+SMALLEST, _HELD = 2, 1e7
 
 
 def as_system(declared: Problem | System) -> System:
     """Return the system of a problem, or the system itself."""
     if isinstance(declared, Problem):
-        return optimality(declared)
+        return _optimality(declared)
     if isinstance(declared, System):
         return declared
     raise ValuesError(f"{declared!r} cannot be simulated.", "a ConvexProblem or a BipartiteSystem")
+
+
+_optimality = lru_cache(maxsize=32)(optimality)  # one system a problem, so that it is compiled once
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,14 @@ class Setup:
         """The system that is solved."""
         return self.written.system
 
+    @property
+    def law(self) -> Law:
+        """What draws couplings of unit variance; it has been checked."""
+        return coupling_law(self.couplings) if isinstance(self.couplings, str) else self.couplings
+
     def instance(self, features: int, seed: int) -> Instance:
         """Draw the instance of a seed."""
-        law = coupling_law(self.couplings) if isinstance(self.couplings, str) else self.couplings
-        return Instance(compile_system(self.system), self.values, features, seed, law)
+        return Instance(compile_system(self.system), self.values, features, seed, self.law)
 
 
 def prepare(
@@ -96,15 +105,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
         solved = solve_instance(setup.system, instance, setup.method)
     except NotConverged as error:
         solved = Solved(None, None, setup.method or "none", failure=error.found)
-    return Sample(
-        seed,
-        instance.size,
-        {},
-        solved.residuals,
-        solved.state is not None,
-        solved.method,
-        solved,
-    )
+    return Sample(seed, instance.size, solved, {})
 
 
 class Simulation:
@@ -169,7 +170,11 @@ class Simulation:
     @property
     def infeasible(self) -> int:
         """The number of instances that have no solution."""
-        return len(self.samples) - len(self.feasible) - len(self.failed)
+        return len(self._infeasible)
+
+    @property
+    def _infeasible(self) -> list[int]:
+        return [s.seed for s in self.samples if not (s.feasible or s.failed)]
 
     @property
     def failed(self) -> dict[int, str]:
@@ -198,11 +203,7 @@ class Simulation:
         found = [s.residuals for s in self.samples if s.residuals is not None]
         if not found:
             self.nothing()
-        return Residuals(
-            max(r.stationarity for r in found),
-            max(r.feasibility for r in found),
-            max(r.slackness for r in found),
-        )
+        return Residuals.largest(found)
 
     def arrays(self, variable: Any) -> np.ndarray:
         """Return a variable at all sites of all feasible instances: shape (instances, sites).
@@ -247,9 +248,9 @@ class Simulation:
             for k, sample in enumerate(self.feasible):
                 try:
                     samples[sample.seed] = self.reader(k)(key)
-                except FlatMinimum as error:
+                except (FlatMinimum, NotConverged) as error:  # one of many minimisers, or a degenerate one
                     flat = error
-                if len(self.feasible) * self._couplings > 4e7:  # do not hold those of many large instances
+                if len(self.feasible) * self._couplings > _HELD:  # do not hold those of many large instances
                     self._readers.clear()
             if not samples:
                 raise flat
@@ -289,9 +290,12 @@ class Simulation:
         """Raise the error that says why there is nothing to read."""
         count, where = len(self.samples), f"with {self._sizes_in_words}"
         if not self.failed:
+            seed = self.samples[0].seed
+            proof = evidence(self.setup.system, self.setup.instance(self.N, seed))
             raise Infeasible(
-                f"All {count} instances {where} are infeasible.",
-                hint="a smaller load; sim.feasible_fraction says how often it happens",
+                f"All {count} instances {where} are infeasible. Seed {seed}: {proof}.",
+                hint="another load; sim.feasible_fraction says how often it happens",
+                evidence=proof,
             )
         raise NotConverged(
             f"None of {count} instances {where} has a solution: {self.infeasible} are infeasible, and none was found "
@@ -304,14 +308,14 @@ class Simulation:
         shares = ", ".join(f"{k.ratio} = {n / self.N:g}" for k, n in self.counts.items() if k != FEATURE)
         lines = [
             f"{len(self.samples)} instances with {self._sizes_in_words}{f' ({shares})' if shares else ''}, by {how}",
-            f"infeasible: {self.infeasible}",
+            f"infeasible: {self.infeasible}{f' ({listed(self._infeasible)})' if self.infeasible else ''}",
         ]
         if self.failed:
             first = next(iter(self.failed.values()))
-            lines.append(f"no solution found: {len(self.failed)} ({_listed(self.failed)}). {first}")
+            lines.append(f"no solution found: {len(self.failed)} ({listed(self.failed)}). {first}")
         if self.flat:
             lines.append(
-                f"minimum not unique: {len(self.flat)} ({_listed(self.flat)}), "
+                f"minimum not unique: {len(self.flat)} ({listed(self.flat)}), "
                 f"sets of {_span(self.flat.values())} dimensions"
             )
         if self.feasible:
@@ -325,7 +329,8 @@ class Simulation:
     __repr__ = __str__
 
 
-def _listed(seeds: Iterable[int], shown: int = 8) -> str:
+def listed(seeds: Iterable[int], shown: int = 8) -> str:
+    """Name seeds, the first of them."""
     named = [str(s) for s in seeds]
     return f"seed{'s' if len(named) > 1 else ''} {', '.join(named[:shown])}{', ...' if len(named) > shown else ''}"
 
@@ -372,10 +377,7 @@ class Simulations:
     @property
     def residuals(self) -> Residuals:
         """The worst residuals over all sizes."""
-        found = [s.residuals for s in self.by_size.values()]
-        return Residuals(
-            *(max(getattr(r, k) for r in found) for k in ("stationarity", "feasibility", "slackness"))
-        )
+        return Residuals.largest(s.residuals for s in self.by_size.values())
 
     def __getitem__(self, observable: Any) -> Extrapolation:
         return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()})
@@ -461,4 +463,4 @@ def simulate(
     return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
 
 
-__all__ = ["Sample", "Setup", "Simulation", "Simulations", "prepare", "simulate"]
+__all__ = ["Sample", "Setup", "Simulation", "Simulations", "listed", "prepare", "simulate"]

@@ -11,6 +11,7 @@ from symcavity.finite.compiled import compile_system
 from symcavity.finite.instance import Residuals, State
 from symcavity.finite.minimum import Solved
 from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 
 
@@ -24,32 +25,38 @@ class Sample:
         The instance is a function of it.
     counts : dict
         The number of sites of each kind.
+    solved : Solved
+        The solution; its attribute ``flat`` says whether it is the only one, and ``failure`` why none was
+        found.
     arrays : dict
         Every variable of the system by name, primal and dual, one entry a site (one row of components for a
         vector); globals as numbers.
         Empty if the instance is infeasible.
-    residuals : Residuals or None
-        How well the equations of the system hold.
-    feasible : bool
-        Whether the instance has a solution.
-    method : str
-        How it was solved.
-    solved : Solved
-        The solution; its attribute ``flat`` says whether it is the only one, and ``failure`` why none was
-        found.
     """
 
     seed: int
     counts: dict[Kind, int]
-    arrays: dict[str, Any]
-    residuals: Residuals | None
-    feasible: bool
-    method: str
     solved: Solved
+    arrays: dict[str, Any]
 
     def __getitem__(self, key: Any) -> Any:
-        name = key.name if hasattr(key, "name") else key.family.name if hasattr(key, "family") else str(key)
-        return self.arrays[name]
+        named = key.family if isinstance(key, SiteQuantity) else key
+        return self.arrays[named if isinstance(named, str) else named.name]
+
+    @property
+    def residuals(self) -> Residuals | None:
+        """How well the equations of the system hold."""
+        return self.solved.residuals
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the instance has a solution."""
+        return self.solved.state is not None
+
+    @property
+    def method(self) -> str:
+        """How it was solved."""
+        return self.solved.method
 
     @property
     def flat(self) -> int:

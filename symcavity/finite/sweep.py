@@ -6,13 +6,13 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sympy import Expr, sympify
 
-from symcavity.errors import FlatMinimum, SymcavityError, ValuesError
+from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
@@ -23,6 +23,8 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
+from symcavity.finite.tables import aligned
+from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
 
@@ -78,9 +80,7 @@ class Sweep:
 
     def __str__(self) -> str:
         shown = [c for c in self.columns if c not in {"point", "error"}]
-        cells = [shown] + [[_shown(row.get(c, "")) for c in shown] for row in self.rows]
-        width = [max(len(line[k]) for line in cells) for k in range(len(shown))]
-        lines = ["  ".join(c.rjust(w) for c, w in zip(line, width, strict=True)) for line in cells]
+        lines = aligned([shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)])
         if self.failed:
             lines.append(
                 f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
@@ -161,13 +161,12 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
         solved = solve_instance(setup.system, instance, job.method)
         row |= {"feasible": solved.state is not None, "method": solved.method}
         if solved.residuals is not None:
-            r = solved.residuals
-            row |= {"stationarity": r.stationarity, "feasibility": r.feasibility, "slackness": r.slackness}
+            row |= asdict(solved.residuals)
             reader = Reader(setup.written, instance, solved)
             for o in job.observables:
                 try:
                     row[label(o)] = reader(o)
-                except FlatMinimum as error:  # what is the same for all minimisers is kept
+                except SymcavityError as error:  # the others are kept: what is the same for all minimisers
                     row["error"] = _described(error)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
@@ -183,7 +182,7 @@ def _described(error: BaseException) -> str:
 class _TheoryJob:
     """What all points of a theory sweep share."""
 
-    theory: Any
+    theory: Theory
     values: dict[Any, Any]
     observables: tuple[Expr, ...]
     options: dict[str, Any]
@@ -196,7 +195,7 @@ def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     try:
         solution = solve_theory(job.theory, {**job.values, **point}, **job.options)
         row |= {label(o): float(solution[o]) for o in job.observables}
-        row["residual"] = float(getattr(solution, "residual", float("nan")))
+        row["residual"] = float(solution.residual)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
     return row
@@ -213,7 +212,6 @@ def _run(
     job: Any,
     tasks: list[Task],
     columns: Sequence[str],
-    *,
     run: str,
     file: str | Path | None,
     executor: Any,
@@ -337,21 +335,11 @@ def sweep_simulation(
     columns = list(dict.fromkeys([*_KEYS, *sizes_of_others, *names, *map(label, chosen), *_OUTCOME]))
     job = _SimulationJob(system, base, couplings, method, tuple(chosen))
     run = fingerprint(system, base, couplings=couplings, kind="simulation", method=method or "chosen")
-    return _run(
-        simulate_point,
-        job,
-        tasks,
-        columns,
-        run=run,
-        file=file,
-        executor=executor,
-        progress=progress,
-        retry=retry,
-    )
+    return _run(simulate_point, job, tasks, columns, run, file, executor, progress, retry)
 
 
 def sweep_theory(
-    theory: Any,
+    theory: Theory,
     grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]],
     *,
     values: Mapping[Any, Any] | None = None,
@@ -394,21 +382,11 @@ def sweep_theory(
     columns = list(dict.fromkeys(["point", *names, *map(label, chosen), "residual", "error"]))
     tasks = [(point, 0, -1) for point in points]
     job = _TheoryJob(theory, base, tuple(chosen), options)
-    bound = {**getattr(theory, "binding", {}), **base}
+    bound = {**theory.binding, **base}
     settings = {"digits": 15} | {"digits" if k == "dps" else k: v for k, v in options.items()}
-    method = "naive" if getattr(theory, "is_naive", False) else "cavity"
+    method = "naive" if theory.is_naive else "cavity"
     run = fingerprint(theory.system, bound, kind="theory", method=method, **settings)
-    return _run(
-        solve_point,
-        job,
-        tasks,
-        columns,
-        run=run,
-        file=file,
-        executor=executor,
-        progress=progress,
-        retry=retry,
-    )
+    return _run(solve_point, job, tasks, columns, run, file, executor, progress, retry)
 
 
 __all__ = ["Sweep", "grid_points", "sweep_simulation", "sweep_theory"]

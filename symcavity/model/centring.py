@@ -97,7 +97,7 @@ class Centring:
     def _whole(self, expr: Expr, where: str) -> Expr:
         """Rewrite sums over all sites: a sum of its own keeps its place, one inside of a function is an average."""
         out = []
-        for term in Add.make_args(expr.expand(deep=False)):
+        for term in Add.make_args(expand_mul(expr, deep=False)):  # expand() takes exponentials of sums apart
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum) and len(rest.limits) == 1 and kind_of_sum(rest.limits[0]):
                 kind, body = site_sum(rest, where)

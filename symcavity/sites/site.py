@@ -73,9 +73,14 @@ class Site:
         return self.problem.equations()
 
     def sources(self) -> dict[SiteQuantity | None, tuple[Symbol, Symbol, Expr]]:
-        """By what names a field's equation: its source, the field, and the field's factor there."""
-        plain = self.problem.plain_sources()
-        return {h.carrier: (plain[h.source], h.eta, h.factor) for h in self.problem.ordered()}
+        """By what names a field's equation: its source, the field, and the field's factor there.
+
+        Without a name the only field of states is meant, where all others are given.
+        """
+        plain, heard = self.problem.plain_sources(), self.problem.ordered()
+        moving = [h for h in heard if h.declared.states()]
+        named = [(h.carrier, h) for h in heard] + [(None, h) for h in moving if len(moving) == 1]
+        return {name: (plain[h.source], h.eta, h.factor) for name, h in named}
 
 
 __all__ = ["Site"]

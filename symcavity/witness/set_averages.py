@@ -152,7 +152,7 @@ class Site:
         return out
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2)  # of some thirty megabytes each
 def grid(shape: Any, k: float, rho: float = 0.0) -> tuple[Any, Any]:
     """Nodes and weights of a two-dimensional Gaussian average, in sectors around the tip of the cone."""
     from symcavity.evaluate.slack import with_slack

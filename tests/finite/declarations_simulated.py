@@ -1,5 +1,6 @@
 """Declarations that the tests of the simulation share."""
 
+import numpy as np
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
 from symcavity import BipartiteSystem, ConvexProblem
@@ -65,3 +66,11 @@ VALUES = {
     "ridge": (ridge, {"alpha": 2, a: 1, rho: 1, gamma: 3}),
     "margin": (margin, {"alpha": 0.5}),
 }
+
+
+def assert_contradicts(evidence):
+    """Hold a proof of infeasibility against its own definition."""
+    rows, offset, y = evidence.program.matrix.toarray(), evidence.program.offset, evidence.multipliers
+    assert np.all(y[~evidence.program.equal] >= 0)
+    assert np.max(np.abs(rows.T @ y)) < 1e-9
+    assert y @ offset < -1e-3

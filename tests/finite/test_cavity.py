@@ -2,13 +2,19 @@
 
 import numpy as np
 import pytest
-from declarations_simulated import VALUES, C, hard, ridge, soft, uneven
+from declarations_simulated import SIGNS, VALUES, C, assert_contradicts, field, hard, ridge, soft, uneven, y
+from scipy.stats import norm
+from scipy.stats import t as student
+from sympy import Sum, exp, log
 
 from symcavity.errors import Infeasible
+from symcavity.face import ConvexProblem
 from symcavity.finite import cavity_experiment
 from symcavity.finite.insertion import extended, insert
 from symcavity.finite.run import as_system, prepare
-from symcavity.model.kinds import DATUM, FEATURE, alpha
+from symcavity.model.kinds import DATUM, FEATURE, P, alpha, mu
+
+likelihood = ConvexProblem(Sum(log(1 + exp(-y[mu] * field)), (mu, 1, P)))
 
 
 def setup_of(name):
@@ -44,7 +50,7 @@ def test_the_instance_without_the_site_is_part_of_the_instance_with_it(side):
 @pytest.mark.parametrize("side", [FEATURE, DATUM])
 def test_a_linear_system_obeys_the_cavity_exactly(side):
     setup = setup_of("ridge")
-    found = insert(setup, (side, 30, 1))
+    found, _ = insert(setup, (side, 30, 1))
     assert found.linear_shift == pytest.approx(found.shift, abs=1e-10)
     own = found.shift  # what the others send has moved by R x0 times what the site sends
     assert own.shape == (60 if side == FEATURE else 30,)
@@ -114,10 +120,22 @@ def test_uneven_features_have_a_self_coupling_of_their_own():
 
 def test_instances_that_become_infeasible_are_counted():
     found = cavity_experiment(hard, None, {alpha: 1.8}, N=20, seeds=25)
-    assert found.datum.missing > 0
-    assert "have no solution" in str(found)
-    with pytest.raises(Infeasible):
+    assert 0 < len(found.datum.missing) < 25
+    assert set(found.datum.missing.values()) == {"infeasible"}
+    assert f"left out, before or after: seeds {min(found.datum.missing)}, " in str(found)
+    with pytest.raises(Infeasible) as caught:
         cavity_experiment(hard, None, {alpha: 5}, N=20, seeds=2)
+    assert_contradicts(caught.value.evidence)
+    single = cavity_experiment(likelihood, None, {alpha: 2.4, y: SIGNS}, N=12, seeds=12)  # some data are separable
+    assert 0 < len(single.datum.missing) < 12
+    assert all("lies at infinity" in why for why in single.datum.missing.values())
+
+
+def test_few_insertions_are_held_to_the_law_of_student():
+    few = cavity_experiment(soft, None, {alpha: 1, C: 1}, N=30, seeds=4)
+    found = line(few.feature, "field squared over its variance, with the site")
+    distance = (found.measured - found.expected) / found.stderr
+    assert found.z == pytest.approx(norm.isf(student.sf(abs(distance), 3)) * np.sign(distance))
 
 
 def test_the_experiment_is_shown(experiment, tmp_path):

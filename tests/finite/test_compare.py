@@ -20,7 +20,7 @@ from declarations_simulated import (
 )
 from scipy.stats import norm
 from scipy.stats import t as student
-from sympy import Abs, Max, Rational, Sum
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.face import ConvexProblem
@@ -305,3 +305,19 @@ def test_a_comparison_that_compares_nothing_does_not_agree():
     assert compare(broken, sim, list(broken)).worst == np.inf
     assert not compare(broken, sim, list(broken)).agrees()
     assert "Student" in str(compare(broken, sim, list(broken)))
+
+
+def test_conditions_that_instances_cannot_meet_are_left_out_and_named():
+    """Ridge at a given penalty and load has the norm that it has, whatever a condition on it says."""
+    labels = Sum((y[mu] - field) ** 2, (mu, 1, P)) / 2
+    penalty = Symbol("gamma", positive=True)
+    bound = ConvexProblem(labels + penalty * half_norm, fixed=[Eq(average(w[i] ** 2), 1)])
+    sim = simulate(bound, {alpha: 2, penalty: 1, y: SIGNS}, N=80, seeds=10)
+    table = compare(bound.cavity(), sim)
+    assert table.agrees(4)
+    assert table[average(w[i] ** 2)].theory == pytest.approx((np.sqrt(2) - 1) / 2, rel=1e-9)  # Marchenko and Pastur
+    assert any("not held to average(w[i]**2) = 1" in note for note in table.notes)
+    open_ = ConvexProblem(labels + penalty * half_norm, fixed=[Eq(average(w[i] ** 2), kappa)])
+    other = compare(open_.cavity(), simulate(open_, {alpha: 2, penalty: 1, y: SIGNS}, N=80, seeds=10))
+    assert other[average(w[i] ** 2)].theory == pytest.approx(table[average(w[i] ** 2)].theory)
+    assert not any("not held" in note for note in other.notes)

@@ -1,5 +1,7 @@
 """Minima that are not unique, minima at infinity, and instances without a solution: said, never averaged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from declarations_simulated import SIGNS, field, w, y
@@ -110,7 +112,7 @@ def test_a_sweep_over_flat_minima_keeps_what_is_the_same_for_all():
 
 
 def test_sites_are_not_inserted_into_flat_minima():
-    with pytest.raises(Infeasible, match="No instance"):
+    with pytest.raises(NotConverged, match=r"No instance .* not unique, but flat in 10 directions"):
         cavity_experiment(least_squares, None, {alpha: 0.5, y: SIGNS}, N=20, seeds=2)
 
 
@@ -120,3 +122,39 @@ def test_separable_data_leave_a_hinge_without_weights_to_prefer():
     with pytest.raises(FlatMinimum):
         sim[NORM]
     assert sim[average(Max(0, 1 - field))].mean == 0
+
+
+def test_an_objective_without_end_is_proved_to_have_none():
+    """Fewer goods' limits than goods that pay: the profit grows for ever along some direction."""
+    profit = ConvexProblem(-Sum(w[i], (i, 1, N)), [field <= 1])
+    sim = simulate(profit, {alpha: 1.2}, N=20, seeds=4)
+    assert (sim.infeasible, sim.failed) == (4, {})
+    with pytest.raises(Infeasible, match="goes on for ever") as caught:
+        sim[NORM]
+    direction = caught.value.evidence.direction
+    rows = sim.setup.instance(20, 0).couplings[0]
+    assert np.max(rows @ direction) < 1e-9
+    assert np.sum(direction) > 1e-3
+    spread = ConvexProblem(Sum(field**2, (mu, 1, P)) / 2 - Sum(w[i], (i, 1, N)), [w[i] >= 0])
+    sim = simulate(spread, {alpha: 0.3}, N=20, seeds=3)
+    with pytest.raises(Infeasible, match="goes on for ever") as caught:
+        sim[NORM]
+    proof = caught.value.evidence
+    assert proof.holds
+    assert np.max(np.abs(sim.setup.instance(20, 0).couplings[0] @ proof.direction)) < 1e-9  # no curvature
+    assert not replace(proof, direction=-proof.direction).holds
+    tilted = ConvexProblem(Sum(field**2, (mu, 1, P)) / 2 - Sum(w[i], (i, 1, N)))
+    assert simulate(tilted, {alpha: 0.5}, N=20, seeds=2).infeasible == 2
+    assert simulate(tilted, {alpha: 1.5}, N=20, seeds=2).infeasible == 0
+
+
+def test_programs_with_and_without_an_end_are_told_apart():
+    profit = ConvexProblem(-Sum(w[i], (i, 1, N)), [field <= 1])
+    sim = simulate(profit, {alpha: 1.9}, N=30, seeds=20)
+    ends = {}
+    for seed in sim.seeds:
+        (rows,) = sim.setup.instance(30, seed).couplings
+        ends[seed] = linprog(-np.ones(30), A_ub=rows, b_ub=np.ones(57), bounds=(None, None)).status == 0
+    assert {s.seed: s.feasible for s in sim} == ends
+    assert 0 < sim.infeasible < 20
+    assert sim.residuals.worst < 1e-8

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from declarations_simulated import SIGNS, VALUES, field, hard, pursuit, soft, w, y
+from declarations_simulated import SIGNS, VALUES, field, half_norm, hard, pursuit, soft, w, y
 from scipy.optimize import linprog
-from sympy import Abs, Max, Rational, Sum
+from sympy import Abs, Eq, Max, Rational, Sum
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
@@ -24,11 +24,26 @@ sparse = ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)) + Sum(Abs(w[i]), (i, 1
 scaled = ConvexProblem(Sum(cost[i] * w[i], (i, 1, N)), [uneven <= 1, w[i] >= 0])
 twofold = ConvexProblem(Sum(cost[i] * w[i], (i, 1, N)), [field <= 1, other <= 1, w[i] >= 0])
 
+teacher = Quenched("t", i)
+recall = ConvexProblem(
+    Sum(Abs(w[i]), (i, 1, N)), [Eq(field, Sum(Coupling("x")[mu, i] * teacher[i], (i, 1, N)))]
+)
+noisy = ConvexProblem(
+    Sum(Abs(field - Sum(Coupling("x")[mu, i] * teacher[i], (i, 1, N)) - y[mu]), (mu, 1, P)) + Sum(Abs(w[i]), (i, 1, N))
+)
+
+apart = ConvexProblem(Sum(Abs(field - Sum(Coupling("z")[mu, i] * teacher[i], (i, 1, N))), (mu, 1, P)))
+linked = Coupling("z", correlation={Coupling("x"): Rational(1, 2)})
+bound = ConvexProblem(Sum(Abs(field - Sum(linked[mu, i] * teacher[i], (i, 1, N))), (mu, 1, P)))
+
 PROGRAMS = {
     "goods": (goods, {alpha: 2, cost: COSTS}),
     "boxed": (boxed, {alpha: 1, cost: SIGNS}),
     "sparse": (sparse, {alpha: 2}),
     "scaled": (scaled, {alpha: 2, cost: COSTS, scale: {Rational(1, 2): Rational(1, 2), 2: Rational(1, 2)}}),
+    "recall": (recall, {alpha: Rational(2, 5), teacher: {0: Rational(1, 2), 1: Rational(1, 4), -1: Rational(1, 4)}}),
+    "noisy": (noisy, {alpha: 2, y: SIGNS, teacher: {1: Rational(1, 2), 2: Rational(1, 2)}}),
+    "apart": (apart, {alpha: 3, teacher: {1: Rational(1, 2), 2: Rational(1, 2)}}),
     "pursuit": (pursuit, {alpha: Rational(1, 2), y: SIGNS}),
 }
 
@@ -91,11 +106,38 @@ def test_what_cannot_be_told_is_refused_and_not_zero():
     sim = simulate(twofold, {alpha: 1, cost: COSTS}, N=30, seeds=2)
     with pytest.raises(UnsupportedLaw, match="several fields"):
         sim[response(sim.system["lambda"], sim.system["h"])]
+    sim = simulate(bound, {alpha: 3, teacher: 1}, N=30, seeds=2)
+    with pytest.raises(UnsupportedLaw, match="several fields"):
+        sim[response(w)]
     one = simulate(goods, {alpha: 2, cost: COSTS}, N=30, seeds=2)
     for read in (lambda: one.values(response(w[i])), lambda: one[average(response(w[i]) * w[i])]):
         with pytest.raises(ValuesError, match="average responses"):
             read()
     assert one[average(response(w[i]) * cost[i] ** 2)].mean == pytest.approx(one[response(w)].mean)
+
+
+def test_a_field_that_vanishes_measures_nothing():
+    """So strong a penalty that all weights are zero, and each datum is on the slope of its hinge."""
+    weak = ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)) / 10 + Sum(Abs(w[i]), (i, 1, N)))
+    sim = simulate(weak, {alpha: 1}, N=30, seeds=2)
+    assert np.all(sim.arrays("w") == 0)
+    assert sim[response(w)].mean == 0
+    parts = ByParts(sim.reader(0).instance, sim.reader(0).solved.state)
+    with pytest.raises(UnsupportedLaw, match="nothing beside what is given"):
+        parts.local(DATUM, 0)
+
+
+def test_a_degenerate_instance_has_no_response_and_the_others_do():
+    problem = ConvexProblem(half_norm, [field >= 1])
+    sim = simulate(problem, {alpha: 0.5}, N=20, seeds=4)
+    whole = sim[response(w)]
+    sim = simulate(problem, {alpha: 0.5}, N=20, seeds=4)
+    sim.samples[2].solved.sharp = False
+    found = sim[response(w)]
+    assert found.seeds == (0, 1, 3)
+    assert found.flat == 1
+    assert found.samples == pytest.approx(np.delete(whole.samples, 2))
+    assert "1 without a unique value" in str(found)
 
 
 def test_a_wrong_response_is_told_from_the_right_one():

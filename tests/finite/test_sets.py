@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from declarations_simulated import assert_contradicts
 from sympy import Rational, Sum, sqrt
 
 from symcavity import (
@@ -217,8 +218,9 @@ def test_bad_input_is_named():
         points.simulate({alpha: 0.3}, N=20, seeds=1, method="cutting planes")
     beyond = problem.simulate({alpha: 2, g: Ball(2, 1)}, N=20, seeds=2)
     assert beyond.infeasible == 2
-    with pytest.raises(Infeasible):
+    with pytest.raises(Infeasible) as caught:
         beyond[average(w[i] ** 2)]
+    assert_contradicts(caught.value.evidence)
 
 
 def test_the_set_may_stand_in_the_declaration_beside_other_laws():

@@ -8,7 +8,10 @@ from declarations_simulated import (
     SIGNS,
     VALUES,
     C,
+    assert_contradicts,
     biased,
+    field,
+    half_norm,
     hard,
     kappa,
     l,
@@ -21,13 +24,15 @@ from declarations_simulated import (
     w,
     y,
 )
-from sympy import Rational
+from sympy import Eq, Rational
 from sympy.stats import Normal
 
-from symcavity.errors import Infeasible, ValuesError
+from symcavity.errors import Infeasible, NotConverged, ValuesError
+from symcavity.face import ConvexProblem
 from symcavity.finite import processes, simulate
+from symcavity.finite.certificate import evidence
 from symcavity.model.averages import average
-from symcavity.model.kinds import N, P, alpha, i
+from symcavity.model.kinds import N, P, alpha, i, mu
 
 
 @pytest.mark.parametrize(
@@ -176,8 +181,26 @@ def test_all_infeasible_is_an_error_only_when_asked():
     sim = simulate(hard, {alpha: 4}, N=20, seeds=3)
     assert sim.infeasible == 3
     assert sim.feasible_fraction.mean == 0
-    with pytest.raises(Infeasible):
+    with pytest.raises(Infeasible) as caught:
         sim[average(w[i] ** 2)]
     with pytest.raises(Infeasible):
         _ = sim.residuals
-    assert "infeasible: 3" in str(sim)
+    assert "infeasible: 3 (seeds 0, 1, 2)" in str(sim)
+    rows = caught.value.evidence.program.matrix.toarray()
+    assert rows == pytest.approx(sim.setup.instance(20, 0).couplings[0])  # the constraints are the declared ones
+    assert_contradicts(caught.value.evidence)
+
+
+def test_a_bounded_problem_with_equations_is_infeasible_for_a_reason():
+    """Sums of 10 weights between 0 and 1 with given values, which no such weights have."""
+    bounded = ConvexProblem(half_norm, [Eq(field, y[mu]), w[i] >= 0, w[i] <= 1])
+    sim = simulate(bounded, {alpha: 0.8, y: {9: 1}}, N=10, seeds=2)
+    with pytest.raises(Infeasible) as caught:
+        sim[average(w[i])]
+    proof = caught.value.evidence
+    assert_contradicts(proof)
+    assert proof.program.equal.sum() == 8
+    assert "add up to 0 >= " in str(caught.value)
+    feasible = simulate(bounded, {alpha: 0.1, y: {0: 1}}, N=10, seeds=1)
+    with pytest.raises(NotConverged, match="no proof"):
+        evidence(feasible.setup.system, feasible.setup.instance(10, 0))

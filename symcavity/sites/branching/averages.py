@@ -184,9 +184,10 @@ class SiteEnsemble:
                 f"{response} does not say to which field: the {self.kind} sites hear several.",
                 " or ".join(f"response({response.state}, {name})" for name in self.sources),
             )
-        if len(self.sources) == 1:
+        if len({*self.sources.values()}) == 1:
             return next(iter(self.sources.values()))
-        raise DeclarationError(f"{response.field} carries no source.", ", ".join(str(name) for name in self.sources))
+        names = ", ".join(str(name) for name in self.sources if name is not None)
+        raise DeclarationError(f"{response.field} carries no source.", names)
 
     def response(self, values: dict[SiteQuantity, Expr], implicit: Any, response: SiteResponse) -> Expr:
         """The derivative of a state with respect to a source on one branch."""

@@ -1,0 +1,159 @@
+"""The central path of an instance: an interior point for its complementary pairs, from far away to their branches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symcavity.finite.instance import Instance, State, largest
+from symcavity.finite.linearised import LinearSystem, Moved
+from symcavity.finite.newton import (
+    Slopes,
+    finite_start,
+    gaps,
+    local_system,
+    scale_of,
+    shifted,
+    slopes,
+    summed,
+)
+from symcavity.model.kinds import Kind
+
+TARGETS = (1e-9, 1e-14)
+_PATH_STEPS, _FAR = 120, 1e13
+
+
+class _Path:
+    """The central path of an instance: where it stands, and its next step."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.state = instance, finite_start(instance)
+        self.at = {s: gaps(instance, self.state, s) for s in instance.system.laws}
+        self.slack = {s: (np.maximum(a.p, 1.0), np.maximum(a.q, 1.0)) for s, a in self.at.items()}
+        self.count = sum(p.size for p, _ in self.slack.values())
+        self._measure()
+
+    def _measure(self) -> None:
+        at, slack = self.at, self.slack
+        self.mean = sum(float(np.sum(p * q)) for p, q in slack.values()) / self.count
+        self.gaps = {s: (a.p - slack[s][0], a.q - slack[s][1]) for s, a in at.items()}
+        self.total = summed(a.body for a in at.values())
+        every = [g for pair in self.gaps.values() for g in pair]
+        self.error = largest(*(a.equations for a in at.values()), *every, self.total)
+        self.scale = scale_of(self.state)
+        self.state.active = {s: p < q for s, (p, q) in slack.items()}
+
+    @property
+    def lost(self) -> bool:
+        """Whether the path has run to infinity."""
+        return not np.isfinite(self.error) or self.scale > _FAR
+
+    def arrived(self, target: float) -> bool:
+        """Whether the equations hold and the products are small."""
+        return self.error < target * self.scale and self.mean < target * min(self.scale, 10.0)
+
+    def _direction(
+        self, system: LinearSystem, along: dict[Kind, Slopes], target: dict[Kind, np.ndarray]
+    ) -> tuple[Moved, dict[Kind, tuple[np.ndarray, ...]]]:
+        """Return the step towards products with given values: of the variables, and of the pairs."""
+        right = {}
+        for s, (p, q) in self.slack.items():
+            gap_p, gap_q = self.gaps[s]
+            row = target[s] - p * q - q * gap_p - p * gap_q
+            right[s] = np.concatenate([-self.at[s].equations, row], axis=1)[:, :, None]
+        moved = system.solve(right, -self.total[:, None])
+        ds: dict[Kind, tuple[np.ndarray, ...]] = {}
+        for s, at in along.items():
+            dz, dg = moved.site[s][:, :, 0], moved.shared[:, 0]
+            ds[s] = (
+                np.einsum("npk,nk->np", at.p_slopes, dz) + at.p_shared @ dg + self.gaps[s][0],
+                np.einsum("npk,nk->np", at.q_slopes, dz) + at.q_shared @ dg + self.gaps[s][1],
+            )
+        return moved, ds
+
+    def advance(self) -> None:
+        """Predict the end of the path, then step towards its centre (Mehrotra)."""
+        slack = self.slack
+        along = {s: slopes(self.instance, self.state, s) for s in slack}
+        kinds = {s: local_system(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}
+        shared = summed(a.body_shared for a in along.values())
+        try:
+            system = LinearSystem(kinds, shared)
+        except np.linalg.LinAlgError:  # what nothing determines need not move
+            system = LinearSystem(kinds, shared, flat=True)
+        _, ds = self._direction(system, along, {s: np.zeros_like(p) for s, (p, _) in slack.items()})
+        reach = _reach(slack, ds, 1.0)
+        ahead = sum(
+            float(np.sum((p + reach * ds[s][0]) * (q + reach * ds[s][1]))) for s, (p, q) in slack.items()
+        )
+        centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
+        limit = 10 * self.mean
+        moved, ds = self._direction(
+            system, along, {s: centre - np.clip(dp * dq, -limit, limit) for s, (dp, dq) in ds.items()}
+        )
+        self._step(moved, ds, min(1.0, _reach(slack, ds, 0.995)))
+
+    def _step(
+        self, moved: Moved, ds: dict[Kind, tuple[np.ndarray, ...]], step: float
+    ) -> None:
+        """Step as far as the equations, where they are not linear, allow."""
+        start, slack, error = self.state, self.slack, self.error
+        allowed = max(2.0 * error, 10 * self.mean, 1e-8)
+        for _ in range(30):
+            self.state = shifted(start, moved, step)
+            self.at = {s: gaps(self.instance, self.state, s) for s in slack}
+            self.slack = {s: (p + step * ds[s][0], q + step * ds[s][1]) for s, (p, q) in slack.items()}
+            self._measure()
+            if self.instance.system.affine or self.error <= allowed:
+                return
+            step *= 0.5
+
+
+def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, float]:
+    """Follow the central path from far away towards the solution of the complementarity problem.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    target : float
+        How far to go; the branches of nearly degenerate pairs show late.
+
+    Returns
+    -------
+    tuple
+        A state with its likely branches, and the largest relative violation (which stays large if there
+        is no solution).
+    """
+    path = _Path(instance)
+    best, worst, stuck = path.state, np.inf, 0
+    for _ in range(_PATH_STEPS):
+        if path.lost:
+            break
+        now = max(path.error, path.mean) / path.scale
+        if now < worst:
+            best, worst, stuck = path.state, now, 0
+        elif (stuck := stuck + 1) > 15:
+            break
+        if path.arrived(target):
+            break
+        try:
+            path.advance()
+        except np.linalg.LinAlgError:
+            break
+    return best, worst
+
+
+def _reach(
+    slack: dict[Kind, tuple[np.ndarray, np.ndarray]], ds: dict[Kind, tuple[np.ndarray, ...]], fraction: float
+) -> float:
+    """Return the longest step, up to one, that keeps every member of a pair positive."""
+    reach = 1.0
+    for kind, values in slack.items():
+        for x, d in zip(values, ds[kind], strict=True):
+            falling = d < 0
+            if np.any(falling):
+                reach = min(reach, fraction * float(np.min(-x[falling] / d[falling])))
+    return reach
+
+
+__all__ = ["TARGETS", "follow_path"]

@@ -1,0 +1,89 @@
+"""Message passing as a start: the single sites against brute force, the branches against another method."""
+
+import numpy as np
+import pytest
+from declarations_simulated import SIGNS, VALUES, C, field, gamma, half_norm, l, t, tied, w, x, y, z
+from scipy.optimize import minimize_scalar
+from sympy import Abs, Max, Rational, Sum
+
+from symcavity.face import ConvexProblem
+from symcavity.finite import linearised, newton, simulate
+from symcavity.finite.messages import BrokenLine, message_passing
+from symcavity.finite.run import as_system, prepare
+from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
+
+distance = Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2
+taught = Sum(x[mu, i] * t[i], (i, 1, N))
+stretched = Sum(z[mu, i] * w[i], (i, 1, N))
+EACH = {1: Rational(1, 2), 2: Rational(1, 2)}
+
+SETTLING = {
+    "soft": VALUES["soft"],
+    "hinge": VALUES["hinge"],
+    "lasso": (ConvexProblem(distance + C * Sum(Abs(w[i]), (i, 1, N))), {alpha: 1, C: 0.5, y: SIGNS}),
+    "boxed": (ConvexProblem(distance, [w[i] <= 1, w[i] >= -1]), {alpha: 1, y: {2: 0.5, -2: 0.5}}),
+    "teacher": (
+        ConvexProblem(Sum(Abs(field - taught - y[mu]), (mu, 1, P)) + half_norm),
+        {alpha: 2, y: SIGNS, t: {1: 0.5, -2: 0.5}},
+    ),
+    "stretched": (
+        ConvexProblem(half_norm + C * Sum(Max(0, 1 - y[mu] * stretched), (mu, 1, P))),
+        {alpha: 2, C: 1, y: SIGNS, l: EACH},
+    ),
+}
+
+
+def instance_of(problem, values, n=60, seed=3):
+    setup = prepare(as_system(problem), values)
+    return setup, setup.instance(n, seed)
+
+
+@pytest.mark.parametrize("name", SETTLING)
+def test_it_ends_on_the_branches_of_the_solution(name):
+    problem, values = SETTLING[name]
+    ours = simulate(problem, values, N=100, seeds=4)
+    theirs = simulate(problem, values, N=100, seeds=4, method="interior point")
+    assert {s.method for s in ours} == {"message passing"}
+    assert ours.residuals.worst < 1e-9
+    for here, there in zip(ours, theirs, strict=True):
+        assert here["w"] == pytest.approx(there["w"], abs=1e-7)
+
+
+def test_few_factorisations_are_left_to_do(monkeypatch):
+    """What the start is for: an interior point takes ten."""
+    count = []
+    make = linearised.LinearSystem.__init__
+    monkeypatch.setattr(newton.LinearSystem, "__init__", lambda *a, **k: (count.append(1), make(*a, **k))[1])
+    simulate(*SETTLING["lasso"], N=200, seeds=1)
+    assert len(count) <= 3
+
+
+def test_a_site_minimises_its_own_problem():
+    """max(0, 1 - u) + (u - r)^2 / (2 F) for a datum whose message is what it sends; |w| + F w^2 / 2 - r w."""
+    loss, penalty = Sum(Max(0, 1 - field), (mu, 1, P)), Sum(Abs(w[i]), (i, 1, N))
+    _, instance = instance_of(ConvexProblem(loss + penalty), {alpha: 1}, n=40)
+    heard = {kind: law.fields[0] for kind, law in instance.system.laws.items()}
+    lines = {k: BrokenLine(instance, heard[k], heard[other]) for k, other in ((FEATURE, DATUM), (DATUM, FEATURE))}
+    rng = np.random.default_rng(0)
+    fields, coupling = 2 * rng.standard_normal(40), rng.uniform(0.3, 2, 40)
+    sent, response, _ = lines[DATUM].meet(fields, coupling)
+    eps = 1e-6
+    slope = (lines[DATUM].meet(fields + eps, coupling)[0] - lines[DATUM].meet(fields - eps, coupling)[0]) / (2 * eps)
+    assert response == pytest.approx(slope, abs=1e-6)
+    for r, f, e in zip(fields, coupling, sent, strict=True):
+        best = minimize_scalar(lambda u: max(0, 1 - u) + (u - r) ** 2 / (2 * f), (-5, 5), tol=1e-12)  # noqa: B023
+        assert r + f * abs(e) == pytest.approx(best.x, abs=1e-5)
+    sent, response, _ = lines[FEATURE].meet(fields, -coupling)
+    assert sent == pytest.approx(np.sign(fields) * np.maximum(np.abs(fields) - 1, 0) / coupling)
+    assert response == pytest.approx((np.abs(fields) > 1) / coupling)
+
+
+def test_it_keeps_away_from_what_it_does_not_fit():
+    for problem, values in (
+        (tied, VALUES["tied"][1]),  # a global variable
+        VALUES["mixed"],  # a law that bends
+        (ConvexProblem(half_norm, [field >= 1]), {alpha: 4}),  # no solution: messages grow without end
+        (ConvexProblem(distance / gamma, [w[i] >= 0]), {alpha: 0.2, y: SIGNS, gamma: 1}),  # many
+    ):
+        _, instance = instance_of(problem, values)
+        assert message_passing(instance) is None

@@ -1,0 +1,59 @@
+"""What is remembered is bounded, and remembered once."""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+
+import symcavity
+from symcavity.algebra.memory import Memory
+from symcavity.derivations import soft_margin
+from symcavity.evaluate.binding import task_of
+from symcavity.finite.compiled import compile_system
+from symcavity.finite.run import as_system
+from symcavity.model.averages import average
+from symcavity.model.kinds import alpha, i
+from symcavity.model.problem import Problem
+
+
+def test_every_cache_of_a_module_is_bounded():
+    seen = 0
+    for found in pkgutil.walk_packages(symcavity.__path__, "symcavity."):
+        if found.name.startswith("symcavity.derivations"):
+            continue
+        for name, each in vars(importlib.import_module(found.name)).items():
+            if not hasattr(each, "cache_parameters"):
+                continue
+            seen += 1
+            closed = each.cache_parameters()["maxsize"] is None
+            assert not closed or name == "_simulation", f"{found.name}.{name} never forgets"
+    assert seen > 20
+    assert inspect.signature(symcavity.face._simulation).parameters.keys() == {"name"}  # of two classes
+
+
+def test_a_memory_forgets_the_oldest():
+    memory = Memory(3)
+    for k in range(10):
+        memory[k] = k
+        memory[k] = -k
+    assert memory == {7: -7, 8: -8, 9: -9}
+    copy = pickle.loads(pickle.dumps(memory))  # noqa: S301 - it was made a moment ago
+    assert (copy, copy.bound) == (memory, 3)
+
+
+def test_observables_do_not_pile_up():
+    theory = soft_margin.problem.cavity()
+    solution = theory.solve({alpha: 1, soft_margin.C: 1})
+    task = task_of(theory)
+    task.cache.bound = task.observables.bound = 5
+    weight = soft_margin.w[i]
+    values = [float(solution[average(weight**2) + k]) for k in range(12)]
+    assert values[5] - values[0] == 5
+    assert len(task.cache) <= 5
+    assert len(task.observables) <= 5
+
+
+def test_a_problem_is_derived_and_compiled_once():
+    problem = Problem(soft_margin.problem.minimize, soft_margin.problem.subject_to)
+    assert as_system(problem) is as_system(problem)
+    assert compile_system(as_system(problem)) is compile_system(as_system(problem))
