@@ -191,8 +191,8 @@ def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
         return complaint
     with mpmath.workdps(system.given.dps + guard):
         env = {**system.given.environment("mpmath"), **found}
-        sides = [float(limited(system.task.compiled(e, "mpmath"), env)) for e in system.task.sides]
-    return _spurious(system, plain, sides)
+        compiled = system.task.compiled
+        return _spurious(system, plain, lambda es: [float(limited(compiled(e, "mpmath"), env)) for e in es])
 
 
 def roots_of(
@@ -280,7 +280,7 @@ def inadmissible(system: Reduced, found: Mapping[Symbol, Any], *, solved: bool =
     for condition in system.task.conditions:
         if not _holds(system, condition, env):
             return f"the derivation assumed {condition}"
-    return "" if solved else _spurious(system, found, [float(v) for v in system.task.balance(env)])
+    return "" if solved else _spurious(system, found, lambda es: [float(v) for v in system.task.together(es)(env)])
 
 
 def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
@@ -312,13 +312,20 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
     return not np.any(values <= VANISHING * sum(terms))
 
 
-def _spurious(system: Reduced, found: Mapping[Symbol, Any], values: Sequence[float]) -> str:
+def _spurious(
+    system: Reduced, found: Mapping[Symbol, Any], values: Callable[[tuple[Expr, ...]], Sequence[float]]
+) -> str:
     """Say which closed equation a root does not solve: numerators vanish where denominators do, too."""
     unbounded = {s for s in system.order if not np.isfinite(found[s])}
-    for k, equation in enumerate(system.task.equations):
-        sides = values[2 * k : 2 * k + 2]
-        if unbounded & set().union(*(e.free_symbols for e in system.task.sides[2 * k : 2 * k + 2])):
-            continue  # at an edge, such as kappa = 0
+    pairs = zip(system.task.sides[::2], system.task.sides[1::2], strict=True)
+    kept = [  # at an edge, such as kappa = 0, some equations hold as limits
+        (equation, pair)
+        for equation, pair in zip(system.task.equations, pairs, strict=True)
+        if not unbounded or not unbounded & set().union(*(e.free_symbols for e in pair))
+    ]
+    numbers = values(tuple(side for _, pair in kept for side in pair))
+    for k, (equation, _) in enumerate(kept):
+        sides = numbers[2 * k : 2 * k + 2]
         if np.isnan(sides).any() and not system.given.at_edge:
             return f"{equation.lhs} or its equation is not a number"
         size = max(map(abs, sides))

@@ -23,7 +23,8 @@ from symcavity.evaluate.values import Given, Task
 from symcavity.evaluate.watch import tick
 
 ROUNDS = 600  # evaluations of the map
-SHALLOWER, SHALLOW, DEEP, FLOOR = 18.0, 25.0, 60.0, -150.0  # logarithms: where a limit is taken, in double or in many digits; of zero
+SHALLOWER, SHALLOW, DEEP = 18.0, 25.0, 60.0  # logarithms: where a limit is taken, in double or in many digits
+FLOOR = -150.0  # that of zero
 LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6

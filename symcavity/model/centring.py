@@ -163,7 +163,7 @@ class Centring:
                 theirs = [q for q in site_quantities(part) if at in q.indices]
                 outside, inside = part.as_independent(*theirs, as_Add=False)
                 means.setdefault(outside, []).append(inside)
-        if not means and Add(*kept) == body:
+        if not means and Add(*kept) == expand_mul(body):
             return total
         out = Sum(Add(*kept), (at, 1, sender.size)) if kept else S.Zero
         for outside, inside in means.items():

@@ -47,6 +47,7 @@ STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
 GRIDS = {1: (97, 160), 2: (49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
+JUMPING = 2  # where it jumps, as squared responses do
 LEAST = 3  # the least: a solution has kinks, where a grid loses digits
 
 
@@ -103,9 +104,9 @@ def _hold(
     if simple:
         digits = min(dps, 50) - 8
         return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
-    digits = DIGITS[len(side.heard)]
+    digits = JUMPING if squared else DIGITS[len(side.heard)]
     if lost > 0:  # what a coarser grid loses is more than what the finer one does
-        digits = max(LEAST, min(digits, int(mpmath.floor(-mpmath.log10(lost)))))
+        digits = max(min(LEAST, digits), min(digits, int(mpmath.floor(-mpmath.log10(lost)))))
     return worst, digits, "direct quadrature in double of the solution found by bisection"
 
 
