@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations, count
 from typing import Any
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
@@ -46,6 +46,8 @@ class Lagrangian:
         The multiplier of each condition on sums over all sites.
     shared : Expr
         The terms that belong to no site.
+    labels : dict
+        Labels that are drawn on a field, by what they are once the field has a name.
     """
 
     problem: Problem
@@ -58,6 +60,7 @@ class Lagrangian:
     messages: dict[Symbol, Expr] = field(default_factory=dict)
     conditions: list[tuple[Global, SumCondition]] = field(default_factory=list)
     shared: Expr = S.Zero
+    labels: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def fields(self) -> list[RandomField]:
@@ -89,15 +92,10 @@ class _Names:
         self.taken = taken
 
     def fresh(self, *candidates: str) -> str:
-        for name in candidates:
-            if name not in self.taken:
-                self.taken.add(name)
-                return name
-        count = 2
-        while f"{candidates[0]}_{count}" in self.taken:
-            count += 1
-        self.taken.add(f"{candidates[0]}_{count}")
-        return f"{candidates[0]}_{count}"
+        numbered = (f"{candidates[0]}_{k}" for k in count(2))
+        name = next(name for name in chain(candidates, numbered) if name not in self.taken)
+        self.taken.add(name)
+        return name
 
 
 def optimality(problem: Problem) -> System:
@@ -122,21 +120,21 @@ def optimality(problem: Problem) -> System:
     local: dict[Symbol, SiteQuantity] = {}
     for side in problem.kinds:
         _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
-    messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
-    record.messages = messages
+    record.messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
     for side in problem.kinds:
-        _stationarity(side, record, messages, local, equations)
-    for found in _global_conditions(record, local):
-        if isinstance(found, Complementary):
-            conditions.append(found)
-        else:
-            equations.append(found)
-    equations += [Equation(c.lhs, c.rhs) for c in problem.known]
-    rule = {f.symbol: f.as_sum for f in record.fields}
+        _stationarity(side, record, record.messages, local, equations)
+    shared = _global_conditions(record, local)
+    conditions += [c for c in shared if isinstance(c, Complementary)]
+    equations += [*(e for e in shared if isinstance(e, Equation)), *(Equation(c.lhs, c.rhs) for c in problem.known)]
+    rule: dict[Any, Any] = {f.symbol: f.as_sum for f in record.fields}
+    for label, drawn in problem.labels.items():
+        u = Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
+        equations.append(Equation(u, drawn))
+        record.labels[label.at_site()] = rule[label.at_site()] = label.at_field(u).at_site()
     named = [Equation(q, rule[s]) for s, q in local.items()]
     return System(
         [e.xreplace(rule) for e in equations] + named,
-        conditions,
+        [Complementary(*(q.xreplace(record.labels) for q in pair.pair)) for pair in conditions],
         problem.fixed,
         name=problem.name,
         source=problem.source,

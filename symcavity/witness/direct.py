@@ -47,6 +47,7 @@ STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
 GRIDS = {1: (97, 160), 2: (49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
+MODULES = ["numpy", "scipy"]  # the second for error functions
 LEAST = 3  # the least: a solution has kinks, where a grid loses digits
 
 
@@ -105,7 +106,7 @@ def _hold(
         return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
     digits = DIGITS[len(side.heard)]
     if lost > 0:  # what a coarser grid loses is more than what the finer one does
-        digits = max(LEAST, min(digits, int(mpmath.floor(-mpmath.log10(lost)))))
+        digits = max(LEAST, min(digits, int(mpmath.floor(-mpmath.log10(4 * lost)))))
     return worst, digits, "direct quadrature in double of the solution found by bisection"
 
 
@@ -128,6 +129,7 @@ def by_parts(side: Any, body: Expr) -> Expr:
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
     solution = side.solution
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
+    exprs += [w for q in theory.system.quenched if q.given is not None for _, w in q.law]
     for part in (*solution.branches, *solution.regions):
         exprs += list(part.values.values())
         if part.implicit:
@@ -274,9 +276,10 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         if slopes:
             quotients = [_quotient(side, states, r, order, fields) / float(plain(_factor(side, r))) for r in slopes]
             found = lambdify(list(slopes.values()), plain(body.xreplace(slopes)), "numpy")(*quotients)
+            found = found * states(S(weight), fields)
         else:
-            found = states(body, fields)
-        total += float(weight) * float(np.sum(weights * found))
+            found = states(weight * body, fields)
+        total += float(np.sum(weights * found))
     return mpmath.mpf(total)
 
 
@@ -334,13 +337,13 @@ def _on_branches(
         if branch.implicit:
             x, psi = branch.implicit
             mark = Dummy("x")
-            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), "numpy")
+            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
             found = _bisected(partial(_with_fields, call, fields), fields[-1])
             arguments, grid = [x, *order], [found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for c in conditions:
-            holds &= np.broadcast_to(lambdify(arguments, c, "numpy")(*grid), holds.shape) >= -1e-12
-        here = np.broadcast_to(lambdify(arguments, inside, "numpy")(*grid), holds.shape)
+            holds &= np.broadcast_to(lambdify(arguments, c, MODULES)(*grid), holds.shape) >= -1e-12
+        here = np.broadcast_to(lambdify(arguments, inside, MODULES)(*grid), holds.shape)
         out = np.where(holds & np.isnan(out), here, out)
     return out
 
