@@ -17,7 +17,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched
 
-_QUENCHED, _COUPLINGS = 0, 1
+_QUENCHED, _COUPLINGS, _LABELS = 0, 1, 3
 
 
 @dataclass
@@ -105,8 +105,17 @@ class Instance:
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
-        for label in [q for q in self.quenched if q.given is not None]:
-            self.quenched[label] = draw_label(self, label)
+        for k, label in enumerate(q for q in self.quenched if q.given is not None):
+            self.quenched[label] = self._drawn(label, stream(seed, _LABELS, k))
+
+    def _drawn(self, label: Quenched, rng: np.random.Generator) -> np.ndarray:
+        """Return labels that are drawn on a field of their sites."""
+        (kind,) = label.slots
+        law, heard = self.system.laws[kind], self.fields(kind, self.start())
+        known: dict[Any, Any] = {f.symbol: heard[:, m] for m, f in enumerate(law.fields)}
+        known |= {q.at_site(): self.quenched[q] for q in law.quenched if q != label}
+        known |= dict(zip(self.system.constants, self.constants, strict=True))
+        return draw_label(label, next(e.rhs for e in law.law.equations if e.lhs == label.given), known, rng)
 
     def spread(self, k: int) -> np.ndarray:
         """Return the variance of every entry of the k-th coupling, with the first of its two ends as rows."""

@@ -116,8 +116,7 @@ def optimality(problem: Problem) -> System:
         record.shared -= nu * condition.shared
     objective, constraints = _epigraph(objective, record, names)
     equations: list[Eq | Equation] = []
-    conditions: list[Complementary] = []
-    local: dict[Symbol, SiteQuantity] = {}
+    conditions, local = list[Complementary](), dict[Symbol, SiteQuantity]()
     for side in problem.kinds:
         _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
     record.messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-from sympy import Basic, Expr, S, Sum, Symbol, SympifyError, Tuple, sympify
+from sympy import Basic, Expr, S, Symbol, SympifyError, Tuple, sympify
 from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.signs import FewValued
@@ -286,10 +286,10 @@ class Quenched(Family):
     ) -> Quenched:
         """Return the expression, read and checked."""
         kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
+        word, positive = family_name(name, cls._word), bool(positive)
         if given is None:
-            return cls._make(family_name(name, cls._word), Tuple(), kind, _law(law, str(name)), bool(positive), Tuple())
-        where = f"what {name} is given on"
-        field = exact(given, where)
+            return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())
+        field = exact(given, f"what {name} is given on")
         mark = field if isinstance(field, SiteQuantity) else DrawnOn("u", real=True)
         if not isinstance(law, Mapping) or not site_quantities(field):
             raise DeclarationError(
@@ -300,12 +300,9 @@ class Quenched(Family):
             )
         weights = {v: sympify(w).xreplace({field: mark}) for v, w in law.items() if not isinstance(w, str | float)}
         read = finite_law({**law, **weights}, str(name), exact_values=True)
-        stray = [q for q in site_quantities(read) if q != mark]
-        if stray or read.atoms(Sum):
-            raise DeclarationError(
-                f"{stray[0]} stands in the law of {name}.", "numbers as values; weights in parameters and in given"
-            )
-        return cls._make(family_name(name, cls._word), Tuple(), kind, read, bool(positive), Tuple(field, mark))
+        if stray := [q for q in site_quantities(read) if q != mark]:
+            raise DeclarationError(f"{stray[0]} stands in the law of {name}.", "weights in parameters and in given")
+        return cls._make(word, Tuple(), kind, read, positive, Tuple(field, mark))
 
     def assumed_positive(self) -> Quenched:
         """The same parameter, declared positive."""
@@ -346,8 +343,7 @@ def _law(law: Any, name: str) -> Basic:
         if stray := site_quantities(read):
             raise DeclarationError(
                 f"{stray[0]} stands in the law of {name}.",
-                "numbers and parameters; weights that depend on a field of the site with given=",
-                "given=u, with u = Sum(x[mu, i]*t[i], (i, 1, N)) in the weights",
+                "numbers and parameters; with given=u, weights that hold the field u of the site",
             )
         return read
     if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
