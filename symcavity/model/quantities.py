@@ -252,8 +252,6 @@ class Field(Family):
 class DrawnOn(Symbol):
     """What the weights of a label hold until its field has a name; never equal to a parameter of the same name."""
 
-    __slots__ = ()
-
 
 class Quenched(Family):
     """A fixed parameter of every site: a label, an eigenvalue, a teacher weight, a noise.
