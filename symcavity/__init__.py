@@ -24,6 +24,7 @@ from symcavity.errors import (
 )
 from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
 from symcavity.model.averages import average, response
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import (
     N,
@@ -33,16 +34,7 @@ from symcavity.model.kinds import (
     i,
     mu,
 )
-from symcavity.model.quantities import (
-    Complementary,
-    Coupling,
-    Datum,
-    Feature,
-    Field,
-    Global,
-    Quenched,
-    Variable,
-)
+from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched, Variable
 from symcavity.model.support import SupportFunction
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
 from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
+from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.quantities import Quenched, SiteQuantity, correlation_of
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.system import Law, System
 
 Args = list[Any]

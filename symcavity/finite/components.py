@@ -18,9 +18,10 @@ from symcavity.errors import ValuesError
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets, vector_sizes
 from symcavity.model.convex_law import holds_set, read_law
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldSymbol, RandomField, expand_components
-from symcavity.model.quantities import Complementary, Coupling, Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support, SupportFunction, free_components, stays_whole
 from symcavity.model.system import Law, System
 

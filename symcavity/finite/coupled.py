@@ -8,9 +8,10 @@ from sympy import Expr, Sum, sqrt, sympify
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.sources import carrier_state
 from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, in_units_of_n
-from symcavity.model.quantities import Quenched, SiteQuantity, correlation_of, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr, sympify
 
-from symcavity.errors import Infeasible, NotConverged, SymcavityError
+from symcavity.errors import Infeasible, NotConverged, SymcavityError, UnsupportedLaw
 from symcavity.finite.compare import point_at, solved_at
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
@@ -410,6 +410,12 @@ def cavity_experiment(
         Tables and plots for every kind of site.
     """
     system = as_system(declared)
+    if label := next((q for q in system.quenched if q.given is not None), None):
+        raise UnsupportedLaw(
+            f"{label} is drawn on {label.given}: a new site changes the labels of others.",
+            "insertion experiments with labels that are fixed before all else",
+            "simulate(...), which draws whole instances",
+        )
     setup = prepare(system, values, couplings, method)
     (n,) = check_sizes(N, setup.values)
     coupling_law(couplings)

@@ -100,7 +100,7 @@ def _law_symbols(system: System) -> set[Symbol]:
     found: set[Symbol] = set().union(*(parameters_of(e) for e in exprs)) - marks
     for family in system.quenched:
         if isinstance(family.law, Tuple):
-            found |= family.law.free_symbols
+            found |= {s for pair in family.law for e in pair for s in parameters_of(e)}
         elif isinstance(family.law, RandomSymbol):
             found |= family.law.pspace.distribution.free_symbols
     return found
@@ -178,6 +178,8 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
     for key, value in given.items():
         if isinstance(key, SiteCount) or key in ratios or sizes_compared(key):
             sizes[key] = value
+        elif isinstance(key, Quenched) and key.given is not None:
+            raise ValuesError(f"A law is given for {key}, which is drawn on {key.given}.", "the law in its declaration")
         elif isinstance(key, Quenched):
             if key not in wanted:
                 raise ValuesError(f"The system has no quenched parameter {key}.", _listed(wanted))
@@ -204,7 +206,8 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
         )
     for q in wanted:
         quenched.setdefault(q, q.law)
-    return Values(plain, {q: _substituted(law, plain) for q, law in quenched.items()}, kinds, fractions, counts)
+    laws = {q: law if q.given is not None else _substituted(law, plain) for q, law in quenched.items()}
+    return Values(plain, laws, kinds, fractions, counts)
 
 
 def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Expr, Any]) -> tuple[dict[Kind, float], dict[Kind, int]]:

@@ -11,12 +11,13 @@ import numpy as np
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
 from symcavity.finite.draw import Law, mixing, reciprocal, stream
+from symcavity.finite.drawn_labels import draw_label
 from symcavity.finite.given_values import Values, draw_quenched
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched
 
-_QUENCHED, _COUPLINGS = 0, 1
+_QUENCHED, _COUPLINGS, _LABELS = 0, 1, 3
 
 
 @dataclass
@@ -95,12 +96,26 @@ class Instance:
         self.quenched: dict[Quenched, np.ndarray] = {}
         for k, q in enumerate(sorted(values.quenched, key=lambda q: q.name)):
             rng = stream(seed, _QUENCHED, k)
+            if q.given is not None:
+                self.quenched[q] = np.zeros(self.size[q.slots[0]])
+                continue
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
         drawn = [law(stream(seed, _COUPLINGS, k), self._shape(k)) for k in range(len(system.couplings))]
         self.couplings = [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
+        for k, label in enumerate(q for q in self.quenched if q.given is not None):
+            self.quenched[label] = self._drawn(label, stream(seed, _LABELS, k))
+
+    def _drawn(self, label: Quenched, rng: np.random.Generator) -> np.ndarray:
+        """Return labels that are drawn on a field of their sites."""
+        (kind,) = label.slots
+        law, heard = self.system.laws[kind], self.fields(kind, self.start())
+        known: dict[Any, Any] = {f.symbol: heard[:, m] for m, f in enumerate(law.fields)}
+        known |= {q.at_site(): self.quenched[q] for q in law.quenched if q != label}
+        known |= dict(zip(self.system.constants, self.constants, strict=True))
+        return draw_label(label, next(e.rhs for e in law.law.equations if e.lhs == label.given), known, rng)
 
     def spread(self, k: int) -> np.ndarray:
         """Return the variance of every entry of the k-th coupling, with the first of its two ends as rows."""

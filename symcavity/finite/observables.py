@@ -132,7 +132,8 @@ class Reader:
 
     def _read(self, expr: Any, kind: Kind | None = None) -> Expr:
         """An observable in the words of the system that was solved."""
-        return self.written.observable(self.written.declared.centring.observable(sympify(expr), kind))
+        declared = self.written.declared
+        return self.written.observable(declared.own(declared.centring.observable(sympify(expr), kind)))
 
     def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
         means = {

@@ -17,9 +17,9 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.newton import linearise, relaxed, slopes
+from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import correlation_of
 
 _PROBE, _SAMPLED, _STILL, _NOTHING = 12, 24, 1e-9, 1e-18
 

@@ -77,7 +77,9 @@ class SiteForm:
         multipliers = [(m, e, eq) for m, e, eq in record.multipliers if kind in m.site]
         summed = [(nu, c.parts.get(kind, S.Zero)) for nu, c in record.conditions]
         objective = record.site.get(kind, S.Zero) + sum(m * e for m, e, _ in multipliers)
-        objective = (objective + sum(nu * e for nu, e in summed)).expand()
+        objective = (objective + sum(nu * e for nu, e in summed)).expand().xreplace(record.labels)
+        multipliers = [(m, e.xreplace(record.labels), eq) for m, e, eq in multipliers]
+        summed = [(nu, e.xreplace(record.labels)) for nu, e in summed]
         taken = {m for m, _, _ in record.multipliers}
         heard = record.problem.book.sent_by(kind)
         exprs: list[Expr] = [objective, *(e for _, e, _ in multipliers), *(f.emission for f in heard)]

@@ -14,18 +14,11 @@ from symcavity.method.insert import second_component, second_site
 from symcavity.method.naming import at_zero
 from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.couplings import Coupling, correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, kind_of_range
-from symcavity.model.quantities import (
-    Coupling,
-    Field,
-    Quenched,
-    SiteQuantity,
-    Variable,
-    correlation_of,
-    site_quantities,
-)
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -265,7 +258,8 @@ class ParameterBook:
         body = meaning.args[0]
         responses = body.atoms(SiteResponse)
         states = [q.family.at_site() for q in site_quantities(body, Variable, Field)]
-        if not states and not responses:
+        drawn = [q for q in site_quantities(body, Quenched) if q.family.given is not None]
+        if not (states or responses or drawn):
             return meaning  # a quenched average is a given number
         for symbol, known in self.meanings.items():
             if known == meaning:

@@ -24,6 +24,11 @@ def over_sites(expr: Expr) -> set[Expr]:
     return expr.atoms(Average) | sums
 
 
+def is_given(q: SiteQuantity) -> bool:
+    """Whether a quantity is a parameter that is fixed before all else: a label that is drawn on a field is none."""
+    return isinstance(q.family, Quenched) and q.family.given is None
+
+
 def kind_of_body(body: Expr) -> Kind:
     """The kind of a single-site expression; averages inside it are numbers.
 
@@ -53,7 +58,7 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
     rule: dict[Expr, Expr] = {}
     for node in over_sites(expr):
         body = node.args[0]
-        if not body.has(SiteResponse) and all(isinstance(q.family, Quenched) for q in site_quantities(body)):
+        if not body.has(SiteResponse) and all(is_given(q) for q in site_quantities(body)):
             continue
         ensemble = sites[kind_of_body(body)].ensemble
         if isinstance(node, Average):

@@ -9,8 +9,9 @@ from sympy import S
 from symcavity.algebra.indexed import fresh_index
 from symcavity.method.average import coupling_covariance
 from symcavity.method.sources import source_of
+from symcavity.model.couplings import correlation_of
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Field, Global, SiteQuantity, correlation_of
+from symcavity.model.quantities import Field, Global, SiteQuantity
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker

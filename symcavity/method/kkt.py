@@ -8,8 +8,8 @@ coupling * message`` with the message ``-dL_site/d(field)`` of the other side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import replace
+from itertools import chain, combinations, count
 from typing import Any
 
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
@@ -17,69 +17,16 @@ from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
+from symcavity.method.lagrangian import Lagrangian
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.problem import Constraint, Problem, SumCondition
+from symcavity.model.problem import Constraint, Problem
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-
-
-@dataclass
-class Lagrangian:
-    """The Lagrangian and what was derived from it, kept for the record.
-
-    Attributes
-    ----------
-    site : dict
-        The Lagrangian of one site of each side, with random fields as placeholders.
-    multipliers : list of (SiteQuantity, Expr, bool)
-        Each multiplier, its constraint's expression, and whether that is an equality.
-    auxiliary : list of (SiteQuantity, Expr)
-        Epigraph variables and the convex function that each of them bounds from above.
-    messages : dict
-        What a site sends back through each field, by the field's placeholder.
-    conditions : list of (Global, SumCondition)
-        The multiplier of each condition on sums over all sites.
-    shared : Expr
-        The terms that belong to no site.
-    """
-
-    problem: Problem
-    site: dict[Kind, Expr] = field(default_factory=dict)
-    multipliers: list[tuple[SiteQuantity, Expr, bool]] = field(default_factory=list)
-    auxiliary: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
-    slacks: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
-    stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
-    duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
-    messages: dict[Symbol, Expr] = field(default_factory=dict)
-    conditions: list[tuple[Global, SumCondition]] = field(default_factory=list)
-    shared: Expr = S.Zero
-
-    @property
-    def fields(self) -> list[RandomField]:
-        """All random fields."""
-        return [f for kind in self.problem.kinds for f in self.problem.book.all(kind)]
-
-    @property
-    def states(self) -> set[Any]:
-        """The families of variables over which the problem is minimised."""
-        exprs = [*self.problem.objective.values(), *(c.expr for c in self.problem.constraints)]
-        exprs += [f.emission for f in self.fields]
-        return {q.family for expr in exprs for q in site_quantities(expr, Variable)}
-
-    @property
-    def total(self) -> Expr:
-        """The Lagrangian written out with its sums."""
-        rule = {f.symbol: f.as_sum for f in self.fields}
-        out = self.shared
-        for kind, body in self.site.items():
-            if body != 0:
-                out += Sum(body.xreplace(rule), kind.range)
-        return out
 
 
 class _Names:
@@ -89,15 +36,10 @@ class _Names:
         self.taken = taken
 
     def fresh(self, *candidates: str) -> str:
-        for name in candidates:
-            if name not in self.taken:
-                self.taken.add(name)
-                return name
-        count = 2
-        while f"{candidates[0]}_{count}" in self.taken:
-            count += 1
-        self.taken.add(f"{candidates[0]}_{count}")
-        return f"{candidates[0]}_{count}"
+        numbered = (f"{candidates[0]}_{k}" for k in count(2))
+        name = next(name for name in chain(candidates, numbered) if name not in self.taken)
+        self.taken.add(name)
+        return name
 
 
 def optimality(problem: Problem) -> System:
@@ -118,25 +60,24 @@ def optimality(problem: Problem) -> System:
         record.shared -= nu * condition.shared
     objective, constraints = _epigraph(objective, record, names)
     equations: list[Eq | Equation] = []
-    conditions: list[Complementary] = []
-    local: dict[Symbol, SiteQuantity] = {}
+    conditions, local = list[Complementary](), dict[Symbol, SiteQuantity]()
     for side in problem.kinds:
         _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
-    messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
-    record.messages = messages
+    record.messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
     for side in problem.kinds:
-        _stationarity(side, record, messages, local, equations)
-    for found in _global_conditions(record, local):
-        if isinstance(found, Complementary):
-            conditions.append(found)
-        else:
-            equations.append(found)
-    equations += [Equation(c.lhs, c.rhs) for c in problem.known]
-    rule = {f.symbol: f.as_sum for f in record.fields}
+        _stationarity(side, record, record.messages, local, equations)
+    shared = _global_conditions(record, local)
+    conditions += [c for c in shared if isinstance(c, Complementary)]
+    equations += [*(e for e in shared if isinstance(e, Equation)), *(Equation(c.lhs, c.rhs) for c in problem.known)]
+    rule: dict[Any, Any] = {f.symbol: f.as_sum for f in record.fields}
+    for label, drawn in problem.labels.items():
+        u = Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
+        equations.append(Equation(u, drawn))
+        record.labels[label.at_site()] = rule[label.at_site()] = label.at_field(u).at_site()
     named = [Equation(q, rule[s]) for s, q in local.items()]
     return System(
         [e.xreplace(rule) for e in equations] + named,
-        conditions,
+        [Complementary(*(q.xreplace(record.labels) for q in pair.pair)) for pair in conditions],
         problem.fixed,
         name=problem.name,
         source=problem.source,

@@ -10,9 +10,10 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import NoClosedForm
 from symcavity.method.theory import Theory
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import Coupling, Quenched, SiteQuantity, families
+from symcavity.model.quantities import Quenched, SiteQuantity, families
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.sets.averages import ProjectionAverage

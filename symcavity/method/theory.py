@@ -17,7 +17,7 @@ from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
-from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Family, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import OrderParameter
@@ -114,7 +114,11 @@ class Theory:
         """The inequalities that the derivation assumed, at the mean self-couplings."""
         tied = {e for f in self.system.fields for e in f.coupling.family.moments[1:] if not e.is_number}
         bounded = [GreaterThan(1 - e**2, 0, evaluate=False) for e in sorted(tied, key=str)]
-        return (*assumed(self.inserted), *self.decided, *bounded)
+        found = [*assumed(self.inserted), *self.decided, *bounded]
+        for label in (q for q in self.system.quenched if q.given is not None):
+            values = [value for value, _ in label.law or ()]
+            found = list(dict.fromkeys(c.xreplace({label.at_site(): value}) for c in found for value in values))
+        return tuple(c for c in found if c != S.true)
 
     @property
     def branches(self) -> tuple[Self, ...]:
@@ -157,7 +161,7 @@ class Theory:
             raise DeclarationError(
                 f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
             )
-        expr = self._own(self.system.centring.observable(sympify(key)))
+        expr = self.system.own(self.system.centring.observable(sympify(key)))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))
@@ -168,12 +172,6 @@ class Theory:
                 f"average({key})",
             )
         return self._averaged(expr)
-
-    def _own(self, expr: Expr) -> Expr:
-        """The user's quenched parameters as this theory knows them: some may have been taken as positive."""
-        known = {q.name: q for q in self.system.quenched}
-        found = {q for q in expr.atoms(SiteQuantity) if isinstance(q.family, Quenched) and q.family.name in known}
-        return expr.xreplace({q: known[q.family.name][q.indices] for q in found})
 
     @property
     def sites(self) -> dict[SiteIndex, SiteView]:

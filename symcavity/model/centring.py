@@ -14,10 +14,11 @@ from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
 from symcavity.model.kinds import Kind, N, SiteCount, in_units_of_n
-from symcavity.model.quantities import Complementary, Coupling, Global, SiteQuantity, families, site_quantities
+from symcavity.model.quantities import Complementary, Global, SiteQuantity, families, site_quantities
 
 
 class Centring:
@@ -163,7 +164,7 @@ class Centring:
                 theirs = [q for q in site_quantities(part) if at in q.indices]
                 outside, inside = part.as_independent(*theirs, as_Add=False)
                 means.setdefault(outside, []).append(inside)
-        if not means and Add(*kept) == expand_mul(body):
+        if not means and not any(q.family in self.families for q in site_quantities(body, Coupling)):
             return total
         out = Sum(Add(*kept), (at, 1, sender.size)) if kept else S.Zero
         for outside, inside in means.items():

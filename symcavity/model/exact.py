@@ -97,6 +97,14 @@ def _law_entry(value: Any, where: str, *, exact_values: bool) -> Expr:
     return exact(value, where) if exact_values else sympify(value)
 
 
+def _vanishes(gap: Expr) -> bool:
+    """Whether an expression is zero: by its form, or else at points where the symbols in it have any values."""
+    if gap.simplify() == 0:
+        return True
+    points = [{s: Rational(k + n, 7 + 3 * n) for n, s in enumerate(sorted(gap.free_symbols, key=str))} for k in (1, 3)]
+    return bool(gap.free_symbols) and all(abs(gap.xreplace(point).evalf(30)) < 1e-25 for point in points)
+
+
 def finite_law(law: Mapping[Any, Any], name: str, *, exact_values: bool) -> Tuple:
     """Return a checked finite law as a Tuple of (value, weight) pairs.
 
@@ -124,7 +132,7 @@ def finite_law(law: Mapping[Any, Any], name: str, *, exact_values: bool) -> Tupl
         )
     total = sum((q for _, q in pairs), S.Zero)
     gap = total - 1
-    wrong = abs(gap) > 1e-12 if gap.has(Float) else (gap.is_zero is False or gap.simplify() != 0)
+    wrong = abs(gap) > 1e-12 if gap.has(Float) else (gap.is_zero is False or not _vanishes(gap))
     if wrong:
         raise DeclarationError(
             f"The weights of the law of {name} sum to {total}.",

@@ -10,8 +10,9 @@ from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
+from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, Kind, i, is_index, kind_of_range, mu
-from symcavity.model.quantities import Coupling, Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_slots, check_words, parameters_of
 from symcavity.model.support import stays_whole
 

@@ -16,7 +16,7 @@ from symcavity.model.equations import as_list, read_fixed
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds
-from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
 
@@ -130,6 +130,9 @@ class Problem:
         read = [self._read_constraint(c) for c in self.subject_to]
         self.constraints = tuple(c for c in read if isinstance(c, Constraint))
         self.conditions = tuple(c for c in read if isinstance(c, SumCondition))
+        every = [*parts.values(), *(c.expr for c in self.constraints)]
+        every += [e for c in self.conditions for e in c.parts.values()]
+        self.labels = {q: self._drawn_on(q) for q in families(every, Quenched) if q.given is not None}
         self._check()
 
     def _centre(self) -> None:
@@ -256,6 +259,14 @@ class Problem:
                 "the set on which a non-linear equality holds is not convex",
             )
         return Constraint(kind, body, isinstance(relation, Equality), relation)
+
+    def _drawn_on(self, label: Quenched) -> Expr:
+        """What a label is drawn on, in random fields."""
+        where = f"what {label} is given on"
+        (kind,) = label.slots
+        if free_kind(label.given, where) != kind:
+            raise DeclarationError(f"{label} is drawn on {label.given}.", f"a field of the same {kind}")
+        return extract_fields(self.centring(label.given, where), kind, self.book, where)
 
     def _read_condition(self, expr: Expr, relation: Any, where: str) -> SumCondition:
         """Read a condition on sums over all sites; one that is divided by N is multiplied by it."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-from sympy import Add, Basic, Expr, Mul, S, Symbol, SympifyError, Tuple, expand_mul, sqrt, sympify
+from sympy import Basic, Expr, S, Symbol, SympifyError, Tuple, sympify
 from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.signs import FewValued
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.exact import exact, finite_law
-from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, in_units_of_n, is_index, mu
+from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
 
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
@@ -111,7 +111,8 @@ class Family(DataAtom):
         return f"${latex_name(self.name)}$"
 
 
-def _family_name(name: Any, word: str) -> str:
+def family_name(name: Any, word: str) -> str:
+    """Read the name of a family, refusing what is no identifier or is taken by the package."""
     if not isinstance(name, str) or not name.isidentifier():
         raise DeclarationError(f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'")
     if name in RESERVED:
@@ -123,7 +124,8 @@ def _family_name(name: Any, word: str) -> str:
     return ALIASES.get(name, name)
 
 
-def _component_range(components: Any) -> Tuple:
+def component_range(components: Any) -> Tuple:
+    """Read the range of a component index; empty where there is none."""
     if components is None or components == ():
         return Tuple()
     entries = tuple(components) if isinstance(components, tuple | list | Tuple) else ()
@@ -165,7 +167,7 @@ class Variable(Family):
     def __new__(cls, name: Any, index: Any, components: Any = None) -> Variable:
         """Return the family, read and checked."""
         kind = kind_of(index, f"The variable {name}", f'Variable("{name}", i)')
-        return cls._make(_family_name(name, kind.name), _component_range(components), kind)
+        return cls._make(family_name(name, kind.name), component_range(components), kind)
 
     @property
     def kind(self) -> Kind:
@@ -239,12 +241,16 @@ class Field(Family):
         if isinstance(components, SiteIndex):
             components, index = None, components
         kind = kind_of(index, f"The field {name}", f'Field("{name}", mu)')
-        return cls._make(_family_name(name, cls._word), _component_range(components), kind)
+        return cls._make(family_name(name, cls._word), component_range(components), kind)
 
     @property
     def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
         """The kind of site that this field belongs to."""
         return (self._data[2],)
+
+
+class DrawnOn(Symbol):
+    """What the weights of a label hold until its field has a name; never equal to a parameter of the same name."""
 
 
 class Quenched(Family):
@@ -261,6 +267,9 @@ class Quenched(Family):
         dictionary, a distribution or an array (one entry a site) is given at evaluation.
     positive : bool, optional
         Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
+    given : Expr, optional
+        What a label is drawn on: the weights of a finite law may contain it.  A sum over couplings times quenched
+        parameters (the field of a teacher), ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a `Field` that is one.
 
     Raises
     ------
@@ -270,14 +279,42 @@ class Quenched(Family):
 
     _word = "quenched parameter"
 
-    def __new__(cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False) -> Quenched:
+    def __new__(
+        cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False, given: Any = None
+    ) -> Quenched:
         """Return the expression, read and checked."""
         kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
-        return cls._make(_family_name(name, cls._word), Tuple(), kind, _law(law, str(name)), bool(positive))
+        word, positive = family_name(name, cls._word), bool(positive)
+        if given is None:
+            return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())
+        field = exact(given, f"what {name} is given on")
+        mark = field if isinstance(field, SiteQuantity) else DrawnOn("u", real=True)
+        if not isinstance(law, Mapping) or not site_quantities(field):
+            raise DeclarationError(
+                f"{name} is given {field}, with the law {law!r}.",
+                "a finite law {value: weight} with weights that contain a sum of couplings times quenched parameters",
+                f'u = Sum(x[mu, i]*t[i], (i, 1, N)); Quenched("{name}", mu, law={{1: 1/(1 + exp(-u)), '
+                "-1: 1/(1 + exp(u))}, given=u)",
+            )
+        weights = {v: sympify(w).xreplace({field: mark}) for v, w in law.items() if not isinstance(w, str | float)}
+        read = finite_law({**law, **weights}, str(name), exact_values=True)
+        if stray := [q for q in site_quantities(read) if q != mark]:
+            raise DeclarationError(f"{stray[0]} stands in the law of {name}.", "weights in parameters and in given")
+        return cls._make(word, Tuple(), kind, read, positive, Tuple(field, mark))
 
     def assumed_positive(self) -> Quenched:
         """The same parameter, declared positive."""
-        return self._make(*self._data[:4], True)
+        return self._make(*self._data[:4], True, self._data[5])
+
+    def at_field(self, field: SiteQuantity) -> Quenched:
+        """The same label, drawn on a quantity of the site that has a name."""
+        _, mark = self._data[5]
+        return self._make(*self._data[:3], self._data[3].xreplace({mark: field}), self._data[4], Tuple(field, field))
+
+    @property
+    def given(self) -> Any:
+        """What a label is drawn on; None where the law is that of a parameter that is fixed before all else."""
+        return self._data[5][0] if self._data[5] else None
 
     @property
     def positive(self) -> bool:
@@ -300,7 +337,13 @@ def _law(law: Any, name: str) -> Basic:
     if law is None or law == Tuple():
         return Tuple()
     if isinstance(law, Mapping):
-        return finite_law(law, name, exact_values=True)
+        read = finite_law(law, name, exact_values=True)
+        if stray := site_quantities(read):
+            raise DeclarationError(
+                f"{stray[0]} stands in the law of {name}.",
+                "numbers and parameters; with given=u, weights that hold the field u of the site",
+            )
+        return read
     if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
         return finite_law(dict(law), name, exact_values=True)
     from sympy.stats.rv import RandomSymbol
@@ -312,187 +355,6 @@ def _law(law: Any, name: str) -> Basic:
         "a dictionary {value: weight}, or a random variable of sympy.stats",
         f"leave the law out, and give an array of values at evaluation: {{{name}: [...]}}",
     )
-
-
-def _separated(expr: Expr, where: str) -> Expr:
-    """An expression as a sum of products of what belongs to one site each."""
-    out = expr if len({k for q in site_quantities(expr) for k in q.site}) < 2 else expand_mul(expr)
-    for term in Add.make_args(out):
-        for factor in Mul.make_args(term):
-            if len({k for q in site_quantities(factor) for k in q.site}) > 1:
-                raise DeclarationError(
-                    f"{where} is {expr}: {factor} does not factorise into what belongs to either site.",
-                    "sums of products, (l[i] + s[mu])/N or l[i]*s[mu]/N",
-                    "an expansion in a few such products",
-                )
-    return out
-
-
-class Coupling(Family):
-    """Random couplings ``x[mu, i]`` between the sites of two kinds: given mean and variance, independent entries.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    components : tuple, optional
-        Range ``(a, 1, D + 1)`` of an inner component index: ``u[mu, i, a]``; components are independent.
-    variance : Expr, optional
-        Variance of one coupling, ``1/N`` by default.  It may contain quenched parameters of either
-        site, as in ``l[i]/N``.
-    between : tuple of SiteIndex, optional
-        The indices of the two kinds of site that are coupled, in the order in which they are written;
-        ``(mu, i)`` by default.
-    mean : Expr, optional
-        Mean of one coupling, of order ``1/N``: a sum of products of quenched parameters of both sites over ``N``,
-        as in ``y[mu]*m[i]/N``.  Zero by default.
-    correlation : dict, optional
-        Other couplings between the same sites, by the coefficient of their correlation with this one at equal
-        indices: ``{x: rho}`` says ``<x[mu, i] z[mu, i]> = rho sqrt(var x var z)``.
-    reciprocity : Expr, optional
-        Of couplings between sites of one kind, ``<J[i, j] J[j, i]> / <J[i, j]**2>``: between -1 and 1, 0 by default.
-        The coupling of a site to itself has the variance times ``1 + reciprocity``.
-
-    Notes
-    -----
-    Only the first two moments enter at large N (central limit theorem; paper, equations 11 and 12).
-    """
-
-    _word = "coupling"
-
-    def __new__(
-        cls,
-        name: Any,
-        components: Any = None,
-        variance: Any = None,
-        *,
-        between: Any = (mu, i),
-        mean: Any = 0,
-        correlation: Any = None,
-        reciprocity: Any = 0,
-    ) -> Coupling:
-        """Return the family, read and checked."""
-        if not isinstance(between, tuple | list) or len(between) != 2:
-            raise DeclarationError(f"{name} is a coupling between {between!r}.", "two site indices: between=(mu, i)")
-        example = f'Coupling("{name}", between=(mu, i))'
-        ends = tuple(kind_of(index, f"The coupling {name}", example) for index in between)
-        scale: Any = 1 / N if variance is None else exact(variance, f"the variance of {name}")
-        if scale.is_nonpositive:
-            raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
-        centre = exact(mean, f"the mean of {name}")
-        for word, expr in (("variance", scale), ("mean", centre)):
-            for q in site_quantities(expr):
-                if not isinstance(q.family, Quenched) or any(q.site[k] != k.index or k not in ends for k in q.site):
-                    raise DeclarationError(
-                        f"{q} stands in the {word} of {name}.",
-                        "quenched parameters of the two sites that are coupled, l[i] and s[mu]",
-                    )
-        scale = _separated(scale, f"The variance of {name}")
-        inner = _component_range(components)
-        _check_mean(centre, name, vector=bool(inner))
-        word = _family_name(name, cls._word)
-        pairs = _correlations(word, correlation, ends, vector=bool(inner))
-        back = _coefficient(reciprocity, f"the reciprocity of {name}")
-        if back != 0 and (ends[0] != ends[1] or inner or pairs or site_quantities(scale)):
-            raise DeclarationError(
-                f"{name} has the reciprocity {back}"
-                + (" and couples two kinds of sites." if ends[0] != ends[1] else ", beside components, a correlation "
-                   "or a variance that differs from site to site."),
-                "couplings between sites of one kind, alike for all sites",
-                f'Coupling("{name}", between=(i, i), reciprocity={back})',
-            )
-        return cls._make(word, inner, scale, *ends, centre, pairs, back)
-
-    @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
-        """The two kinds of site that are coupled, in the order of the indices."""
-        return self._data[3], self._data[4]
-
-    @property
-    def variance(self) -> Expr:
-        """The variance of one coupling, at the canonical site indices."""
-        return self._data[2]
-
-    @property
-    def mean(self) -> Expr:
-        """The mean of one coupling, at the canonical site indices."""
-        return self._data[5]
-
-    @property
-    def correlation(self) -> dict[Coupling, Expr]:
-        """The coefficients of its correlations with other couplings at equal indices."""
-        return dict(self._data[6])
-
-    @property
-    def reciprocity(self) -> Expr:
-        """The coefficient of the correlation of two couplings with turned indices."""
-        return self._data[7]
-
-    @property
-    def moments(self) -> tuple[Expr, ...]:
-        """The expressions in its second moments: the variance, and the coefficients of correlations."""
-        return (self.variance, *self.correlation.values(), self.reciprocity)
-
-    def centred(self, name: str, partners: Mapping[Coupling, Coupling]) -> Coupling:
-        """The same couplings without their mean, under another name; those that it correlates with may have others."""
-        pairs = Tuple(*(Tuple(partners.get(other, other), rho) for other, rho in self.correlation.items()))
-        return self._make(name, *self._data[1:5], S.Zero, pairs, self.reciprocity)
-
-    def explicit(self, components: Tuple, variance: Expr) -> Coupling:
-        """The same couplings with explicit components."""
-        return self._make(self.name, components, variance, *self._data[3:])
-
-
-def correlation_of(one: Coupling, other: Coupling) -> Expr:
-    """The coefficient of correlation of two different couplings at equal indices."""
-    return one.correlation.get(other, other.correlation.get(one, S.Zero))
-
-
-def _coefficient(value: Any, where: str) -> Expr:
-    """A coefficient of correlation."""
-    found = exact(value, where)
-    if (1 - found**2).is_negative or site_quantities(found):
-        raise DeclarationError(f"{where[0].upper()}{where[1:]} is {found}.", "one number between -1 and 1")
-    return found
-
-
-def _correlations(name: str, given: Any, ends: tuple[Kind, ...], *, vector: bool) -> Tuple:
-    """Read the correlations of a coupling."""
-    if given is None:
-        return Tuple()
-    if not isinstance(given, Mapping) or not all(isinstance(other, Coupling) for other in given):
-        raise DeclarationError(
-            f"The correlation of {name} is {given!r}.", "a dictionary {coupling: coefficient}", "correlation={x: rho}"
-        )
-    for other in given:
-        if other.slots != ends or vector or other.components or other.reciprocity != 0 or other.name == name:
-            raise DeclarationError(
-                f"{name} is correlated with {other.name}"
-                + (", which is itself." if other.name == name else "."),
-                "couplings between the same two sites, in the same order, without components or reciprocity",
-            )
-    return Tuple(*(Tuple(other, _coefficient(rho, f"the correlation of {name}")) for other, rho in given.items()))
-
-
-def _check_mean(mean: Expr, name: str, *, vector: bool) -> None:
-    """Refuse a mean that is not of order 1/N, or not a sum of products over the two ends."""
-    if mean == 0:
-        return
-    order = in_units_of_n(mean * N).cancel()
-    if order.has(N):
-        root = in_units_of_n(mean * sqrt(N)).cancel()
-        raise DeclarationError(
-            f"The mean {mean} of {name} is not of order 1/N"
-            + (": with a mean of order 1/sqrt(N) each sum has a part of order sqrt(N)." if not root.has(N) else "."),
-            "means of order 1/N, sums of products of quenched parameters: mean=y[mu]*m[i]/N",
-            f"{name} with the mean {mean / sqrt(N)}, and a Global as the threshold" if not root.has(N) else "",
-        )
-    if vector:
-        raise DeclarationError(
-            f"{name} has components and the mean {mean}.",
-            "means of couplings without components",
-            f"one coupling for each component, with a name of its own: Coupling(\"{name}_1\", mean=...)",
-        )
 
 
 class Global(Symbol):
@@ -515,7 +377,7 @@ class Global(Symbol):
                 "a penalty N*(...) keeps it small",
             )
         known = {"nonnegative": True} if bounded else {}
-        return super().__new__(cls, _family_name(name, "global variable"), real=True, **known)
+        return super().__new__(cls, family_name(name, "global variable"), real=True, **known)
 
 
 class SiteQuantity(FewValued, Expr):

@@ -12,11 +12,11 @@ from sympy.tensor.indexed import Indexed
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.couplings import Coupling
 from symcavity.model.exact import exact
 from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
 from symcavity.model.quantities import (
     RESERVED,
-    Coupling,
     Family,
     Field,
     Global,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sympy import Expr, S, Sum, Symbol
+from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring
@@ -197,6 +197,12 @@ class System:
         pairs = [pair.args[0] for pair in self.shared_pairs]
         return (*(None for _ in range(len(self.global_conditions) - len(pairs))), *pairs)
 
+    def own(self, expr: Expr) -> Expr:
+        """The user's quenched parameters as this system knows them: some may have been given a sign or a field."""
+        known = {q.name: q for q in self.quenched}
+        found = {q for q in expr.atoms(SiteQuantity) if isinstance(q.family, Quenched) and q.family.name in known}
+        return expr.xreplace({q: known[q.family.name][q.indices] for q in found})
+
     def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
         """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
         return tuple(f for f in self.fields if f.sender == kind)
@@ -257,7 +263,8 @@ class System:
             out += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
         out += [body for _, body in self.global_conditions]
         out += [e.difference for e in self.fixed]
-        return out
+        laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
+        return out + [e for law in laws for pair in law for e in pair]
 
     def _check(self) -> None:
         if not self.laws:
@@ -288,6 +295,16 @@ class System:
                     f"The {law.kind} sites have {len(law.unknowns)} variables ({names}) "
                     f"and {count} equations and conditions.",
                     "as many equations and complementarity conditions as variables, for each kind of site",
+                )
+        for label in (q for q in self.quenched if q.given is not None):
+            law = self.laws[label.slots[0]]
+            told = next((e.rhs for e in law.equations if e.lhs == label.given), S.Zero)
+            heard = [f for f in law.fields if told.has(f.symbol)]
+            if not heard or any(f.states() for f in heard) or site_quantities(told, Variable, Field):
+                raise DeclarationError(
+                    f"The label {label} is drawn on {label.given}, which is no field of quenched parameters.",
+                    "a sum of couplings times quenched parameters, as a Field with an equation of its own",
+                    "Eq(u[mu], Sum(x[mu, i]*t[i], (i, 1, N)))",
                 )
         for condition in self.fixed:
             for q in site_quantities(condition.lhs, Variable, Field):

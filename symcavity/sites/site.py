@@ -13,6 +13,8 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import Law
+from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.labels import LabelledEnsemble
 from symcavity.sites.protocol import Ensemble, Heard, SiteProblem, Strategy
 
 
@@ -66,7 +68,9 @@ class Site:
     @cached_property
     def ensemble(self) -> Ensemble:
         """The Gaussian ensemble of the site."""
-        return self.strategy.ensemble(self)
+        found = self.strategy.ensemble(self)
+        labels = tuple(q for q in self.law.quenched() if q.given is not None)
+        return LabelledEnsemble(found, labels) if labels and isinstance(found, SiteEnsemble) else found
 
     def equations(self) -> list[Equation]:
         """The law of the inserted site, with cavity fields, self-couplings and sources."""

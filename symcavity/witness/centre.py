@@ -7,9 +7,10 @@ from typing import Any
 
 from sympy import Eq, Expr, Sum
 
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import SiteCount
-from symcavity.model.quantities import Complementary, Coupling, families
+from symcavity.model.quantities import Complementary, families
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
 from symcavity.witness.registry import result, witness

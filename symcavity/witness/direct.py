@@ -48,6 +48,7 @@ QUICK = 18  # digits at all points but the first
 GRIDS = {1: (97, 160), 2: (49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
+MODULES = ["numpy", "scipy"]  # the second for error functions
 LEAST = 3  # the least: a solution has kinks, where a grid loses digits
 
 
@@ -106,7 +107,7 @@ def _hold(
         return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
     digits = JUMPING if squared else DIGITS[len(side.heard)]
     if lost > 0:  # what a coarser grid loses is more than what the finer one does
-        digits = max(min(LEAST, digits), min(digits, int(mpmath.floor(-mpmath.log10(lost)))))
+        digits = max(min(LEAST, digits), min(digits, int(mpmath.floor(-mpmath.log10(4 * lost)))))
     return worst, digits, "direct quadrature in double of the solution found by bisection"
 
 
@@ -129,6 +130,7 @@ def by_parts(side: Any, body: Expr) -> Expr:
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
     solution = side.solution
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
+    exprs += [w for q in theory.system.quenched if q.given is not None for _, w in q.law]
     for part in (*solution.branches, *solution.regions):
         exprs += list(part.values.values())
         if part.implicit:
@@ -275,9 +277,10 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         if slopes:
             quotients = [_quotient(side, states, r, order, fields) / float(plain(_factor(side, r))) for r in slopes]
             found = lambdify(list(slopes.values()), plain(body.xreplace(slopes)), "numpy")(*quotients)
+            found = found * states(S(weight), fields)
         else:
-            found = states(body, fields)
-        total += float(weight) * float(np.sum(weights * found))
+            found = states(weight * body, fields)
+        total += float(np.sum(weights * found))
     return mpmath.mpf(total)
 
 
@@ -335,13 +338,13 @@ def _on_branches(
         if branch.implicit:
             x, psi = branch.implicit
             mark = Dummy("x")
-            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), "numpy")
+            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
             found = _bisected(partial(_with_fields, call, fields), fields[-1])
             arguments, grid = [x, *order], [found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for c in conditions:
-            holds &= np.broadcast_to(lambdify(arguments, c, "numpy")(*grid), holds.shape) >= -1e-12
-        here = np.broadcast_to(lambdify(arguments, inside, "numpy")(*grid), holds.shape)
+            holds &= np.broadcast_to(lambdify(arguments, c, MODULES)(*grid), holds.shape) >= -1e-12
+        here = np.broadcast_to(lambdify(arguments, inside, MODULES)(*grid), holds.shape)
         out = np.where(holds & np.isnan(out), here, out)
     return out
 

@@ -10,8 +10,8 @@ from typing import Any
 import mpmath
 from sympy import Expr
 
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Coupling
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import ComponentSymbol, DisorderAverage
 from symcavity.witness.inserted import Inserted

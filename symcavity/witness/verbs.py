@@ -9,9 +9,10 @@ from typing import Any
 
 from sympy import Expr, S
 
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Coupling, SiteQuantity, site_quantities
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
 from symcavity.witness.declared import Carrier, declared_of

@@ -43,9 +43,10 @@ from sympy.logic.boolalg import BooleanAtom
 
 from symcavity.algebra.indexed import Unequal
 from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
-from symcavity.model.quantities import Coupling, Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.record.symbols import (
     CavitySymbol,

@@ -12,8 +12,9 @@ from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.indexed import Unequal
 from symcavity.model.averages import Average
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, Coupling, Family, Quenched, SiteQuantity, Variable
+from symcavity.model.quantities import Complementary, Family, Quenched, SiteQuantity, Variable
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml

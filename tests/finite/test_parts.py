@@ -11,8 +11,9 @@ from symcavity.face import ConvexProblem
 from symcavity.finite import compare, simulate
 from symcavity.finite.parts import ByParts, jumps
 from symcavity.model.averages import average, response
+from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
-from symcavity.model.quantities import Coupling, Quenched
+from symcavity.model.quantities import Quenched
 
 cost, scale = Quenched("c", i), Quenched("s", i)
 COSTS = {1: Rational(1, 4), -1: Rational(3, 4)}

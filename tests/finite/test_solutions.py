@@ -33,8 +33,8 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
 from symcavity.finite.run import as_system
 from symcavity.model.averages import average, response
+from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import FEATURE, N, P, alpha, i, mu
-from symcavity.model.quantities import Coupling
 
 
 @pytest.mark.parametrize("name", VALUES)

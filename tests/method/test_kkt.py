@@ -11,8 +11,8 @@ from sympy import Abs, Eq, Integer, Max, Min, Rational, S, Sum, Symbol, exp, lam
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, average, i, mu
 from symcavity.algebra.indexed import explicit, substituted
+from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import Coupling as CouplingFamily
 from symcavity.model.quantities import Quenched as QuenchedFamily
 from symcavity.model.quantities import SiteQuantity
 

@@ -119,6 +119,23 @@ REFUSED = {
         "differs from site to site",
         "alike",
     ),
+    "a label's law without its field": (
+        lambda: Quenched("s", mu, law={1: (1 + sp.sign(h)) / 2, -1: (1 - sp.sign(h)) / 2}),
+        "stands in the law of s",
+        "given=u",
+    ),
+    "a label on a number": (lambda: Quenched("s", mu, law={1: 1}, given=C), "s is given C", "given=u"),
+    "a label on the student": (
+        lambda: problem(
+            q + Sum((h - Quenched("s", mu, law={1: (1 + sp.sign(h)) / 2, -1: (1 - sp.sign(h)) / 2}, given=h)[mu]) ** 2,
+                    (mu, 1, P)), []
+        ).kkt(),
+        "no field of quenched parameters",
+        "Eq(u[mu]",
+    ),
+    "a label with other weights": (
+        lambda: Quenched("s", mu, law={1: sp.exp(-h), -1: 1}, given=h), "sum to", "sum to one"
+    ),
     "mean of components": (lambda: Coupling("x", (a, 1, 2), mean=C / N), "components and the mean", "name of its own"),
     "two couplings in a product": (
         lambda: problem(subject_to=[Sum(x[mu, i] * u[mu, i] * w[i], (i, 1, N)) >= 1]),

@@ -7,9 +7,10 @@ from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.phi import phi
 from symcavity.face import Derivation, Step
 from symcavity.model.averages import average, response
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
-from symcavity.model.quantities import Complementary, Coupling, Datum, Feature, Field, Global, Quenched
+from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched
 from symcavity.record.symbols import (
     CavitySymbol,
     DisorderAverage,

@@ -1,0 +1,74 @@
+"""The Lagrangian of a declared problem, and what is derived from it, kept for the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sympy import Expr, S, Sum, Symbol
+
+from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.problem import Problem, SumCondition
+from symcavity.model.quantities import Global, SiteQuantity, Variable, site_quantities
+
+
+@dataclass
+class Lagrangian:
+    """The Lagrangian and what was derived from it, kept for the record.
+
+    Attributes
+    ----------
+    site : dict
+        The Lagrangian of one site of each side, with random fields as placeholders.
+    multipliers : list of (SiteQuantity, Expr, bool)
+        Each multiplier, its constraint's expression, and whether that is an equality.
+    auxiliary : list of (SiteQuantity, Expr)
+        Epigraph variables and the convex function that each of them bounds from above.
+    messages : dict
+        What a site sends back through each field, by the field's placeholder.
+    conditions : list of (Global, SumCondition)
+        The multiplier of each condition on sums over all sites.
+    shared : Expr
+        The terms that belong to no site.
+    labels : dict
+        Labels that are drawn on a field, by what they are once the field has a name.
+    """
+
+    problem: Problem
+    site: dict[Kind, Expr] = field(default_factory=dict)
+    multipliers: list[tuple[SiteQuantity, Expr, bool]] = field(default_factory=list)
+    auxiliary: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    slacks: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
+    duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    messages: dict[Symbol, Expr] = field(default_factory=dict)
+    conditions: list[tuple[Global, SumCondition]] = field(default_factory=list)
+    shared: Expr = S.Zero
+    labels: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> list[RandomField]:
+        """All random fields."""
+        return [f for kind in self.problem.kinds for f in self.problem.book.all(kind)]
+
+    @property
+    def states(self) -> set[Any]:
+        """The families of variables over which the problem is minimised."""
+        exprs = [*self.problem.objective.values(), *(c.expr for c in self.problem.constraints)]
+        exprs += [f.emission for f in self.fields]
+        return {q.family for expr in exprs for q in site_quantities(expr, Variable)}
+
+    @property
+    def total(self) -> Expr:
+        """The Lagrangian written out with its sums."""
+        rule = {f.symbol: f.as_sum for f in self.fields}
+        out = self.shared
+        for kind, body in self.site.items():
+            if body != 0:
+                out += Sum(body.xreplace(rule), kind.range)
+        return out
+
+
+__all__ = ["Lagrangian"]

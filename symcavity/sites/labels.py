@@ -1,0 +1,132 @@
+"""Averages over labels whose law depends on a field of their site, such as a teacher's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sympy import Add, Dummy, Expr, Heaviside, Matrix, Piecewise, S, Symbol, cancel, erf, sign, sqrt
+
+from symcavity.algebra.gaussian import gaussian_average
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
+from symcavity.sites.branching.conditioning import given_others
+
+JUMPS = (sign, Heaviside, Piecewise)
+
+
+@dataclass(frozen=True)
+class LabelledEnsemble:
+    """A site with labels of a law ``P(y | u)``, on a field u that it hears from senders without states.
+
+    Attributes
+    ----------
+    site : SiteEnsemble
+        The site at given labels.
+    labels : tuple of Quenched
+        The families of labels; the weights of their values hold u.
+    """
+
+    site: SiteEnsemble
+    labels: tuple[Quenched, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything but the averages is that of the site."""
+        if name.startswith("__") or name in ("site", "labels"):
+            raise AttributeError(name)
+        return getattr(self.site, name)
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities over its fields, its labels and its quenched parameters."""
+        return quenched_average(self.at_site(body))
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the fields and the labels: a function of the site's other quenched parameters."""
+        return self._over(body, self.labels)
+
+    def _over(self, body: Expr, labels: tuple[Quenched, ...]) -> Expr:
+        if not labels:
+            return self._at_labels(body)
+        if (fixed := self._fixed(body)) is not None:
+            return fixed
+        label, *others = labels
+        known, total = label.at_site(), S.Zero
+        for value, weight in label.law.args if label.law is not None else ():
+            rest = tuple(others)
+            total += self._over(weight * body, rest).xreplace({known: value})
+            total += self._through_weight(weight, body, label.given, rest).xreplace({known: value})
+        return total
+
+    def _fixed(self, body: Expr) -> Expr | None:
+        """The value of what is the same at all labels and fields, such as the response of a linear law."""
+        regions = self.site.solution.regions
+        responses = body.atoms(SiteResponse)
+        if len(regions) != 1 or regions[0].implicit or not responses:
+            return None
+        zero = dict.fromkeys(self.site.solution.sources, S.Zero)
+        found = body.xreplace({r: self.site.response(regions[0].values, None, r).xreplace(zero) for r in responses})
+        moving = [*self.site.fields, *self.site.solution.unknowns, *(q.at_site() for q in self.labels)]
+        through = any(r.field == label.given for r in responses for label in self.labels)
+        return None if through or found.has(*moving) else found
+
+    def _at_labels(self, body: Expr) -> Expr:
+        """The average at given labels; where the law is implicit, first over the field that the states do not see."""
+        solution = self.site.solution
+        drawn = {label.given: self.site.sources[label.given][1] for label in self.labels}
+        values = [v for b in solution.branches for q, v in b.values.items() if q not in drawn]
+        seen = [*values, *(c for b in solution.branches for c in b.conditions)]
+        (u, field), *more = drawn.items()
+        if more or not solution.is_implicit or any(e.has(field) for e in seen) or field == solution.inner:
+            return self.site.over_fields(body) if body.has(*self.site.fields) else self.site.at_site(body)
+        mean, variance = given_others(self.site, field)
+        z = Dummy("z", real=True)
+        others = tuple(f for f in self.site.fields if f != field)
+        kept = {r: S.Zero if r.field == u else r for r in body.atoms(SiteResponse)}
+        drawn_at = mean + sqrt(variance) * z
+        inside = _over_one(body.xreplace({**kept, u: drawn_at, field: drawn_at}), z)
+        return replace(self.site, fields=others).over_fields(inside)
+
+    def _through_weight(self, weight: Expr, body: Expr, u: SiteQuantity, rest: tuple[Quenched, ...]) -> Expr:
+        """What a source in the equation of u does to an average by the weight of a label: responses are linear."""
+        marks = {r: Dummy("R", real=True) for r in body.atoms(SiteResponse) if r.field == u}
+        marked, out = body.xreplace(marks), S.Zero
+        for response, mark in marks.items():
+            factor = marked.diff(mark)
+            if factor.has(*marks.values()):
+                raise UnsupportedLaw(
+                    f"{body} holds the square of a response to the field {u} that a label is drawn on.",
+                    "averages of responses to such a field",
+                )
+            if weight.has(*JUMPS):
+                out += self._by_parts(weight, factor, response, rest)
+            else:
+                out += self._over(weight.diff(u) * factor * response.state, rest)
+        return out
+
+    def _by_parts(self, weight: Expr, factor: Expr, response: SiteResponse, rest: tuple[Quenched, ...]) -> Expr:
+        """The whole response where the weight jumps, by parts, minus that of the states."""
+        if rest:
+            raise UnsupportedLaw("Two labels of a site are drawn on fields, with weights that jump.", "smooth weights")
+        fields = self.site.fields
+        inverse = Matrix([[self.site.covariance[a, b] for b in fields] for a in fields]).inv()
+        _, field, scale = self.site.sources[response.field]
+        row = fields.index(field)
+        body = weight * factor / scale * response.state
+        moments = [self._at_labels(body * eta) for eta in fields]
+        whole = sum((cancel(inverse[row, k]) * m for k, m in enumerate(moments)), S.Zero)
+        return whole - self._at_labels(weight * factor * response)
+
+
+def _over_one(body: Expr, z: Symbol) -> Expr:
+    """The average of a weight over a standard Gaussian; that of an error function is one."""
+    constant, rest = body.as_independent(z, as_Add=False)
+    if rest.is_Add:
+        return constant * Add(*(_over_one(term, z) for term in rest.args))
+    if isinstance(rest, erf) and not (slope := rest.args[0].diff(z)).has(z):
+        return constant * erf(rest.args[0].xreplace({z: S.Zero}) / sqrt(1 + 2 * slope**2))
+    return constant * gaussian_average(rest, z) if rest.has(z) else body
+
+
+__all__ = ["LabelledEnsemble"]

@@ -1,0 +1,153 @@
+"""Labels that are drawn on the field of a teacher: against closed forms, other declarations, and instances."""
+
+import mpmath
+import pytest
+from references import near
+from sympy import Eq, Max, Rational, Sum, Symbol, erf, exp, log, sign, sqrt
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Field,
+    N,
+    P,
+    Quenched,
+    System,
+    UnsupportedLaw,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
+
+x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
+beta, gamma = Symbol("beta", positive=True), Symbol("gamma", positive=True)
+h = Sum(x[mu, i] * w[i], (i, 1, N))
+u = Sum(x[mu, i] * t[i], (i, 1, N))
+ridge = gamma * Sum(w[i] ** 2, (i, 1, N)) / 2
+VALUES = {alpha: 2, gamma: 1, beta: 1, t: {1: "1/2", -1: "1/2"}}
+FAR = 4.5
+
+
+def values_of(law):
+    return VALUES if law in ("logistic", "probit") else {k: v for k, v in VALUES.items() if k != beta}
+
+
+LAWS = {
+    "logistic": {1: 1 / (1 + exp(-beta * u)), -1: 1 / (1 + exp(beta * u))},
+    "probit": {1: (1 + erf(beta * u)) / 2, -1: (1 - erf(beta * u)) / 2},
+    "flips": {1: (1 + 4 * sign(u) / 5) / 2, -1: (1 - 4 * sign(u) / 5) / 2},
+    "three values": {1: exp(-(u**2)) / 2, -1: exp(-(u**2)) / 2, 2: 1 - exp(-(u**2))},
+}
+LOSSES = {
+    "square": lambda y: (h - y) ** 2 / 2,
+    "hinge": lambda y: Max(0, 1 - y * h),
+    "logistic": lambda y: log(1 + exp(-y * h)),
+}
+
+
+def label(law):
+    return Quenched("y", mu, law=LAWS[law], given=u)
+
+
+def declared(law, loss="square"):
+    return ConvexProblem(Sum(LOSSES[loss](label(law)[mu]), (mu, 1, P)) + ridge)
+
+
+@pytest.fixture(scope="module")
+def squares():
+    return {law: declared(law).cavity() for law in LAWS}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_least_squares_in_closed_form(squares, law):
+    """With <y u> = c and <y^2> = 1 the weights are c times the teacher's, and what is left is noise."""
+    solution = squares[law].solve(values_of(law))
+    probability = {
+        "logistic": lambda z: 1 / (1 + mpmath.exp(-z)),
+        "probit": lambda z: (1 + mpmath.erf(z)) / 2,
+        "flips": lambda z: (1 + 4 * mpmath.sign(z) / 5) / 2,
+        "three values": None,
+    }[law]
+    density = lambda z: mpmath.exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi)  # noqa: E731
+    if probability is None:
+        slope, second = mpmath.mpf(0), mpmath.quad(lambda z: density(z) * (4 - 3 * mpmath.exp(-z * z)), [-9, 0, 9])
+    else:
+        slope = mpmath.quad(lambda z: density(z) * z * (2 * probability(z) - 1), [-9, 0, 9])
+        second = mpmath.mpf(1)
+    S = mpmath.sqrt(2) - 1  # the response of ridge regression at alpha = 2 and gamma = 1
+    overlap = slope * 2 * S / (1 + S)
+    assert near(solution[response(w)], str(S), "1e-12")
+    assert abs(solution[average(w[i] * t[i])] - overlap) < 1e-10
+    force = 2 * (S / (1 + S)) ** 2  # of the messages on a weight, each (y - h)/(1 + S)
+    norm = (overlap**2 + force * (second - 2 * slope * overlap)) / (1 - force)
+    assert abs(solution[average(w[i] ** 2)] - norm) < 1e-10
+
+
+@pytest.mark.parametrize("law", ["logistic", "flips", "three values"])
+def test_the_record(squares, law):
+    derivation = squares[law].derivation
+    for key in ("lagrangian", "sources", "datum.response", "closure.S_lambda", "closure.q_lambda", "closed_system"):
+        assert all(v.ok for v in derivation[key].verdicts(20)), key
+
+
+@pytest.mark.parametrize(("law", "loss"), [("logistic", "square"), ("probit", "hinge"), ("flips", "hinge")])
+def test_instances(law, loss):
+    problem = declared(law, loss)
+    y = label(law)
+    simulation = problem.simulate(values_of(law), N=100, seeds=10)
+    observables = [average(w[i] ** 2), average(w[i] * t[i]), average(y[mu] * u)]
+    for row in problem.cavity().compare(simulation, observables).rows:
+        assert abs(row.z) < FAR, str(row.observable)
+
+
+@pytest.mark.parametrize("law", ["logistic", "probit"])
+def test_logistic_regression_with_a_teacher(law):
+    """The weights of a label are averaged over the teacher's field at a given field of the student."""
+    problem = declared(law, "logistic")
+    theory = problem.cavity()
+    simulation = problem.simulate(VALUES, N=100, seeds=10)
+    for row in theory.compare(simulation, [average(w[i] ** 2), average(w[i] * t[i]), response(w)]).rows:
+        assert abs(row.z) < FAR, str(row.observable)
+
+
+def test_flips_are_a_sign_times_a_sign():
+    """Labels that are wrong one time in ten: as a law on the field, and as an independent sign."""
+    s = Quenched("s", mu, law={1: Rational(9, 10), -1: Rational(1, 10)})
+    other = ConvexProblem(Sum((h - s[mu] * sign(u)) ** 2 / 2, (mu, 1, P)) + ridge).cavity().solve(values_of("flips"))
+    solution = declared("flips").cavity().solve(values_of("flips"))
+    for observable in (average(w[i] ** 2), average(w[i] * t[i])):
+        assert abs(solution[observable] - other[observable]) < 1e-10
+
+
+def test_a_system_with_a_field_of_its_own():
+    field, message = Field("u", mu), Datum("g")
+    law = {1: (1 + erf(beta * field[mu])) / 2, -1: (1 - erf(beta * field[mu])) / 2}
+    y = Quenched("y", mu, law=law, given=field[mu])
+    system = System(
+        [
+            Eq(field[mu], u),
+            Eq(message[mu], y[mu] - h),
+            Eq(gamma * w[i], Sum(x[mu, i] * message[mu], (mu, 1, P))),
+        ]
+    )
+    one, other = system.cavity().solve(VALUES), declared("probit").cavity().solve(VALUES)
+    for observable in (average(w[i] ** 2), average(w[i] * t[i])):
+        assert abs(one[observable] - other[observable]) < 1e-10
+
+
+def test_what_cannot_be_done():
+    problem = declared("logistic")
+    with pytest.raises(UnsupportedLaw, match="labels of others"):
+        problem.cavity_experiment(VALUES, N=30, seeds=2)
+    with pytest.raises(ValuesError, match="y"):
+        problem.simulate({**VALUES, label("logistic"): {1: 1}}, N=30, seeds=1)
+    wrong = Quenched("y", mu, law={1: sqrt(2) * u, -1: 1 - sqrt(2) * u}, given=u)
+    with pytest.raises(ValuesError, match="non-negative"):
+        ConvexProblem(Sum((h - wrong[mu]) ** 2 / 2, (mu, 1, P)) + ridge).simulate(
+            {k: v for k, v in VALUES.items() if k != beta}, N=30, seeds=1
+        )
