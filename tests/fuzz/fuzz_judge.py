@@ -111,6 +111,7 @@ def judge(case: Case, checks: Checks) -> Outcome:
     try:
         with _time_limit(checks.limit), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", symcavity.UnstableSolution)
             _run(case, checks, out, timed)
     except InternalError as error:
         out.findings.append(Finding("internal error", _place(error), error.found))
