@@ -401,6 +401,8 @@ def polish(
             up = residual(*moved)
             for r in range(count):
                 matrix[r, k] = (up[r] - value[r]) / shift
+        if not all(map(mp.isfinite, [*matrix, *value])):
+            raise NotConverged("The equations are not defined near the root.", x, float("nan"))
         try:
             step = mp.lu_solve(matrix, mp.matrix(value))
         except ZeroDivisionError:
