@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import lru_cache
-from math import log2, sqrt
+from math import factorial, log2, sqrt
 from typing import Any
 
 import mpmath
@@ -366,6 +366,9 @@ def checked_order(n: Any) -> int:
     return order
 
 
+FAR = 500  # bits of an argument beyond which its square is beyond every precision
+
+
 def _phi_mpf(n: int, x: Any, prec: int) -> Any:
     """Return phi(n, x) for a raw mpf, rounded to ``prec`` bits."""
     sign, mantissa, exponent, size = x
@@ -374,6 +377,8 @@ def _phi_mpf(n: int, x: Any, prec: int) -> Any:
             return libmp.fzero
         return libmp.fone if x == libmp.finf and n == 0 else x
     wp = prec + 12
+    if sign and exponent + size > FAR:
+        return _tail(n, libmp.mpf_neg(x), prec, wp)
     if sign:
         wp += 2 * max(0, exponent + size) + _cancelled_bits(n, libmp.to_float(libmp.mpf_neg(x), strict=False))
     a = libmp.mpf_mul(x, libmp.mpf_sqrt(libmp.fhalf, wp), wp)
@@ -390,6 +395,15 @@ def _phi_mpf(n: int, x: Any, prec: int) -> Any:
         step = libmp.mpf_add(libmp.mpf_mul(x, upper, wp), libmp.mpf_mul_int(lower, k, wp), wp)
         lower, upper = upper, step
     return libmp.mpf_pos(upper, prec, libmp.round_nearest)
+
+
+def _tail(n: int, size: Any, prec: int, wp: int) -> Any:
+    """Return phi(n, -size) where ``size**2`` is beyond every precision: n!/size**(n + 1) times the density."""
+    half = libmp.mpf_shift(libmp.mpf_neg(libmp.mpf_mul(size, size)), -1)
+    norm = libmp.mpf_sqrt(libmp.mpf_shift(libmp.mpf_pi(wp), 1), wp)
+    below = libmp.mpf_mul(norm, libmp.mpf_pow_int(size, n + 1, wp), wp)
+    top = libmp.mpf_mul_int(libmp.mpf_exp(half, wp), factorial(n), wp)
+    return libmp.mpf_div(top, below, prec, libmp.round_nearest)
 
 
 def _cancelled_bits(n: int, size: float) -> int:

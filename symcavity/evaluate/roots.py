@@ -389,21 +389,31 @@ def polish(
     count = len(x)
     target = mp.mpf(10) ** (-dps - 3)
     last = mp.inf
+
+    def at(point: Sequence[Any]) -> list[Any]:
+        try:
+            found = list(residual(*point))
+        except ZeroDivisionError:
+            found = [mp.nan]
+        if any(mp.im(v) or not mp.isfinite(v) for v in found):
+            raise NotConverged("The equations are not defined near the root.", x, float("nan"))
+        return found
+
     for _ in range(60):
         tick(f"the digits of a root, {dps} of them")
-        value = list(residual(*x))
+        value = at(x)
         matrix = mp.matrix(count, count)
         for k in range(count):
             size = abs(x[k]) if x[k] and (not signed or signed[k]) else abs(x[k]) + 1
             shift = size * mp.mpf(2) ** (-mp.prec // 3)
             moved = list(x)
             moved[k] = x[k] + shift
-            up = residual(*moved)
+            up = at(moved)
             for r in range(count):
                 matrix[r, k] = (up[r] - value[r]) / shift
         try:
             step = mp.lu_solve(matrix, mp.matrix(value))
-        except ZeroDivisionError:
+        except (ZeroDivisionError, TypeError):  # of no pivot mpmath makes a TypeError
             if all(v == 0 for v in value):
                 return x
             raise NotConverged("The equations are degenerate at the root.", x, float(max(map(abs, value)))) from None

@@ -182,6 +182,7 @@ class Solution:
             return +value.value
 
     @property
+    @alone
     def stability(self) -> Any:
         """The gain of a small random change of all fields, after one round through the kinds: stable below one.
 

@@ -167,7 +167,10 @@ class Problem:
         parts: dict[Kind, Expr] = {}
         shared: Expr = S.Zero
         objective = where == "the objective"
-        for term in expr.expand(deep=False).as_ordered_terms():
+        sums = {total: Dummy() for total in expr.atoms(Sum)}  # an expansion would split their summands
+        back = {mark: total for total, mark in sums.items()}
+        for term in expr.xreplace(sums).expand(deep=False).as_ordered_terms():
+            term = term.xreplace(back)
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum):
                 kind, body = site_sum(rest, where)

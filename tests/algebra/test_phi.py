@@ -229,3 +229,14 @@ def test_lambdify_in_mpmath():
 def test_series_and_limit():
     assert series(phi(2, kappa), kappa, 0, 2).removeO() == Rational(1, 2) + kappa * sqrt(2) / sqrt(pi)
     assert limit(phi(2, kappa) * exp(kappa**2 / 2) * kappa**3, kappa, -oo) == -sqrt(2) / sqrt(pi)
+
+
+def test_tails_whose_squares_are_beyond_every_precision():
+    from mpmath import libmp
+
+    from symcavity.algebra.phi import _phi_mpf, _tail
+
+    for order in (0, 1, 3):
+        size = mpmath.mpf(10) ** 140
+        assert libmp.mpf_eq(_tail(order, size._mpf_, 100, 112), _phi_mpf(order, (-size)._mpf_, 100))
+        assert _phi_mpf(order, (-(size**2))._mpf_, 100)[0] == 0

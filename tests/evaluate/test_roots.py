@@ -72,3 +72,9 @@ def test_polish_says_where_it_stopped():
     with mpmath.workdps(42), pytest.raises(NotConverged) as caught:
         polish(lambda v: [v * v + 1], [1.4], 30)
     assert caught.value.best is not None
+
+
+@pytest.mark.parametrize("law", [lambda x: 1 / (x - 1), lambda x: mpmath.sqrt(x - 2) - 1, lambda _: mpmath.nan])
+def test_steps_that_leave_the_range_are_no_defect(law):
+    with pytest.raises(NotConverged, match="not defined near the root"):
+        polish(lambda x: [law(x)], [1.0], 30)

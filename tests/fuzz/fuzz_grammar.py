@@ -194,7 +194,7 @@ def _field(draw: Draw) -> tuple[str, str]:
         "scaled": "Sum(m[i]*x[mu, i]*w[i], (i, 1, N))",
         "parts": "Sum(x[mu, i]*(w[i] - v[i]), (i, 1, N))",
         "mean": f"{plain} + {draw.choice(['y[mu]*', ''])}Sum(m[i]*w[i], (i, 1, N))/N",
-        "offset": f"{plain} + {draw.choice(['shift', 's[mu]', 'noise[mu]'])}",
+        "offset": f"{plain} + {draw.choice(['kappa', 's[mu]'])}",
     }
     return ("teacher" if shape == "teacher" else "margin"), texts[shape]
 

@@ -17,10 +17,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_no_random_declaration_violates_an_invariant(block):
+    """A case that takes longer than its limit is left alone here: a long run finds it."""
     ends, false = Counter(), []
     for number in range(block, COUNT, BLOCKS):
         case = generate(SEED, number)
-        outcome = judge(case, Checks(digits=number % 5 == 0, verify=number % 16 == 3, limit=30))
+        outcome = judge(case, Checks(digits=number % 20 == 0, verify=number % 40 == 3, limit=1.5))
         ends[bool(case.spoiled), outcome.end] += 1
         false += [f"{number}: {f}\n{f.detail}\n{case.source()}" for f in outcome.findings if f.kind in FALSE]
     assert not false, "\n".join(false)

@@ -838,3 +838,12 @@ def test_every_error_is_of_the_family():
         with pytest.raises(SymcavityError) as caught:
             wrong()
         assert str(caught.value), name
+
+
+def test_an_objective_that_is_one_sum_keeps_its_summand():
+    """A square is not expanded, so that its constant is no term of its own."""
+    margins = [Sum(x[mu, i] * w[i], (i, 1, N)) >= 1]
+    problem = ConvexProblem(minimize=Sum((w[i] - 1) ** 2, (i, 1, N)) / 2, subject_to=margins)
+    assert float(problem.cavity().solve({alpha: "1/2"})[average(w[i])]) > 0.5
+    parts = 2 * (Sum(w[i] ** 2, (i, 1, N)) + Sum(Abs(w[i] - 1), (i, 1, N)))
+    assert ConvexProblem(minimize=parts, subject_to=margins).cavity().equations

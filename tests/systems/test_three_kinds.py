@@ -159,6 +159,24 @@ def test_sites_with_signs_go_through_every_solver():
     assert np.allclose(exact, other, rtol=1e-8, atol=1e-10)
 
 
+def test_a_smooth_law_of_two_fields_ends_where_its_sign_does():
+    """A quartic penalty and a sign: the end of the implicit branch hangs upon the other field."""
+    h = Variable("h", a)
+    heard = Sum(x[mu, i] * s[i], (i, 1, N)) + Sum(z[mu, a] * h[a], (a, 1, K))
+    problem = ConvexProblem(
+        minimize=Sum(h[a] ** 4, (a, 1, K)) / 4 + Sum(s[i] ** 2, (i, 1, N)) / 2 + Sum((heard - 1) ** 2, (mu, 1, P)) / 2,
+        subject_to=[Eq(s[i], -Sum(F[a, i] * h[a], (a, 1, K))), h[a] >= 0],
+    )
+    theory = problem.cavity()
+    values = {alpha: 2, K / N: "3/2"}
+    assert float(theory.solve(values)[average(h[a] > 0)]) == pytest.approx(0.5)  # it is the sign of a sum of fields
+    observables = [average(s[i] ** 2), average(h[a]), average(h[a] ** 2)]
+    assert theory.compare(problem.simulate(values, N=[40, 80], seeds=20), observables).agrees(4)
+    states = theory.sites[a].solution
+    (multiplier,) = [q for q in states if str(q).startswith("nu")]
+    assert states[multiplier].args[-1][0] == 0  # where the weight is positive, and not a difference of equals
+
+
 def test_a_chain_of_depth_three():
     v, r = Variable("v", b), Variable("r", a)
     residual = Sum(x[mu, i] * (1 - s[i]), (i, 1, N))

@@ -236,8 +236,8 @@ class SiteEnsemble:
             standard = (s * (psi.xreplace(zero) - mean) / scale).xreplace(rule)
             field_value = {self.solution.inner: psi.xreplace(zero)}
             body = body.xreplace(field_value).xreplace(rule)
-            low = self._edge(region, 0) if k else -oo
-            high = self._edge(region, 1) if k < len(regions) - 1 else oo
+            low = self._edge(region, 0).xreplace(rule) if k else -oo
+            high = self._edge(region, 1).xreplace(rule) if k < len(regions) - 1 else oo
             total += ImplicitAverage(body, x, standard, low, high)
         return total
 

@@ -177,7 +177,9 @@ class SitePuzzle:
         branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
         if branch is None:
             return None
-        return replace(branch, values={**branch.values, x: rule[x].xreplace(branch.values)})
+        value = rule[x].xreplace(branch.values)
+        tidy = tidy_fraction(value) if branch.implicit is None and not value.has(Piecewise) else value.expand()
+        return replace(branch, values={**branch.values, x: tidy})
 
     def _implicit(
         self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: Sequence[Symbol]

@@ -200,15 +200,15 @@ class FeedbackDraws(Draws):
         """A denominator with the sign that it has for weak feedback; None if its sign is proved or free."""
         if sign_of(expr):
             return None
-        weak = expr.xreplace(dict.fromkeys(self.open, S.Zero))
+        weak = _at_zero(expr, self.open)
         feeds = [f for f in self.couplings if f not in self.open]
         if weak != expr and weak == 0:  # no curvature of its own: the closed equations decide
             return None
         if sign_of(weak) is None and x is not None:
-            start = weak.xreplace({x: S.Zero})
+            start = _at_zero(weak, (x,))
             weak = start if start.is_finite is not False and not start.has(S.NaN) else weak
         if sign_of(weak) is None and weak.has(*feeds or (Dummy(),)):
-            weaker = weak.xreplace(dict.fromkeys(feeds, S.Zero))
+            weaker = _at_zero(weak, feeds)
             weak = weaker if weaker != 0 else weak
         known = sign_of(weak)
         if known is None:
@@ -264,6 +264,14 @@ class FeedbackDraws(Draws):
                 if not np.all((values > 0) | outside):
                     return False
         return True
+
+
+def _at_zero(expr: Expr, symbols: Sequence[Symbol]) -> Expr:
+    """An expression where symbols are zero; nan where SymPy cannot say what it is, as of cosh(1/0)."""
+    try:
+        return expr.xreplace(dict.fromkeys(symbols, S.Zero))
+    except TypeError:
+        return S.NaN
 
 
 def _factors(value: Expr) -> list[Expr]:
