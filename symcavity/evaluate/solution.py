@@ -231,7 +231,8 @@ class Solution:
 
     def rows(self) -> list[tuple[Any, Any]]:
         """Every unknown with its value."""
-        hats = {h for e in self._task.units.values() for h in e.atoms(Symbol)} - set(self._task.units)
+        own = {e.lhs for e in self._task.equations}  # a scale is an order parameter like others
+        hats = {h for e in self._task.units.values() for h in e.atoms(Symbol)} - set(self._task.units) - own
         out = [(s, v) for s, v in self.values.items() if s not in hats or s in self._given.solve_for]
         return out + [(g, self[g]) for g in self._task.units if g not in self.values]
 
