@@ -171,6 +171,8 @@ def _run(case: Case, checks: Checks, out: Outcome, timed: Callable[[str, Callabl
 
 def _sound(solution: Any, out: Outcome) -> None:
     """The unknowns are numbers, and meet the closed equations at higher precision."""
+    if getattr(solution, "at_rest", ()):  # limits, some of them infinite
+        return
     bad = [str(s) for s, v in solution.values.items() if not mpmath.isfinite(v)]
     if bad:
         out.findings.append(Finding("not finite", ", ".join(bad), str(solution)))
