@@ -214,14 +214,15 @@ class Solution:
     @alone
     def _measure(self) -> Any:
         mp = mpmath.mp
+        sides = self._task.absorbed(self._given.laws)
         if self.quick:
             env = _extended(self.environment("numpy"))
             with np.errstate(all="ignore"):
-                values = [mp.mpf(float(v)) for v in _gaps(self._task.balance(env))]
+                values = [mp.mpf(float(v)) for v in _gaps(self._task.together(sides)(env))]
         else:
             with mp.workdps(self.dps + self._guard + GUARD):
                 env = self.environment("mpmath")
-                values = _gaps([limited(self._task.compiled(e, "mpmath"), env) for e in self._task.sides])
+                values = _gaps([limited(self._task.compiled(e, "mpmath"), env) for e in sides])
         if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
             values = [v for v in values if mp.isfinite(v)]
         return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)

@@ -104,16 +104,16 @@ class Task:
         """Both sides of every closed equation, in scaled unknowns, one after the other."""
         return tuple(side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs))
 
+    def absorbed(self, laws: Mapping[Any, SiteLaw]) -> tuple[Expr, ...]:
+        """The same sides with averages over Gaussian laws carried out: a rule for them need not see narrow kinks."""
+        gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        return tuple(absorb(side, gaussian) for side in self.sides) if gaussian else self.sides
+
     def together(self, exprs: tuple[Expr, ...], wrt: tuple[Symbol, ...] = ()) -> Pass:
         """Compile several expressions to one pass in double, once; with derivatives in some directions."""
         if (exprs, wrt) not in self.passes:
             self.passes[exprs, wrt] = Pass(exprs, wrt)
         return self.passes[exprs, wrt]
-
-    @property
-    def balance(self) -> Pass:
-        """Both sides of every closed equation in double, in one pass."""
-        return self.together(self.sides)
 
     @cached_property
     def sizes_used(self) -> frozenset[SiteCount]:
