@@ -115,12 +115,10 @@ class _Confrontable(ABC):
 
         Parameters
         ----------
-        values : mapping
+        values, seeds
             As in :meth:`simulate`.
         N : int
             The number of features before the insertion.
-        seeds : int or iterable of int
-            How many instances, or their seeds.
         theory : Theory or Solution, optional
             What to compare with; the cavity theory of this declaration by default.
         """
@@ -198,10 +196,8 @@ class ConvexProblem(_Confrontable, Problem):
         Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
     fixed : sequence of Eq
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name : str, optional
-        A title for the derivation.
-    source : dict, optional
-        Equation numbers of a source text, by the key of the derivation step.
+    name, source : str and dict, optional
+        A title for the derivation; equation numbers of a source text, by the key of the derivation step.
 
     Raises
     ------
@@ -259,8 +255,7 @@ class Theory(TheoryData):
     order_parameters : dict
         Each order parameter's symbol, and the average or response that it stands for.
     equations : list of Equation
-        The closed system: as many equations as unknowns (order parameters, global variables, and one more
-        for each fixed condition: the load alpha, or a parameter).
+        The closed system: as many equations as unknowns (one more for each fixed condition).
     """
 
     def solve(
@@ -278,8 +273,7 @@ class Theory(TheoryData):
         ----------
         values : mapping
             Parameters, ``alpha`` (or ``P`` and ``N``), ``K/N`` for further kinds of sites, quenched parameters, and
-            the set of each support function.  With fixed conditions any one
-            of alpha and the parameters is left out for each of them, and solved for.
+            the set of each support function.  For each fixed condition one of them is left out, and solved for.
         dps : int
             Significant digits.
         guess : mapping, optional
@@ -287,8 +281,7 @@ class Theory(TheoryData):
         timeout : float, optional
             Seconds that the numerical work may take.  What takes long shows on a terminal how far it is.
         certify : bool
-            Whether to prove that there is exactly one solution in a small box: ``solution.certified`` gives each
-            unknown as a ball of python-flint (the extra ``certify``).
+            Whether to prove one solution in a box: ``solution.certified``, balls of python-flint.
 
         Raises
         ------
@@ -296,10 +289,8 @@ class Theory(TheoryData):
             For missing, superfluous or contradictory values, before any work.
         Infeasible
             If there is no solution, such as for a load above capacity.
-        NotConverged
-            If a root could not be found or polished; it carries the best point.
-        OutOfTime
-            If the timeout is over.
+        NotConverged, OutOfTime
+            If a root could not be found or polished (it carries the best point); if the timeout is over.
         """
         from symcavity.evaluate.binding import solve_theory
 
@@ -364,8 +355,7 @@ class Theory(TheoryData):
         grid : mapping
             Values by symbol; all combinations are solved.
         **options
-            ``values`` (the same at all points), ``observables``, ``file`` (CSV, resumed on a rerun),
-            ``executor``, ``progress``, ``dps``.
+            ``values``, ``observables``, ``file`` (CSV, resumed on a rerun), ``executor``, ``progress``, ``dps``.
         """
         from symcavity.finite.sweep import sweep_theory
 
