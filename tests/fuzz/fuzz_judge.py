@@ -24,6 +24,7 @@ PACKAGE = str(Path(symcavity.__file__).parent)
 SLOW = {"declare": 1.0, "derive": 5.0, "solve": 10.0, "verify": 20.0}
 FALSE = ("raw error", "internal error", "not finite", "residual", "digits", "infeasible", "verify", "refuted", "mp")
 LARGEST_Z = 5
+AGAIN = 1.0  # seconds from one alarm to the next
 DIVERGING = 50.0  # states of small instances that are as large may have no limit
 
 
@@ -88,7 +89,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
         raise TooSlow
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # in a finaliser nobody hears it: it comes again
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ SEED, COUNT, BLOCKS = 20, 200, 8
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an alarm inside of a finaliser
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_no_random_declaration_violates_an_invariant(block):
     """A case that takes longer than its limit is left alone here: a long run finds it."""

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import norm
 from sympy import (
     Abs,
     Dummy,
@@ -39,6 +40,8 @@ from symcavity import (
     P,
     Quenched,
     UnsupportedLaw,
+    alpha,
+    average,
     i,
     mu,
 )
@@ -452,3 +455,17 @@ def test_jumps_are_refused():
                 Eq(Delta[i], c[i] + Sum(x[mu, i] * eps[mu], (mu, 1, P))),
             ]
         ).cavity()
+
+
+def test_fields_that_are_heard_as_one_are_averaged_as_one():
+    """A tube around a teacher: the fraction above it is the tail of one Gaussian, of the variance <(w - t)^2>."""
+    x, w, t, y = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("y", mu)
+    heard = Sum(x[mu, i] * w[i], (i, 1, N))
+    taught = Sum(x[mu, i] * t[i], (i, 1, N))
+    loss = Max(0, Abs(taught + y[mu] - heard) - Rational(1, 2))
+    theory = ConvexProblem(Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 4).cavity()
+    solution = theory.solve({alpha: 2, t: {1: 1}, y: {1: Rational(1, 2), -1: Rational(1, 2)}})
+    lam = next(q for q in theory.datum.solution if str(q) == "lambda[mu]")
+    width = float(solution[average((w[i] - t[i]) ** 2)]) ** 0.5
+    tail = (norm.cdf(0.5 / width) + norm.cdf(-1.5 / width)) / 2
+    assert float(solution[average(lam > 0)]) == pytest.approx(tail, rel=1e-9)

@@ -34,6 +34,7 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.branching.joining import joined
 from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.solution import SiteSolution
@@ -138,6 +139,11 @@ class SiteEnsemble:
         shift = self.shift
         if shift is not None and (out := shift.average(self, body)) is not None:
             return out
+        states = [q for q in self.solution.unknowns if body.has(q)]
+        if self.outer and states and not body.has(SiteResponse, *self.fields):
+            alone = joined(self, states)
+            if alone is not None:
+                return alone.over_fields(body)
         rule, zs, mean, scale = self.standardised()
         z = zs[-1]
         solution = self.solution

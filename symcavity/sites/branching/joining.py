@@ -1,0 +1,53 @@
+"""Fields that a law hears as one: states that depend on a single combination of them are averaged over that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sympy import Add, Expr, S, Symbol, cancel
+
+from symcavity.model.quantities import SiteQuantity
+
+
+def joined(ensemble: Any, states: Iterable[SiteQuantity]) -> Any:
+    """Return the ensemble of a site that hears one field in place of several; None where there is no such field.
+
+    Parameters
+    ----------
+    ensemble : SiteEnsemble
+        Of a site that hears several fields.
+    states : iterable of SiteQuantity
+        What is averaged: all of them, and the borders between their branches, have to depend on ``inner + sum_f c_f
+        f`` alone, with numbers or parameters ``c_f``.
+    """
+    solution = ensemble.solution
+    inner, outer = solution.inner, ensemble.outer
+    if solution.is_implicit or not solution.regions:
+        return None
+    states = tuple(states)
+    exprs = [r.values[q] for r in solution.regions for q in states]
+    # a border t = b in the reflected inner field lies where inner - b/reflection changes its sign
+    exprs += [inner - end / solution.reflection for r in solution.regions for end in (r.low, r.high) if end is not None]
+    shares: dict[Symbol, Expr] = {}
+    for expr in exprs:
+        slope = expr.diff(inner)
+        if slope.has(inner, *outer):
+            return None
+        for f in outer:
+            turn = expr.diff(f)
+            if turn.has(inner, *outer) or (slope == 0 and turn != 0):
+                return None
+            share = cancel(turn / slope) if slope != 0 else None
+            if share is not None and (share.has(SiteQuantity) or shares.setdefault(f, share) != share):
+                return None
+    weights = {inner: S.One, **shares}
+    variance = Add(
+        *(a * b * ensemble.covariance[f, g] for f, a in weights.items() for g, b in weights.items())
+    )
+    alone = solution.xreplace(dict.fromkeys(outer, S.Zero))
+    return replace(ensemble, solution=alone, fields=(inner,), covariance={(inner, inner): variance})
+
+
+__all__ = ["joined"]
