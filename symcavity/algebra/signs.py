@@ -102,8 +102,11 @@ def sign_given(expr: Any, positive: Sequence[Expr]) -> int | None:
     (1, None)
     """
     known = sign_of(expr)
-    if known is not None or not positive:
-        return known
+    return known if known is not None or not positive else _sign_given(expr, tuple(positive))
+
+
+@lru_cache(maxsize=4096)
+def _sign_given(expr: Expr, positive: tuple[Expr, ...]) -> int | None:
     if expr.count_ops() > _MAX_OPS:
         return None
     total = 1
