@@ -34,7 +34,8 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
     MissingDependency
         Without python-flint.
     UnsupportedLaw
-        For averages over convex sets and polyhedra, continuous laws, and unknowns that are zero or infinite.
+        For averages over convex sets and polyhedra, continuous laws, and limits: unknowns that are infinite, or states
+        that vanish.
     NotConverged
         If the step does not prove a solution here.
 

@@ -109,7 +109,7 @@ class RestingSolution(Solution):
 
     def _near(self, expr: Expr, point: Point) -> Any:
         """The value close to the limit."""
-        if self._task.is_numerical:
+        if self._task.is_in_double:
             with np.errstate(all="ignore"):
                 env = {**self._given.environment("numpy"), **point}
                 return mpmath.mpf(float(self._task.compiled(expr, "numpy")(env)))
@@ -141,7 +141,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     response of multipliers: where a state of the problem responds without bound its minimum is flat.
     """
     evolution, exact = task.evolution(given.laws)
-    numerical = task.is_numerical or task.is_projected
+    numerical = task.is_in_double
     if not evolution.is_square or evolution.free or not np.all(evolution.signs):
         return None
     image = partial(_rough, evolution, given.environment("numpy"))

@@ -95,15 +95,13 @@ def solve_given(
         raise NotConverged(f"{end.found} The limit was not found.", hint="simulate(...) of the same values") from end
     if task.convex:
         return _finish(system, admitted[0], observable)
-    solved = [_finish(system, root, observable) for root in admitted]
-    gains = [_gain(solution) for solution in solved]
+    solved, gains = _with_gains(system, admitted, observable)
     if task.linear and _is_unstable(gains[0]):  # linear states are unique, and their root is the stable one
         admitted = _search(system, guess, every=True)
-        solved = [_finish(system, root, observable) for root in admitted]
-        gains = [_gain(solution) for solution in solved]
-        stable = [n for n, gain in enumerate(gains) if not _is_unstable(gain)]
+        solved, gains = _with_gains(system, admitted, observable)
+        stable = [solution for solution, gain in zip(solved, gains, strict=True) if not _is_unstable(gain)]
         if len(stable) == 1:
-            return solved[stable[0]]
+            return stable[0]
     if len(solved) > 1:
         raise _several(system, admitted, gains)
     if _is_unstable(gain := gains[0]):
@@ -259,6 +257,14 @@ def _not_found(system: Reduced, rejected: Sequence[str]) -> NotConverged:
         gap,
         _edge(system.given) or "guess=, the values of a solution nearby; other values of the parameters",
     )
+
+
+def _with_gains(
+    system: Reduced, roots: Sequence[np.ndarray], observable: Callable[[Any], Expr]
+) -> tuple[list[Solution], list[float | None]]:
+    """The solutions at some roots, and their stabilities."""
+    solved = [_finish(system, root, observable) for root in roots]
+    return solved, [_gain(solution) for solution in solved]
 
 
 def _gain(solution: Solution) -> float | None:

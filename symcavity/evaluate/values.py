@@ -164,6 +164,11 @@ class Task:
         return any(e.difference.has(ProjectionAverage) for e in self.equations)
 
     @property
+    def is_in_double(self) -> bool:
+        """Whether averages are integrals or samples: they are taken in double where a limit is sought."""
+        return self.is_numerical or self.is_projected
+
+    @property
     def excess(self) -> int:
         """How many of alpha and the parameters follow from the others."""
         return len(self.equations) - len(self.unknowns)

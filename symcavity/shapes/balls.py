@@ -21,7 +21,7 @@ class Ball(Ellipsoid):
     D : int
         Its dimension, >= 1; it lives in R^(D+1).
     R : number
-        Its radius, >= 0 (0 is a point, Gardner's problem).
+        Its radius, >= 0 (0 is a point).
     center : number, optional
         Distance of the centre from the origin, > 0.
 

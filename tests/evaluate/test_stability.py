@@ -169,3 +169,20 @@ def test_where_it_is_not_derived_it_says_so():
     naive = gardner.problem.naive().solve({gardner.kappa: 1})
     with pytest.raises(UnsupportedLaw, match="naive"):
         naive.stability  # noqa: B018
+
+
+def test_a_wrong_power_of_the_eigenvalue_is_noticed(monkeypatch):
+    """Where no single product goes round, the words speak of a matrix: the spread that goes round judges them too."""
+    F, G = Coupling("F"), Coupling("G")
+    u, v = Feature("u"), Datum("v")
+    system = System(
+        [
+            Eq(u[i], Sum(F[mu, i] * v[mu], (mu, 1, P)) / 2 + Sum(G[mu, i] * v[mu], (mu, 1, P)) / 3 + 1),
+            Eq(v[mu], Sum(y[mu, i] * u[i], (i, 1, N)) / 2),
+        ]
+    )
+    step = system.cavity().derivation["stability"]
+    assert not step.claims
+    assert [found.ok for found in step.verdicts()] == [True]
+    monkeypatch.setitem(step.data, "round", not step.data["round"])
+    assert [found.ok for found in step.verdicts()] == [False]
