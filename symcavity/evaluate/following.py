@@ -73,7 +73,7 @@ class BranchEnd:
     vanishing, diverging : tuple of Symbol
         The unknowns that go to zero, and to infinity, there.
     still : bool
-        Whether a moment of the states is among what vanishes.
+        Whether a second moment of states is among what vanishes.
     values : dict
         All unknowns at the last load.
     """
@@ -347,7 +347,7 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
     stuck = not gone and not grown
     if stuck or abs(np.log(share)) < 10 * FINEST:  # got stuck, or too close by to be told from the end
         return None, None
-    still = any(s not in task.responses for s in gone)
+    still = any(s not in task.responses and s.is_positive for s in gone)
     load = float(given.exact[alpha])
     return None, BranchEnd(share * load, load, gone, grown, still, state)
 

@@ -12,7 +12,7 @@ from sympy import Add, Eq, Expr, Rational, S, Sum, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
-from symcavity.finite.estimates import Estimate, Extrapolation
+from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex
 from symcavity.finite.tables import aligned, html
 from symcavity.method.theory import Theory
@@ -92,6 +92,8 @@ class Comparison:
         The number of instances for which none was found.
     remark : str
         What else a reader of the table must know.
+    root : bool
+        Whether corrections at finite N are of order ``1/sqrt(N)``.
     """
 
     rows: tuple[Row, ...]
@@ -99,6 +101,7 @@ class Comparison:
     infeasible: int = 0
     remark: str = ""
     failed: int = 0
+    root: bool = False
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -130,15 +133,15 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the table must know: corrections of order 1/N, infeasible instances, gaps."""
-        out = []
+        """What a reader of the table must know: corrections at finite N, infeasible instances, gaps."""
+        out, small = [], small_term(root=self.root)
         if len(self.sizes) > 1:
-            out.append(f"Limits 1/N -> 0 of straight lines through N = {', '.join(map(str, self.sizes))}.")
+            out.append(f"Limits {small} -> 0 of straight lines through N = {', '.join(map(str, self.sizes))}.")
         else:
             out.append(f"N = {self.sizes[0]}; the theory is the limit of large N.")
         if not self.agrees() and len(self.sizes) == 1:
             out.append(
-                "A deviation that shrinks like 1/N is a finite-size effect, one that stays a wrong theory: "
+                f"A deviation that shrinks like {small} is a finite-size effect, one that stays a wrong theory: "
                 "simulate at several sizes, N=[100, 200, 400]."
             )
         few = min((len(row.simulation.samples) for row in self.rows), default=_MANY)
@@ -386,7 +389,8 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))
-    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed))
+    root = bool(sim.system.centring.balances)
+    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root)
 
 
 def _observable(value: Any) -> Expr:

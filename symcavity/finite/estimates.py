@@ -80,6 +80,11 @@ class Estimate:
     __repr__ = __str__
 
 
+def small_term(*, root: bool) -> str:
+    """What corrections at finite N are in proportion to."""
+    return "1/sqrt(N)" if root else "1/N"
+
+
 @dataclass(frozen=True)
 class Extrapolation:
     """An observable at several sizes, and its limit by a weighted straight line in 1/N.
@@ -88,13 +93,16 @@ class Extrapolation:
     ----------
     raw : dict
         The estimate at each number of features.
+    root : bool
+        Whether the line is one in 1/sqrt(N), as where couplings have a mean of this order.
     """
 
     raw: dict[int, Estimate]
+    root: bool = False
 
     def _fit(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (limit, slope), their covariance, and how the limit weighs the errors of the sizes."""
-        x = np.array([1 / n for n in self.raw])
+        x = np.array([n ** (-0.5 if self.root else -1.0) for n in self.raw])
         y = np.array([e.mean for e in self.raw.values()])
         error = np.array([e.stderr for e in self.raw.values()])
         known = error[np.isfinite(error) & (error > 0)]
@@ -106,7 +114,7 @@ class Extrapolation:
 
     @property
     def mean(self) -> float:
-        """The limit 1/N -> 0."""
+        """The limit of large N."""
         return float(self._fit()[0][0])
 
     @property
@@ -123,7 +131,7 @@ class Extrapolation:
 
     @property
     def slope(self) -> float:
-        """The coefficient of 1/N."""
+        """The coefficient of 1/N, or of 1/sqrt(N)."""
         return float(self._fit()[0][1])
 
     @property
@@ -150,7 +158,7 @@ class Extrapolation:
 
     def __str__(self) -> str:
         rows = [f"  N = {n}: {e}" for n, e in self.raw.items()]
-        return "\n".join([f"1/N -> 0: {self.mean:.6g} ± {self.stderr:.2g}", *rows])
+        return "\n".join([f"{small_term(root=self.root)} -> 0: {self.mean:.6g} ± {self.stderr:.2g}", *rows])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a size: N, mean, stderr."""
@@ -198,4 +206,4 @@ def normal_quantile(t: float, freedom: float) -> float:
     return float(np.copysign(size, t))
 
 
-__all__ = ["Estimate", "Extrapolation"]
+__all__ = ["Estimate", "Extrapolation", "small_term"]

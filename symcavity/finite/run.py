@@ -343,6 +343,8 @@ def _span(values: Collection[int]) -> str:
 class Simulations:
     """Simulations of one declaration at several sizes; an observable is extrapolated in 1/N.
 
+    Where couplings have a mean of order ``1/sqrt(N)``, it is extrapolated in this.
+
     Attributes
     ----------
     by_size : dict
@@ -380,7 +382,8 @@ class Simulations:
         return Residuals.largest(s.residuals for s in self.by_size.values())
 
     def __getitem__(self, observable: Any) -> Extrapolation:
-        return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()})
+        root = bool(self.system.centring.balances)
+        return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()}, root)
 
     def __iter__(self) -> Iterator[Simulation]:
         return iter(self.by_size.values())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sympy import Sum
+from sympy import sqrt
 
 from symcavity.model.centring import mean_at
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import N
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -22,8 +23,9 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
         return []
     couplings = {x.at_site(): z.at_site() for x, z in centring.families.items() if x.mean != 0}
     claims = [Equation(x, z + mean_at(x)) for x, z in couplings.items()]
-    claims += [Equation(total, new) for total, new in centring.replaced.items()]
-    claims += [Equation(g, Sum(body, kind.range) / kind.size) for g, (kind, body) in centring.averages.items()]
+    whole = {g: g + sqrt(N) * balance.average for g, balance in centring.balances.items()}
+    claims += [Equation(total, new.xreplace(whole)) for total, new in centring.replaced.items()]
+    claims += [Equation(g, centring.meaning(g)) for g in centring.globals]
     return [
         make(
             "centre",
@@ -33,6 +35,7 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
                 "couplings": list(couplings),
                 "centred": list(couplings.values()),
                 "globals": list(centring.averages),
+                "remainders": list(centring.balances),
             },
             rests_on=("problem",),
         )

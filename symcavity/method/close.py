@@ -11,7 +11,7 @@ from symcavity.errors import DeclarationError
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import Kind, kind_of_range
+from symcavity.model.kinds import Kind, kind_of_range, to_leading_order
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.record.symbols import CavitySymbol
@@ -73,11 +73,12 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
 def conditions(system: System, sites: Mapping[Kind, Site]) -> list[Equation]:
     """The condition for each global variable, averaged over the sites that it sums over.
 
-    Where it makes a pair with a variable, ``0 <= variable ⊥ sum >= 0``, the smaller of both is zero.
+    What is of order 1/sqrt(N) beside the sum is dropped.  Where it makes a pair with a variable,
+    ``0 <= variable ⊥ sum >= 0``, the smaller of both is zero.
     """
     out = []
     for (kind, body), partner in zip(system.global_conditions, system.partners, strict=True):
-        value = tidy_arguments(sites[kind].ensemble.average(body))
+        value = tidy_arguments(sites[kind].ensemble.average(to_leading_order(body)))
         out.append(Equation(value if partner is None else Min(partner, value, evaluate=False), S.Zero))
     return out
 

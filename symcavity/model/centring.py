@@ -2,14 +2,18 @@
 
 A coupling with the mean ``sum_k u_k v_k / N`` adds ``u_k * <v_k emission>`` to each field that is heard through it.
 A sum that the user divides by the number of sites, without a coupling, is the same thing.
+
+With the mean ``u v / sqrt(N)`` that sum is of order ``sqrt(N)``, and has to balance a threshold of this order,
+``u theta sqrt(N)``: the average of ``v emission`` is theta, and what remains of the sum is free, of order one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Eq, Expr, Mul, S, Sum, Symbol, expand_mul
+from sympy import Add, Basic, Dummy, Eq, Expr, Mul, S, Sum, Symbol, cancel, expand_mul, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
@@ -18,7 +22,24 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
 from symcavity.model.kinds import Kind, N, SiteCount, in_units_of_n
-from symcavity.model.quantities import Complementary, Global, SiteQuantity, families, site_quantities
+from symcavity.model.quantities import Complementary, Global, SiteQuantity, Variable, families, site_quantities
+
+
+@dataclass
+class Balance:
+    """A sum of order sqrt(N) that balances a threshold.
+
+    Attributes
+    ----------
+    kind, body : Kind, Expr
+        What is summed.
+    average : Expr
+        What the average of it is to leading order; zero without a threshold.
+    """
+
+    kind: Kind
+    body: Expr
+    average: Expr | None = None
 
 
 class Centring:
@@ -35,6 +56,8 @@ class Centring:
         For each coupling with a mean, the same without it.
     averages : dict
         By each global variable that the means bring in: the kind of site that it is an average over, and of what.
+    balances : dict
+        By each global variable that is what remains of a sum of order sqrt(N): that sum, and its leading order.
     replaced : dict
         Each sum over sites as the user wrote it (at canonical indices), by what stands in its place.
     """
@@ -52,17 +75,32 @@ class Centring:
             elif family not in self.families and family.correlation.keys() & self.families.keys():
                 self.families[family] = family.centred(family.name, self.families)
         self.averages: dict[Global, tuple[Kind, Expr]] = {}
-        self._known: dict[tuple[Kind | None, Kind, Expr], Global] = {}
+        self.balances: dict[Global, Balance] = {}
+        self._known: dict[tuple[Any, Kind, Expr], Global] = {}
         self.replaced: dict[Expr, Expr] = {}
         self.closed = False
 
     def __bool__(self) -> bool:
-        return bool(self.families or self.averages)
+        return bool(self.families or self.globals)
 
     @property
     def conditions(self) -> list[Eq]:
         """What each of the global variables is: the sum over all sites, in proportion to their number."""
-        return [Eq(Sum(body, kind.range), kind.size * g) for g, (kind, body) in self.averages.items()]
+        out = [Eq(Sum(body, kind.range), kind.size * g) for g, (kind, body) in self.averages.items()]
+        return out + [Eq(Sum(b.body, b.kind.range), N * b.average + sqrt(N) * g) for g, b in self.balances.items()]
+
+    def meaning(self, g: Global) -> Expr:
+        """What one of the global variables is, in sums over sites."""
+        if g in self.averages:
+            kind, body = self.averages[g]
+            return Sum(body, kind.range) / kind.size
+        balance = self.balances[g]
+        return Sum(balance.body, balance.kind.range) / sqrt(N) - sqrt(N) * balance.average
+
+    @property
+    def globals(self) -> list[Global]:
+        """The global variables that the means bring in."""
+        return [*self.averages, *self.balances]
 
     def _fresh(self, *candidates: str) -> str:
         names = [*candidates, *(f"{candidates[-1]}_{k}" for k in range(2, 99))]
@@ -81,6 +119,9 @@ class Centring:
         new = [self._whole(s, where) if kind is None else self._at_site(s, kind, where) for s in sides]
         if new == sides:
             return entry
+        if kind is not None:
+            both = not isinstance(entry, Complementary)
+            new = self._balanced(new, where) if both else [self._balanced([side], where)[0] for side in new]
         return new[0] if isinstance(entry, Expr) else type(entry)(*new)
 
     def observable(self, expr: Expr, kind: Kind | None = None) -> Expr:
@@ -89,11 +130,11 @@ class Centring:
             return expr
         where = f"the observable {expr}"
         if kind is not None:
-            return self._at_site(expr, kind, where)
-        rule = {a: Average(self._at_site(a.body, free_kind(a.body, where), where)) for a in expr.atoms(Average)}
+            return self._balanced([self._at_site(expr, kind, where)], where)[0]
+        rule = {a: Average(self.observable(a.body, free_kind(a.body, where))) for a in expr.atoms(Average)}
         expr = expr.xreplace(rule)
         whole = {s: site_sum(s, where) for s in outer_sums(expr)}
-        return expr.xreplace({s: Sum(self._at_site(e, kind, where), kind.range) for s, (kind, e) in whole.items()})
+        return expr.xreplace({s: Sum(self.observable(e, kind), kind.range) for s, (kind, e) in whole.items()})
 
     def _whole(self, expr: Expr, where: str) -> Expr:
         """Rewrite sums over all sites: a sum of its own keeps its place, one inside of a function is an average."""
@@ -102,7 +143,7 @@ class Centring:
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum) and len(rest.limits) == 1 and kind_of_sum(rest.limits[0]):
                 kind, body = site_sum(rest, where)
-                new = self._at_site(body, kind, where)
+                (new,) = self._balanced([self._at_site(body, kind, where)], where)
                 out.append(term if new == body else factor * Sum(new, kind.range))
             else:
                 out.append(self._at_site(term, None, where))
@@ -113,6 +154,34 @@ class Centring:
                         f"{term / N}",
                     )
         return Add(*out)
+
+    def _balanced(self, sides: list[Expr], where: str) -> list[Expr]:
+        """Take the thresholds of order sqrt(N) out, which what was of this order in the sums has to balance."""
+        root = Dummy("R", positive=True)
+        marked = [side.xreplace({sqrt(N): root, 1 / sqrt(N): 1 / root}) for side in sides]
+        whole = marked[0] - Add(*marked[1:])
+        whole = whole.xreplace({s: Dummy(real=True) for s in outer_sums(whole)})
+        found = sorted(whole.atoms(Global) & set(self.balances), key=str)
+        if not found:
+            return sides
+        for g in found:
+            average = -cancel(whole.diff(root) / whole.diff(g))
+            alike = not average.has(root, *found) and not site_quantities(average)
+            if not alike or (average != 0 and len(found) > 1):
+                raise DeclarationError(
+                    f"The terms of order sqrt(N) in {where} do not balance.",
+                    "one sum with a mean of order 1/sqrt(N), minus a threshold in proportion to its mean",
+                    "Sum(x[mu, i]*w[i], (i, 1, N)) - theta*sqrt(N) for mean=c/sqrt(N)",
+                )
+            balance = self.balances[g]
+            balance.average = average if balance.average is None else balance.average
+            if cancel(balance.average - average) != 0:
+                raise DeclarationError(
+                    f"The average of {balance.body} would be {balance.average} and, by {where}, {average}: "
+                    "sums of order sqrt(N) balance one threshold.",
+                    "the same threshold wherever the sum stands",
+                )
+        return [side.subs(root, 0) for side in marked]
 
     def _at_site(self, expr: Expr, hearer: Kind | None, where: str) -> Expr:
         """Rewrite the sums over other sites in the expression of one site."""
@@ -171,23 +240,43 @@ class Centring:
             content, emission = Add(*inside).xreplace({at: sender.index}).as_content_primitive()
             if emission.could_extract_minus_sign():
                 content, emission = -content, -emission
+            if outside.has(1 / sqrt(N)):
+                out += in_units_of_n(outside * content * sqrt(N)) * self._remainder(sender, emission, where)
+                continue
             if site_quantities(emission):
                 emission = self._average(hearer, sender, emission, where)
             out += _in_proportion(outside * content * sender.size) * emission
         return out
 
+    def _remainder(self, sender: Kind, body: Expr, where: str) -> Global:
+        """What remains of a sum of order sqrt(N): the same number for all who hear it."""
+        if not site_quantities(body, Variable):
+            raise DeclarationError(
+                f"The sum of {body} over all {sender} sites stands in {where}, divided by sqrt(N): it is given, and no "
+                "variable can balance it.",
+                "couplings with a mean of order 1/sqrt(N) to variables",
+                "a teacher that hears couplings of its own, correlated with these",
+            )
+        g = self._brought_in((N, sender, body), body, where)
+        self.balances.setdefault(g, Balance(sender, body))
+        return g
+
     def _average(self, hearer: Kind | None, sender: Kind, body: Expr, where: str) -> Global:
-        key = (hearer, sender, body)
+        g = self._brought_in((hearer, sender, body), body, where)
+        self.averages.setdefault(g, (sender, body))
+        return g
+
+    def _brought_in(self, key: tuple[Any, Kind, Expr], body: Expr, where: str) -> Global:
+        """The global variable of a sum over sites, a new one where there is none yet."""
         if key not in self._known:
             if self.closed:
                 raise DeclarationError(
-                    f"{where} holds an average of {body} over the {sender} sites that no field of the declaration has.",
+                    f"{where} holds a sum of {body} over the {key[1]} sites that no field of the declaration has.",
                     "the sums that stand in the declaration",
                     f"average({body})",
                 )
             label = "_".join(sorted({q.family.name for q in site_quantities(body)}) or ["1"])
             self._known[key] = Global(self._fresh(f"M_{label}"))
-            self.averages[self._known[key]] = sender, body
         return self._known[key]
 
 

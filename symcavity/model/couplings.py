@@ -43,8 +43,10 @@ class Coupling(Family):
         The indices of the two kinds of site that are coupled, in the order in which they are written;
         ``(mu, i)`` by default.
     mean : Expr, optional
-        Mean of one coupling, of order ``1/N``: a sum of products of quenched parameters of both sites over ``N``,
-        as in ``y[mu]*m[i]/N``.  Zero by default.
+        Mean of one coupling: a sum of products of quenched parameters of both sites over ``N``, as in
+        ``y[mu]*m[i]/N``, or over ``sqrt(N)``, as in ``c/sqrt(N)``.  Zero by default.  A mean of order ``1/sqrt(N)``
+        gives each sum a part of order ``sqrt(N)``, which has to balance the threshold of that order that is
+        written beside it, zero without one.
     correlation : dict, optional
         Other couplings between the same sites, by the coefficient of their correlation with this one at equal
         indices: ``{x: rho}`` says ``<x[mu, i] z[mu, i]> = rho sqrt(var x var z)``.
@@ -174,17 +176,16 @@ def _correlations(name: str, given: Any, ends: tuple[Kind, ...], *, vector: bool
 
 
 def _check_mean(mean: Expr, name: str, *, vector: bool) -> None:
-    """Refuse a mean that is not of order 1/N, or not a sum of products over the two ends."""
+    """Refuse a mean that is of another order than 1/N or 1/sqrt(N)."""
     if mean == 0:
         return
-    order = in_units_of_n(mean * N).cancel()
-    if order.has(N):
-        root = in_units_of_n(mean * sqrt(N)).cancel()
+    for term in Add.make_args(expand_mul(mean)):
+        if any(not in_units_of_n(term * scale).cancel().has(N) for scale in (N, sqrt(N))):
+            continue
         raise DeclarationError(
-            f"The mean {mean} of {name} is not of order 1/N"
-            + (": with a mean of order 1/sqrt(N) each sum has a part of order sqrt(N)." if not root.has(N) else "."),
-            "means of order 1/N, sums of products of quenched parameters: mean=y[mu]*m[i]/N",
-            f"{name} with the mean {mean / sqrt(N)}, and a Global as the threshold" if not root.has(N) else "",
+            f"The mean {mean} of {name} is neither of order 1/N nor of order 1/sqrt(N).",
+            "means of order 1/N, sums of products of quenched parameters, mean=y[mu]*m[i]/N; "
+            "means of order 1/sqrt(N), mean=c/sqrt(N)",
         )
     if vector:
         raise DeclarationError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Expr, S, Symbol
+from sympy import Expr, S, Symbol, sqrt
 
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
@@ -195,6 +195,11 @@ def in_units_of_n(expr: Expr) -> Expr:
     return expr.xreplace({s: s.kind.ratio * N for s in expr.atoms(SiteCount)})
 
 
+def to_leading_order(expr: Expr) -> Expr:
+    """An expression in proportion to the number of sites without its terms of order 1/sqrt(N)."""
+    return expr.xreplace({1 / sqrt(N): S.Zero})
+
+
 def sizes_compared(key: Any) -> tuple[Kind, Kind] | None:
     """The kinds whose numbers of sites an expression such as ``K/N`` compares; None for anything else."""
     if not isinstance(key, Expr) or not key.is_Mul or len(key.args) != 2:
@@ -233,4 +238,5 @@ __all__ = [
     "mu",
     "sizes_compared",
     "sorted_kinds",
+    "to_leading_order",
 ]

@@ -15,7 +15,7 @@ from symcavity.model.convexity import check_convex
 from symcavity.model.equations import as_list, read_fixed
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
-from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
@@ -203,7 +203,7 @@ class Problem:
                     f"The term {term} of {where} depends on no variable.", "terms with states or globals"
                 )
             density = (in_units_of_n(term) / N).cancel()
-            if density.has(N):
+            if to_leading_order(density).has(N):
                 sized = term.has(SiteCount)
                 what = "is not in proportion to the number of sites" if sized else "is of order one"
                 raise DeclarationError(

@@ -12,7 +12,18 @@ from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
-from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, i, in_units_of_n, mu, sorted_kinds
+from symcavity.model.kinds import (
+    DATUM,
+    FEATURE,
+    Kind,
+    N,
+    SiteCount,
+    i,
+    in_units_of_n,
+    mu,
+    sorted_kinds,
+    to_leading_order,
+)
 from symcavity.model.quantities import (
     ALIASES,
     Complementary,
@@ -413,7 +424,7 @@ def _global_condition(equation: Equation, where: str) -> tuple[Kind, Expr]:
         density = (in_units_of_n(term) / N).cancel()
         if density.has(N) and not equation.difference.has(Sum):
             density = term  # a relation between globals, of order one
-        if density.has(N):
+        if to_leading_order(density).has(N):
             raise DeclarationError(
                 f"The term {term} of {where} is not in proportion to the number of sites, as the sum over them is.",
                 "global terms in proportion to N or P",

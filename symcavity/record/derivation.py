@@ -63,10 +63,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Checked:
-    """A step together with the verdicts on it."""
+    """A step together with the verdicts on it; truthy if none contradicts it."""
 
     step: Step
     verdicts: tuple[Verdict, ...]
+
+    def __bool__(self) -> bool:
+        return self.ok
 
     @property
     def ok(self) -> bool:

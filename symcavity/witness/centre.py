@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from sympy import Eq, Expr, Sum
+from sympy import Eq, Expr, Sum, sqrt
 
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import SiteCount
+from symcavity.model.kinds import N, SiteCount
 from symcavity.model.quantities import Complementary, families
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
@@ -57,7 +57,10 @@ def centre(step: Step, _dps: int) -> list[Verdict]:
         shared = (*source.subject_to, *source.known) if is_problem else (*source.declared, *source.conditions)
         added = [e for e in shared if _brought_in(e, source)]
         world.meanings |= {g: Sum(body, kind.range) / kind.size for g, (kind, body) in source.centring.averages.items()}
-        ok = ok and len(added) == len(source.centring.averages)
+        world.meanings |= {
+            g: Sum(b.body, b.kind.range) / sqrt(N) - sqrt(N) * b.average for g, b in source.centring.balances.items()
+        }
+        ok = ok and len(added) == len(source.centring.globals)
         ok = ok and all(same(world.value(left), world.value(right)) for left, right in map(_sides, added))
         before, after = _declarations(source, added, problem=is_problem)
         ok = ok and len(before) == len(after) and all(_agree(world, a, b) for a, b in zip(before, after, strict=False))
@@ -69,7 +72,7 @@ def centre(step: Step, _dps: int) -> list[Verdict]:
 def _brought_in(entry: Any, source: Any) -> bool:
     """Whether an entry is the condition of one of the new averages: its sum, and the number of sites times it."""
     sides = _sides(entry)
-    known = any(sides[-1].has(g) and sides[-1].has(SiteCount) for g in source.centring.averages)
+    known = any(sides[-1].has(g) and sides[-1].has(SiteCount) for g in source.centring.globals)
     return known and isinstance(sides[0], Sum)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sympy import sqrt
+
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE, N
 from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
@@ -186,10 +188,18 @@ def _centre(step: Step) -> Prose:
         before += [f"The {plural(len(couplings), 'coupling', 'couplings')} ", *listed(couplings)]
         mean = plural(len(couplings), "has a mean", "have means")
         before += [f" {mean}; without it we write ", *listed(centred), ". "]
-    before += ["In each sum over sites, a mean or a term without a coupling leaves an average over these sites:"]
-    averages = list(step.data.get("globals") or [])
-    after: Fragments = ["To leading order ", *listed(averages), f" {plural(len(averages), 'is', 'are')} "]
-    after += ["the same for all sites and for every instance: a global variable, with the condition that defines it."]
+    averages, remainders = (list(step.data.get(word) or []) for word in ("globals", "remainders"))
+    left = "an average over these sites" if averages else "a number that belongs to no site"
+    before += [f"In each sum over sites, a mean or a term without a coupling leaves {left}:"]
+    after: Fragments = []
+    if averages:
+        after += ["To leading order ", *listed(averages), f" {plural(len(averages), 'is', 'are')} "]
+        after += ["the same for all sites and for every instance: a global variable, with its condition. "]
+    if remainders:
+        after += ["A sum with a mean of order ", 1 / sqrt(N), " in each term would be of order ", sqrt(N)]
+        after += [" and outweigh all that its field is held against, unless it balances a threshold of this order "]
+        after += ["(zero where none is written). This fixes an average over sites to leading order; what remains of "]
+        after += ["the sum, ", *listed(remainders), ", is of order one and free."]
     return Prose(before, after)
 
 
