@@ -25,6 +25,7 @@ from sympy import (
     tanh,
 )
 
+from symcavity.algebra.choice import in_cases
 from symcavity.algebra.tails import with_scaled_tails
 
 IN_NUMPY = (Abs, Heaviside, Max, Min, Piecewise, cos, cosh, exp, log, sign, sin, sinh, tan, tanh)  # others: of SciPy
@@ -46,7 +47,7 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: Any = "numpy", *, cs
     """
     marks = {a: Dummy(f"a{k}", real=True) for k, a in enumerate(arguments)}
     several = isinstance(exprs, list)
-    marked = [with_scaled_tails(e.xreplace(marks)) for e in (exprs if several else [exprs])]
+    marked = [with_scaled_tails(in_cases(e).xreplace(marks)) for e in (exprs if several else [exprs])]
     if modules == "numpy" and any(f for e in marked for f in e.atoms(Function) if not isinstance(f, IN_NUMPY)):
         modules = ["scipy", "numpy"]
     return lambdify(list(marks.values()), marked if several else marked[0], modules, cse=cse)

@@ -39,6 +39,7 @@ from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 from sympy.printing.numpy import SciPyPrinter
 from sympy.printing.pycode import MpmathPrinter
 
+from symcavity.algebra.choice import in_cases
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import with_scaled_tails
@@ -86,7 +87,7 @@ class Program:
         self.root = Scope(0, {})
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
-        exprs = [with_scaled_tails(expr) for expr in exprs]
+        exprs = [with_scaled_tails(in_cases(expr)) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]

@@ -170,11 +170,13 @@ class SiteLaw:
 
 
 def read_quenched(
-    quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int, sizes: Mapping[Any, Any]
+    quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int, sizes: Mapping[Any, Any], plain: Mapping[Any, Any]
 ) -> dict[Kind, SiteLaw]:
     """Read the values of all quenched parameters; return the joint law of each kind of site.
 
     Arrays of one side pair site by site; finite laws and distributions are independent of everything else.
+    Declared laws may hold parameters, whose values are ``plain``; one with a parameter that is sought is left out:
+    equations hold no average over a finite law that was declared.
 
     Raises
     ------
@@ -194,6 +196,10 @@ def read_quenched(
                 f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}",
             )
         law = laws[side]
+        if isinstance(value, Tuple):
+            value = value.xreplace({k: sympify(v) for k, v in plain.items()})
+            if value.free_symbols:
+                continue
         if isinstance(value, Mapping):
             value = _finite(value, q, dps)
         if is_random(value):

@@ -262,7 +262,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     for symbol, value in plain.items():
         check_sign(symbol, value)
     sizes = _sizes(task, plain, quenched)
-    laws = read_quenched(task.quenched, quenched, dps, sizes)
+    laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
     _check_positive(laws)
     _check_variances(task, laws)
     exact = {**plain, **sizes}

@@ -6,6 +6,7 @@ from typing import Any
 
 from sympy import S
 
+from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import fresh_index
 from symcavity.method.average import coupling_covariance
 from symcavity.method.sources import source_of
@@ -27,9 +28,11 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         for kind, law in system.laws.items()
     }
     shared = set().union(*(e.atoms(Global) for e in _written(system)))
+    moments = [e for f in system.fields for e in f.coupling.family.moments]
     data: dict[str, Any] = {
         "states": states,
         "quenched": list(system.quenched),
+        "choices": sorted(set().union(*(e.atoms(Choice) for e in (*_written(system), *moments))), key=str),
         "globals": [g for g in system.globals if g in shared],
         "fixed": list(system.fixed),
     }

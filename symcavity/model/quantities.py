@@ -17,30 +17,13 @@ from symcavity.algebra.signs import FewValued
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.exact import exact, finite_law
+from symcavity.model.joint import read_joint
 from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
+from symcavity.model.names import latex_name
 
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
 ALIASES = {"lam": "lambda", "eps": "varepsilon"}
-_GREEK = frozenset(
-    (
-        *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda"),
-        *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "psi", "chi", "omega"),
-        *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"),
-    )
-)
-
-
-def latex_name(name: str) -> str:
-    """LaTeX of a family's name: Greek words become letters, digits and tails become subscripts."""
-    head, _, tail = name.partition("_")
-    base = head.rstrip("0123456789")
-    digits = head[len(base) :]
-    tex = f"\\{base}" if base in _GREEK else base if len(base) == 1 else f"\\mathrm{{{base}}}"
-    below = ",".join(part for part in (digits, tail) if part)
-    return f"{tex}_{{({below})}}" if below else tex
-
-
 class Family(DataAtom):
     """A family of quantities, one for each site; indexing it gives the quantity of a site.
 
@@ -259,12 +242,13 @@ class Quenched(Family):
     Parameters
     ----------
     name : str
-        Its name.
+        Its name.  A tuple of names gives as many parameters, which depend on each other.
     index : Symbol
         ``i`` for a parameter of the features, ``mu`` for one of the data.
     law : dict, SymPy random variable, or None
         A finite law ``{value: weight}``, a distribution from ``sympy.stats``, or nothing: then a
-        dictionary, a distribution or an array (one entry a site) is given at evaluation.
+        dictionary, a distribution or an array (one entry a site) is given at evaluation.  Of several
+        parameters ``{(1, 2): weight, ...}``, or ``Normal("g", means, covariances)``.
     positive : bool, optional
         Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
     given : Expr, optional
@@ -281,9 +265,12 @@ class Quenched(Family):
 
     def __new__(
         cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False, given: Any = None
-    ) -> Quenched:
-        """Return the expression, read and checked."""
+    ) -> Any:
+        """Return the family, read and checked."""
         kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
+        if isinstance(name, tuple | list):
+            alone = given is None and not positive
+            return read_joint(cls, [family_name(n, cls._word) for n in name], index, law, alone=alone)
         word, positive = family_name(name, cls._word), bool(positive)
         if given is None:
             return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())

@@ -13,7 +13,8 @@ from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
 
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
-from symcavity.model.quantities import Field, SiteQuantity, Variable, latex_name, site_quantities
+from symcavity.model.names import latex_name
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 
 if TYPE_CHECKING:
     from symcavity.shapes.base import Shape

@@ -7,7 +7,8 @@ from typing import Any
 from sympy import Expr, Symbol, Tuple, sympify
 
 from symcavity.model.kinds import DATUM, FEATURE, Kind
-from symcavity.model.quantities import Family, SiteQuantity, latex_name
+from symcavity.model.names import latex_name
+from symcavity.model.quantities import Family, SiteQuantity
 
 
 def raised(tex: str, exp: str | None) -> str:

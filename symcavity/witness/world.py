@@ -41,6 +41,7 @@ from sympy import (
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom
 
+from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import Unequal
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
@@ -388,6 +389,7 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (Add, lambda w, e, env: mpmath.fsum(w.evaluate(a, env) for a in e.args)),
     (Mul, _product),
     (Pow, lambda w, e, env: w.evaluate(e.base, env) ** (int(e.exp) if e.exp.is_Integer else w.evaluate(e.exp, env))),
+    (Choice, lambda w, e, env: w.evaluate(e.args[1][int(w.evaluate(e.args[0], env)) - 1], env)),
     (Sum, World.total),
     (Average, World.average),
     (SiteResponse, World.site_response),

@@ -164,6 +164,13 @@ def _problem(step: Step) -> Prose:
         said += [f"The quenched {plural(len(quenched), 'parameter', 'parameters')} ", *listed(quenched)]
         said += [f" {plural(len(quenched), 'is', 'are')} drawn once and then held fixed"]
         said += [*_laws(data.get("quenched") or []), ". "]
+    choices = list(data.get("choices") or [])
+    for label in dict.fromkeys(c.args[0] for c in choices):
+        mine = [c for c in choices if c.args[0] == label]
+        points = zip(*(c.args[1] for c in mine), strict=True)
+        rows = [formula("(", *[part for v in point for part in (",", v)][1:], ")") for point in points]
+        said += ["For ", label, f" = 1, …, {len(rows)}, the {plural(len(mine), 'value', 'values')} of ", *listed(mine)]
+        said += [f" {plural(len(mine), 'is', 'are')} ", *listed(rows), ". "]
     return Prose([*said, "We take ", *limit(data.get("kinds") or (FEATURE, DATUM)), "."])
 
 

@@ -229,7 +229,9 @@ class FeedbackDraws(Draws):
             point = {s: sample_value(s, rng) for s in symbols} | dict.fromkeys(self.open, 0.0)
             for share in (WEAK, 1.0, STRONG):
                 scaled = [v * share if s in feeds else v for s, v in ((s, point[s]) for s in symbols)]
-                if not call(*scaled, 0.0) > 0:
+                with np.errstate(all="ignore"):
+                    vanishes = call(*scaled, 0.0) <= 0  # no number where a parameter is out of its range
+                if vanishes:
                     raise IllPosed(
                         f"{self.text}: its response passes through infinity.", "laws with a response of one sign"
                     )
