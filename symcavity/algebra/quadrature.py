@@ -8,7 +8,24 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 import mpmath
-from sympy import Abs, Expr, Float, Max, Min, Piecewise, S, Symbol, lambdify, sign, sqrt
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Expr,
+    Float,
+    Max,
+    Min,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    Symbol,
+    lambdify,
+    preorder_traversal,
+    sign,
+    sqrt,
+)
 from sympy.core.relational import Relational
 
 from symcavity.algebra.piecewise import BRANCHING
@@ -26,9 +43,11 @@ def break_points(expr: Expr, z: Symbol) -> list[Expr]:
     """
     found: list[Expr] = []
     for argument in _switches(expr, z):
-        for smooth in _branches(argument, z):
-            if not smooth.is_polynomial(z):
+        for whole in _branches(argument, z):
+            if not whole.is_polynomial(z):
                 continue
+            marks = _marks(whole, z)
+            smooth = whole.xreplace(marks)
             c = [smooth.expand().coeff(z, k) for k in range(3)]
             if (smooth - c[0] - c[1] * z - c[2] * z**2).expand() != 0:
                 continue
@@ -41,8 +60,22 @@ def break_points(expr: Expr, z: Symbol) -> list[Expr]:
                 roots = [tidy(-c[0] / c[1])]
             else:
                 continue
-            found.extend(root for root in roots if root not in found)
+            back = {mark: node for node, mark in marks.items()}
+            found.extend(root for r in roots if (root := r.xreplace(back)) not in found)
     return found
+
+
+def _marks(expr: Expr, z: Symbol) -> dict[Expr, Dummy]:
+    """Symbols for functions and averages that do not hold z: an expansion must not reach into them."""
+    marks: dict[Expr, Dummy] = {}
+    walk = preorder_traversal(expr)
+    for node in walk:
+        if isinstance(node, Add | Mul | Pow) or not node.args:
+            continue
+        walk.skip()
+        if not node.has(z):
+            marks.setdefault(node, Dummy(real=node.is_real, nonnegative=node.is_nonnegative, zero=node.is_zero))
+    return marks
 
 
 def _switches(expr: Expr, z: Symbol) -> list[Expr]:

@@ -469,3 +469,13 @@ def test_fields_that_are_heard_as_one_are_averaged_as_one():
     width = float(solution[average((w[i] - t[i]) ** 2)]) ** 0.5
     tail = (norm.cdf(0.5 / width) + norm.cdf(-1.5 / width)) / 2
     assert float(solution[average(lam > 0)]) == pytest.approx(tail, rel=1e-9)
+
+
+def test_a_message_below_zero_is_shown_with_its_sign():
+    """The loss Max(0, u)^2 pulls its field down: the message is -2 [eta]_+/(1 + 2 S), and never positive."""
+    heard = Sum(Coupling("x")[mu, i] * Feature("w")[i], (i, 1, N))
+    theory = ConvexProblem(Sum(Max(0, heard) ** 2, (mu, 1, P))).cavity()
+    (step,) = (s for s in theory.derivation if s.key == "datum.solution")
+    assert all(v.ok for v in step.verdicts())
+    (message,) = (c.rhs for c in step.claims if "lambda" in str(c.lhs))
+    assert message.could_extract_minus_sign()

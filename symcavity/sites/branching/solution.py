@@ -167,6 +167,9 @@ def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
         active = values[0] if values[1] == 0 else values[1]
         if active.diff(inner) == 0:
             return None
+        if _sign(active.diff(inner)) == (-1 if values[0] == 0 else 1):  # negative wherever it is not zero
+            positive = _clipped([-v for v in values], inner)
+            return None if positive is None else -positive
         top, bottom = fraction(factor_terms(active))
         below = Mul(*(f for f in Mul.make_args(bottom) if _sign(f)))
         top, grows = top / (bottom / below), _sign(below) or 1
