@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sympy import Sum, Symbol
+from sympy import Add, Sum, Symbol
 
 from symcavity.method.theory import Theory as TheoryData
 from symcavity.model.problem import Problem
@@ -175,7 +175,7 @@ class BipartiteSystem(_Confrontable, SystemData):
 
         rows = [tex(e) for law in self.laws.values() for e in law.written()]
         rows += [tex(p) for law in self.laws.values() for p in law.pairs]
-        rows += [f"{tex(Sum(body, s.range))} = 0" for s, body in self.global_conditions]
+        rows += [f"{tex(Add(*(Sum(e, s.range) for s, e in c.items())))} = 0" for c in self.global_conditions]
         rows += [tex(e) for e in self.fixed]
         return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
 

@@ -248,8 +248,8 @@ class CompiledSystem:
         self.variances = [self._variance(x) for x in self.couplings]
         self.conditions: dict[Kind, tuple[list[int], Table, Table, Table]] = {}
         for kind, law in self.laws.items():
-            rows = [k for k, (s, _) in enumerate(system.global_conditions) if s == kind]
-            bodies = [system.global_conditions[k][1] for k in rows]
+            rows = [k for k, parts in enumerate(system.global_conditions) if kind in parts]
+            bodies = [system.global_conditions[k][kind] for k in rows]
             self.conditions[kind] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
         self.count = len(system.global_conditions)
         self.partners = [-1 if g is None else system.globals.index(g) for g in system.partners]

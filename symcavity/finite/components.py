@@ -106,7 +106,9 @@ def _write(system: System, sets: tuple[tuple[Any, Any], ...]) -> WrittenOut:
         Equation(expand_components(_translated(e.lhs, rule), "a condition"), _translated(e.rhs, rule))
         for e in system.fixed
     )
-    out.global_conditions = tuple((side, _translated(body, rule)) for side, body in system.global_conditions)
+    out.global_conditions = tuple(
+        {kind: _translated(body, rule) for kind, body in parts.items()} for parts in system.global_conditions
+    )
     sources: dict[SiteQuantity, SiteQuantity] = {}
     for law in system.laws.values():
         if not holds_set(law):

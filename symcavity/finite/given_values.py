@@ -92,7 +92,7 @@ def _words(system: System) -> tuple[frozenset[Symbol], frozenset[Quenched], froz
 
 
 def _law_symbols(system: System) -> set[Symbol]:
-    exprs: list[Expr] = [body for _, body in system.global_conditions]
+    exprs: list[Expr] = [body for parts in system.global_conditions for body in parts.values()]
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
         exprs += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]

@@ -176,11 +176,10 @@ class Instance:
         return x.T if f.turned else x
 
     def start(self) -> State:
-        """Return the state where every variable is zero."""
+        """Return the state where every variable is zero, but for global variables that are bounded by zero: one."""
         laws = self.system.laws
-        return State(
-            {s: np.zeros((self.size[s], laws[s].k)) for s in laws}, np.zeros(len(self.system.globals))
-        )
+        shared = np.array([float(bool(g.is_nonnegative)) for g in self.system.globals])
+        return State({s: np.zeros((self.size[s], laws[s].k)) for s in laws}, shared)
 
     def emissions(self, kind: Kind, state: State) -> np.ndarray:
         """Return what the sites of a kind send: shape (sites, fields in which it is heard)."""
@@ -222,7 +221,7 @@ class Instance:
             sign = max(sign, largest(np.minimum(p, 0), np.minimum(q, 0)))
             slack = max(slack, largest(p * q))
             rows, body, _, _ = self.system.conditions[kind]
-            total[rows] = body(args, n).sum(axis=0)
+            total[rows] += body(args, n).sum(axis=0)
         for row, partner in enumerate(self.system.partners):
             if partner >= 0:
                 both = np.array([state.shared[partner], total[row]])

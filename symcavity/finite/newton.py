@@ -55,14 +55,19 @@ def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
     total = np.zeros(system.count)
     if rows:
         total[rows] = body(args, n).sum(axis=0)
-    for row in _idle(instance, kind):
-        total[row] = state.shared[system.partners[row]]
+    for row, first in _idle(instance, kind):
+        total[row] = state.shared[system.partners[row]] if first else 0.0
     return Gaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
 
 
-def _idle(instance: Instance, kind: Kind) -> list[int]:
-    """The conditions on sums over a kind that idle: there the variable that makes a pair with them is zero."""
-    return [row for row in instance.system.conditions[kind][0] if instance.idle[row]]
+def _idle(instance: Instance, kind: Kind) -> list[tuple[int, bool]]:
+    """The conditions on sums over a kind that idle, and whether it is the first kind that they sum over.
+
+    There the variable that makes a pair with the condition is zero, in place of the sum.
+    """
+    every = instance.system.conditions
+    first = {row: s for s in reversed(every) for row in every[s][0]}
+    return [(row, first[row] == kind) for row in every[kind][0] if instance.idle[row]]
 
 
 def slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
@@ -71,8 +76,9 @@ def slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
     if not idle:
         return found
     condition, shared = found.condition.copy(), found.body_shared.copy()
-    condition[:, idle] = shared[idle] = 0.0
-    shared[idle, [instance.system.partners[row] for row in idle]] = 1.0
+    for row, first in idle:
+        condition[:, row] = shared[row] = 0.0
+        shared[row, instance.system.partners[row]] = float(first)
     return replace(found, condition=condition, body_shared=shared)
 
 

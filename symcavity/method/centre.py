@@ -36,6 +36,7 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
                 "centred": list(couplings.values()),
                 "globals": list(centring.averages),
                 "remainders": list(centring.balances),
+                "norms": list(centring.norms),
             },
             rests_on=("problem",),
         )

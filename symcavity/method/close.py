@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Dummy, Expr, Min, S, Sum
+from sympy import Add, Dummy, Expr, Min, S, Sum
 
 from symcavity.errors import DeclarationError
 from symcavity.method.eliminate import tidy_arguments
@@ -70,15 +70,26 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
     return tidy_arguments(expr.xreplace(rule))
 
 
+def averaged_parts(parts: Mapping[Kind, Expr], sites: Mapping[Kind, Site]) -> dict[Kind, Expr]:
+    """What a condition sums over each kind of site, averaged over one of them, to leading order."""
+    return {kind: sites[kind].ensemble.average(to_leading_order(body)) for kind, body in parts.items()}
+
+
+def per_site(averages: Mapping[Kind, Expr]) -> Expr:
+    """A sum over all sites of some kinds: over the only kind's number of sites, or else over N."""
+    alone = len(averages) == 1
+    return Add(*(value if alone else kind.ratio * value for kind, value in averages.items()))
+
+
 def conditions(system: System, sites: Mapping[Kind, Site]) -> list[Equation]:
     """The condition for each global variable, averaged over the sites that it sums over.
 
-    What is of order 1/sqrt(N) beside the sum is dropped.  Where it makes a pair with a variable,
+    What is of order 1/sqrt(N) beside a sum is dropped.  Where it makes a pair with a variable,
     ``0 <= variable ⊥ sum >= 0``, the smaller of both is zero.
     """
     out = []
-    for (kind, body), partner in zip(system.global_conditions, system.partners, strict=True):
-        value = tidy_arguments(sites[kind].ensemble.average(to_leading_order(body)))
+    for parts, partner in zip(system.global_conditions, system.partners, strict=True):
+        value = tidy_arguments(per_site(averaged_parts(parts, sites)))
         out.append(Equation(value if partner is None else Min(partner, value, evaluate=False), S.Zero))
     return out
 
@@ -95,4 +106,4 @@ def positive_parts(sites: Mapping[Kind, Site]) -> tuple[Expr, ...]:
     return tuple(e for e in found if not e.atoms(SiteQuantity, Dummy, CavitySymbol))
 
 
-__all__ = ["assumed", "averaged_over", "conditions", "kind_of_body", "over_sites", "positive_parts"]
+__all__ = ["assumed", "averaged_over", "averaged_parts", "conditions", "kind_of_body", "over_sites", "per_site", "positive_parts"]

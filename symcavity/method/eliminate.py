@@ -295,6 +295,8 @@ def _simplest(
             elsewhere = sum(other.has(symbol) for other in left) - 1
             proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))
             # a sum of open sign may cancel at the root: then the quotient says nothing
+            if solution == 0 and not proved:
+                continue  # the other factor of a product may vanish
             score = (not proved and slope.is_Add, others * elsewhere, not proved, size(solution), n)
             if best is None or score < best[0]:
                 best = score, k, symbol, solution

@@ -21,7 +21,7 @@ from symcavity.method.lagrangian import Lagrangian
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.problem import Constraint, Problem
+from symcavity.model.problem import Constraint, Problem, SumCondition
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
@@ -53,7 +53,7 @@ def optimality(problem: Problem) -> System:
     names = _Names(declared | {"u", "v"})
     objective, record.shared = dict(problem.objective), problem.global_objective
     for condition in problem.conditions:
-        nu = Global(names.fresh("nu"), **({} if condition.equality else {"positive": True}))
+        nu = _multiplier(condition, names.fresh("nu"))
         record.conditions.append((nu, condition))
         for kind, body in condition.parts.items():
             objective[kind] = objective.get(kind, S.Zero) - nu * body
@@ -244,6 +244,11 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
     return [_normalised(constraint)]
 
 
+def _multiplier(condition: SumCondition, name: str) -> Global:
+    """The multiplier of a condition on sums over all sites: of any sign, or from zero on, or above zero."""
+    return Global(name) if condition.equality else Global.above_zero(name) if condition.met else Global(name, positive=True)
+
+
 def _multipliers(
     side: Kind,
     objective: Expr,
@@ -391,7 +396,7 @@ def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) ->
             slope = body.diff(variable).xreplace(local)
             if slope != 0:
                 total += _sum_over(side, slope)
-        if variable.is_nonnegative:
+        if variable.is_bounded:
             sign = -1 if variable in multipliers else 1  # the Lagrangian is largest in a multiplier
             out.append(Complementary(variable, (sign * total).expand(deep=False)))
             continue

@@ -9,6 +9,7 @@ from sympy import Expr, Mul, S, Sum, Symbol, fraction
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import NoClosedForm
+from symcavity.method.close import averaged_parts
 from symcavity.method.theory import Theory
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -52,14 +53,14 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
             )
         )
     for k, equation in enumerate(theory.global_equations):
-        side, _ = theory.system.global_conditions[k]
+        kinds = theory.system.global_conditions[k]
         steps.append(
             make(
                 f"global.{k + 1}",
                 "global_condition",
                 [equation],
-                rests_on=(f"{side}.solution",),
-                evidence={"number": k},
+                rests_on=tuple(f"{kind}.solution" for kind in kinds),
+                evidence={"number": k, "averages": averaged_parts(kinds, theory.inserted)},
             )
         )
     for k, equation in enumerate(theory.fixed_equations):

@@ -90,7 +90,7 @@ def find_symmetry(system: System) -> Symmetry:
 def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[SiteQuantity, int] | Symmetry:
     """Weights 0 or 1 for the variables of a datum: emitted states scale, fields do not."""
     free = [q for q in law.unknowns if q not in emitted]
-    conditions = [body for kind, body in system.global_conditions if kind == law.kind]
+    conditions = [parts[law.kind] for parts in system.global_conditions if law.kind in parts]
     broken: list[list[Any]] = []
     for choice in product((0, 1), repeat=len(free)):
         weights = {**dict.fromkeys(emitted, 1), **dict(zip(free, choice, strict=True))}

@@ -209,7 +209,8 @@ class Theory:
                     eta = site.problem.inner().eta
                     variance = site.covariance[eta, eta]
                     scale = S.One if variance.has(SiteQuantity) else sqrt(diagonal(variance))
-            out[g] = OrderParameter(f"{g.name}_hat", nonnegative=g.is_nonnegative) * scale
+            known = {"positive": True} if g.is_positive else {"nonnegative": g.is_nonnegative}
+            out[g] = OrderParameter(f"{g.name}_hat", **known) * scale
         return out
 
     @cached_property

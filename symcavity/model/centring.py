@@ -3,6 +3,9 @@
 A coupling with the mean ``sum_k u_k v_k / N`` adds ``u_k * <v_k emission>`` to each field that is heard through it.
 A sum that the user divides by the number of sites, without a coupling, is the same thing.
 
+A root of a sum over sites, such as the norm ``sqrt(sum w_i^2 / N)``, is a number of all sites in the same way; and so
+is any function of such an average.
+
 With the mean ``u v / sqrt(N)`` that sum is of order ``sqrt(N)``, and has to balance a threshold of this order,
 ``u theta sqrt(N)``: the average of ``v emission`` is theta, and what remains of the sum is free, of order one.
 """
@@ -13,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Eq, Expr, Mul, S, Sum, Symbol, cancel, expand_mul, sqrt
+from sympy import Add, Basic, Dummy, Eq, Expr, LessThan, Mul, Pow, S, Sum, Symbol, cancel, expand_mul, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
@@ -58,6 +61,8 @@ class Centring:
         By each global variable that the means bring in: the kind of site that it is an average over, and of what.
     balances : dict
         By each global variable that is what remains of a sum of order sqrt(N): that sum, and its leading order.
+    norms : dict
+        By each global variable that is the root of a sum over sites, in units of N: that sum.
     replaced : dict
         Each sum over sites as the user wrote it (at canonical indices), by what stands in its place.
     """
@@ -76,7 +81,8 @@ class Centring:
                 self.families[family] = family.centred(family.name, self.families)
         self.averages: dict[Global, tuple[Kind, Expr]] = {}
         self.balances: dict[Global, Balance] = {}
-        self._known: dict[tuple[Any, Kind, Expr], Global] = {}
+        self.norms: dict[Global, Expr] = {}
+        self._known: dict[tuple[Any, ...], Global] = {}
         self.replaced: dict[Expr, Expr] = {}
         self.closed = False
 
@@ -87,20 +93,31 @@ class Centring:
     def conditions(self) -> list[Eq]:
         """What each of the global variables is: the sum over all sites, in proportion to their number."""
         out = [Eq(Sum(body, kind.range), kind.size * g) for g, (kind, body) in self.averages.items()]
-        return out + [Eq(Sum(b.body, b.kind.range), N * b.average + sqrt(N) * g) for g, b in self.balances.items()]
+        out += [Eq(Sum(b.body, b.kind.range), N * b.average + sqrt(N) * g) for g, b in self.balances.items()]
+        return out + [Eq(_shares(total, g), N * g) for g, total in self.norms.items()]
+
+    @property
+    def bounds(self) -> list[Eq | LessThan]:
+        """The same in a convex problem: an average of what is not linear is bounded by its variable, which pays for it.
+
+        The problem grows with the variable, so that the bound is met; ``sum w^2/r <= N r`` is convex in w and r.
+        """
+        return [c if _is_linear(c) else LessThan(c.lhs, c.rhs) for c in self.conditions]
 
     def meaning(self, g: Global) -> Expr:
         """What one of the global variables is, in sums over sites."""
         if g in self.averages:
             kind, body = self.averages[g]
             return Sum(body, kind.range) / kind.size
+        if g in self.norms:
+            return sqrt(self.norms[g] / N)
         balance = self.balances[g]
         return Sum(balance.body, balance.kind.range) / sqrt(N) - sqrt(N) * balance.average
 
     @property
     def globals(self) -> list[Global]:
         """The global variables that the means bring in."""
-        return [*self.averages, *self.balances]
+        return [*self.averages, *self.balances, *self.norms]
 
     def _fresh(self, *candidates: str) -> str:
         names = [*candidates, *(f"{candidates[-1]}_{k}" for k in range(2, 99))]
@@ -115,14 +132,28 @@ class Centring:
         sides = _sides(entry)
         if not any(side.has(Sum) for side in sides) or not all(_readable(side) for side in sides):
             return entry
+        declared, sides = sides, [self._with_norms(side) for side in sides]
         kind = None if objective else free_kind(Add(*(Mul(s, Symbol(f"_{k}")) for k, s in enumerate(sides))), where)
         new = [self._whole(s, where) if kind is None else self._at_site(s, kind, where) for s in sides]
-        if new == sides:
+        if new == declared:
             return entry
         if kind is not None:
             both = not isinstance(entry, Complementary)
             new = self._balanced(new, where) if both else [self._balanced([side], where)[0] for side in new]
         return new[0] if isinstance(entry, Expr) else type(entry)(*new)
+
+    def _with_norms(self, expr: Expr) -> Expr:
+        """Name the roots of sums over sites, which belong to no site."""
+        rule = {}
+        for node in sorted(expr.atoms(Pow), key=str):
+            total, power = node.args
+            if power.is_Integer or not power.is_number or not _is_total(total):
+                continue
+            word = "_".join(sorted({q.family.name for q in site_quantities(total, Variable)}))
+            r = self._brought_in(("norm", total.as_dummy(), S.One), S.One, "", f"R_{word}", positive=True)
+            self.norms.setdefault(r, total)
+            rule[node] = (sqrt(N) * r) ** (2 * power)
+        return _in_proportion(expr.xreplace(rule)) if rule else expr
 
     def observable(self, expr: Expr, kind: Kind | None = None) -> Expr:
         """Return an observable in the words of what was rewritten; of one site, if its kind is given."""
@@ -266,7 +297,9 @@ class Centring:
         self.averages.setdefault(g, (sender, body))
         return g
 
-    def _brought_in(self, key: tuple[Any, Kind, Expr], body: Expr, where: str) -> Global:
+    def _brought_in(
+        self, key: tuple[Any, ...], body: Expr, where: str, name: str = "", *, positive: bool = False
+    ) -> Global:
         """The global variable of a sum over sites, a new one where there is none yet."""
         if key not in self._known:
             if self.closed:
@@ -276,8 +309,37 @@ class Centring:
                     f"average({body})",
                 )
             label = "_".join(sorted({q.family.name for q in site_quantities(body)}) or ["1"])
-            self._known[key] = Global(self._fresh(f"M_{label}"))
+            word = self._fresh(name or f"M_{label}")
+            self._known[key] = Global.above_zero(word) if positive else Global(word)
         return self._known[key]
+
+
+def _is_total(expr: Expr) -> bool:
+    """Whether an expression is made of sums over all sites, and what does not depend on sites."""
+    sums = {s: Dummy(real=True) for s in outer_sums(expr)}
+    if not sums or not all(len(s.limits) == 1 and kind_of_sum(s.limits[0]) for s in sums):
+        return False
+    rest = expr.xreplace(sums)
+    return free_kind(expr, f"the root of {expr}") is None and not site_quantities(rest) and _is_affine(rest, sums.values())
+
+
+def _is_affine(expr: Expr, variables: Iterable[Any]) -> bool:
+    """Whether an expression is linear in some variables."""
+    marks = {v: Dummy(real=True) for v in variables}
+    marked = expr.xreplace(marks)
+    return all(not marked.diff(mark).has(*marks.values()) for mark in marks.values())
+
+
+def _shares(total: Expr, g: Global) -> Expr:
+    """Sums over sites divided by a global variable, which stands in each term."""
+    terms = [term.as_independent(Sum, as_Add=False) for term in Add.make_args(total.expand(deep=False))]
+    return Add(*(f * Sum(s.function / g, *s.limits) if isinstance(s, Sum) else f * s / g for f, s in terms))
+
+
+def _is_linear(condition: Eq) -> bool:
+    """Whether sums over sites are linear in the variables."""
+    bodies = [s.function for s in outer_sums(condition.lhs)]
+    return all(_is_affine(body, [*site_quantities(body, Variable), *body.atoms(Global)]) for body in bodies)
 
 
 def mean_at(x: SiteQuantity) -> Expr:

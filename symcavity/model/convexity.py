@@ -12,7 +12,7 @@ from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import DeclarationError, NotConvex
-from symcavity.model.kinds import N, P, alpha
+from symcavity.model.kinds import N, P, alpha, is_index
 from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
 from symcavity.model.refusals import parameters_of
 
@@ -76,7 +76,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     verdicts: list[tuple[list[float], bool]] = []
     for _ in range(_DRAWS):
         values = [sample_parameter(p, rng) for p in parameters]
-        found = _violation(call, len(states), [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
+        found = _violation(call, states, [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
         witness = found or witness
         verdicts.append((values, found is None))
     point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
@@ -97,12 +97,41 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
             )
 
 
-def _violation(call: Any, count: int, tail: list[float], rng: random.Random) -> list[float] | None:
+def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str) -> None:
+    """Raise NotConvex if a site's function falls with a convex average of all sites, at every draw of the parameters."""
+    if not expr.has(g):
+        return
+    quantities = site_quantities(expr)
+    symbols = sorted((s for s in expr.free_symbols if not is_index(s) and s != g), key=str)
+    call = compiled([g, *quantities, *symbols], expr, "math")
+    rng = seeded(21)
+    for _ in range(_POINTS):
+        known = [sample_quenched(q.family, rng) if isinstance(q.family, Quenched) else rng.gauss(0, 1.5) for q in quantities]
+        known += [sample_parameter(s, rng) for s in symbols]
+        low = rng.uniform(0.3, 2)
+        try:
+            falls = call(1.5 * low, *known) < call(low, *known) - _TOLERANCE
+        except (ArithmeticError, ValueError, TypeError):
+            continue
+        if falls:
+            raise NotConvex(
+                f"{where[0].upper()}{where[1:]} falls with {meaning}, which is convex.",
+                "norms and averages of convex functions where the problem grows with them, "
+                "as in 1 - h[mu] + epsilon*sqrt(Sum(w[i]**2, (i, 1, N))/N) with a positive epsilon",
+                "check the signs, and declare those of parameters",
+            )
+
+
+def _violation(call: Any, states: Sequence[Any], tail: list[float], rng: random.Random) -> list[float] | None:
     """Return a midpoint where the function lies above its chord, or None."""
+
+    def draw(scale: float) -> list[float]:
+        free = [rng.gauss(0, scale) for _ in states]
+        return [abs(v) if s.is_nonnegative else v for s, v in zip(states, free, strict=True)]
+
     for _ in range(_POINTS):
         scale = rng.choice([0.3, 1.0, 4.0])
-        a = [rng.gauss(0, scale) for _ in range(count)]
-        b = [rng.gauss(0, scale) for _ in range(count)]
+        a, b = draw(scale), draw(scale)
         middle = [(p + q) / 2 for p, q in zip(a, b, strict=True)]
         try:
             ends, centre = (call(*a, *tail) + call(*b, *tail)) / 2, call(*middle, *tail)

@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.centring import Centring
-from symcavity.model.convexity import check_convex
+from symcavity.model.convexity import check_convex, check_increasing
 from symcavity.model.equations import as_list, read_fixed
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
@@ -57,12 +57,15 @@ class SumCondition:
         The summand of each kind of site, with random fields as placeholders.
     shared : Expr
         What depends on no site, in proportion to N.
+    met : bool
+        Whether it is known to hold as an equality.
     """
 
     parts: dict[Kind, Expr]
     shared: Expr
     equality: bool
     declared: Any
+    met: bool = False
 
     @property
     def total(self) -> Expr:
@@ -141,7 +144,7 @@ class Problem:
         self.centring = Centring([self.minimize, *self.subject_to])
         self.minimize = self.centring(self.minimize, "the objective", objective=True)
         self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)
-        conditions = self.centring.conditions
+        conditions = self.centring.bounds
         self.known = tuple(c for c in conditions if not site_quantities(c, Variable, Field))
         self.subject_to += tuple(c for c in conditions if c not in self.known)
         self.centring.closed = True
@@ -288,7 +291,7 @@ class Problem:
                 "fixed=[Eq(average(...), ...)] holds an average at a value without a multiplier, and solves for the "
                 "load or a parameter",
             )
-        return SumCondition(parts, shared, equality, relation)
+        return SumCondition(parts, shared, equality, relation, relation in self.centring.bounds)
 
     def _is_affine(self, body: Expr, kind: Kind) -> bool:
         variables = [
@@ -323,6 +326,7 @@ class Problem:
         check_names([self.minimize, *(c.lhs - c.rhs for c in self.subject_to)])
         self._check_coupled()
         check_convex(self.global_objective, [], "the objective")
+        self._check_bounds()
         for kind in self.kinds:
             varying = [f.symbol for f in self.book.all(kind) if f.states()]
             self._check_convex(self.objective.get(kind, S.Zero), varying, "the objective")
@@ -332,6 +336,16 @@ class Problem:
             for condition in self.conditions:
                 if kind in condition.parts and not condition.equality:
                     self._check_convex(-condition.parts[kind], varying, f"the constraint {condition.declared}")
+
+    def _check_bounds(self) -> None:
+        """Refuse a problem that falls with a convex average of all sites."""
+        for bound in (c for c in self.centring.bounds if isinstance(c, LessThan)):
+            (g,) = bound.rhs.atoms(Global)
+            meaning = self.centring.meaning(g)
+            for body in (*self.objective.values(), self.global_objective):
+                check_increasing(body, g, meaning, "the objective")
+            for constraint in self.constraints:
+                check_increasing(-constraint.expr, g, meaning, f"the constraint {constraint.declared}")
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""

@@ -366,6 +366,16 @@ class Global(Symbol):
         known = {"nonnegative": True} if bounded else {}
         return super().__new__(cls, family_name(name, "global variable"), real=True, **known)
 
+    @classmethod
+    def above_zero(cls, name: str) -> Global:
+        """A variable that is known to be positive where the problem has its minimum: it needs no bound."""
+        return super().__new__(cls, name, real=True, positive=True)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it makes a pair with its condition: it may be zero, or the condition an equality."""
+        return bool(self.is_nonnegative and not self.is_positive)
+
 
 class SiteQuantity(FewValued, Expr):
     """The quantity of one site, such as ``w[i]``, ``lambda[mu]`` or ``x[mu, i]``."""

@@ -120,7 +120,7 @@ class System:
         self.conditions = tuple(conditions)
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
-        globals_: list[tuple[Kind, Expr]] = []
+        globals_: list[dict[Kind, Expr]] = []
         for equation in _componentwise(self.declared):
             where = f"the equation {equation}"
             check_words(equation.difference, where)
@@ -156,7 +156,9 @@ class System:
         kinds = {*site, *pairs} | {f.sender for kind in (*site, *pairs) for f in book.all(kind)}
         self.laws = {kind: _law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
         first = next(iter(self.laws), FEATURE)
-        self.global_conditions = tuple((k if k in self.laws else first, body) for k, body in self.global_conditions)
+        self.global_conditions = tuple(
+            {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
+        )
         self._check()
 
     # -- reading ---------------------------------------------------------------------------------
@@ -272,7 +274,7 @@ class System:
             out += [e.difference for e in law.equations]
             out += [q for p in law.pairs for q in p.pair]
             out += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
-        out += [body for _, body in self.global_conditions]
+        out += [body for parts in self.global_conditions for body in parts.values()]
         out += [e.difference for e in self.fixed]
         laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
         return out + [e for law in laws for pair in law for e in pair]
@@ -364,8 +366,8 @@ class System:
         for law in self.laws.values():
             lines.append(f"  {law.kind} sites {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
-        for (s, body), partner in zip(self.global_conditions, self.partners, strict=True):
-            total = f"sum over {s.index} of {body}"
+        for parts, partner in zip(self.global_conditions, self.partners, strict=True):
+            total = " + ".join(f"sum over {s.index} of {body}" for s, body in parts.items())
             lines.append(f"  global: {total} = 0" if partner is None else f"  global: 0 <= {partner} ⊥ {total} >= 0")
         lines += [f"  fixed: {e}" for e in self.fixed]
         return "\n".join(lines)
@@ -402,24 +404,20 @@ def _pair_components(pair: Complementary) -> list[Complementary]:
     return [Complementary(row.lhs, row.rhs) for row in rows]
 
 
-def _global_condition(equation: Equation, where: str) -> tuple[Kind, Expr]:
-    """Read ``sum over one kind of body = 0``; terms in proportion to N or P are shared out among the sites."""
-    total: Expr = S.Zero
+def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
+    """Read ``sums over sites = 0``: what is summed over each kind.
+
+    Terms in proportion to N or P are shared out among the sites of one of the kinds.
+    """
+    total: dict[Kind, Expr] = {}
     shared: Expr = S.Zero  # in units of N
-    kind: Kind | None = None
     for term in equation.difference.expand().as_ordered_terms():
         factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
         if isinstance(rest, Sum):
             summed, body = site_sum(rest, where)
             if body.has(Sum):
-                raise DeclarationError(
-                    f"A double sum stands in {where}.", "global conditions that sum over one kind of site"
-                )
-            if kind not in (None, summed):
-                raise DeclarationError(
-                    f"{where} sums over several kinds of site.", "global conditions that sum over one kind of site"
-                )
-            kind, total = summed, total + factor * body
+                raise DeclarationError(f"A double sum stands in {where}.", "global conditions of single sums over sites")
+            total[summed] = total.get(summed, S.Zero) + factor * body
             continue
         density = (in_units_of_n(term) / N).cancel()
         if density.has(N) and not equation.difference.has(Sum):
@@ -431,9 +429,10 @@ def _global_condition(equation: Equation, where: str) -> tuple[Kind, Expr]:
                 f"N*({term})" if not term.has(SiteCount) else "",
             )
         shared += density
-    if kind is None and not shared.has(Global):
+    if not total and not shared.has(Global):
         raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
-    return (FEATURE, shared) if kind is None else (kind, total + shared / kind.ratio)
+    first, *others = sorted_kinds(total) or [FEATURE]
+    return {first: total.get(first, S.Zero) + shared / first.ratio} | {kind: total[kind] for kind in others}
 
 
 def _law(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mpmath
-from sympy import Expr, Min, S, sqrt
+from sympy import Add, Expr, Min, S, sqrt
 
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -84,29 +84,39 @@ def _by_quadrature(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple
 def global_condition(step: Step, dps: int) -> list[Verdict]:
     """The declared sum over the sites, written out, is that of the averaged body; its average by quadrature."""
     theory, number = step.evidence["theory"], step.evidence["number"]
-    kind, body = theory.system.global_conditions[number]
+    parts = theory.system.global_conditions[number]
     declared = declared_of(theory)
     world = declared.world(2)
     shared = [e for e in theory.system.declared if kind_of(e) is None]
     equation = [*shared, *(Equation(pair.args[1], S.Zero) for pair in theory.system.shared_pairs)][number]
-    total = mpmath.fsum(world.value(body, {kind.index: at}) for at in world.sites(kind))
+    total = mpmath.fsum(world.value(e, {kind.index: at}) for kind, e in parts.items() for at in world.sites(kind))
     ok = same(world.value(equation.difference), total)
     out = result(BRUTE_FORCE, ok, "the declared condition, written out", f"the declared condition is {equation}")
-    for whole in step.claims:
-        body = body.subs(1 / sqrt(N), 0)  # what remains beside a sum over all sites
-        meaning, claim, partner = Average(body), whole, theory.system.partners[number]
+    averages = step.evidence["averages"]
+    for claim in step.claims:
+        partner = theory.system.partners[number]
         if partner is not None and isinstance(claim.lhs, Min) and partner in claim.lhs.args:
             (value,) = (e for e in claim.lhs.args if e != partner)
             claim, partner = Equation(value, claim.rhs), None
         if claim.rhs != 0 or partner is not None:
             return result(SYMBOLIC, False, "", f"the declared condition is {equation}")
-        if claim.lhs.has(ProjectionAverage):
-            out += vector_average(theory, [(meaning, claim.lhs)])
-        elif site_quantities(body):
-            out += _verdict(*_by_quadrature(theory, meaning, claim.lhs, dps))
+        if len(parts) == 1:
+            averages = dict.fromkeys(parts, claim.lhs)
         else:
-            out += result(SYMBOLIC, (claim.lhs - body).expand() == 0, "a condition on global variables", f"{body} = 0")
+            weighed = Add(*(kind.ratio * value for kind, value in averages.items()))
+            out += result(SYMBOLIC, (claim.lhs - weighed).expand() == 0, "its parts, by kind of site", f"{weighed} = 0")
+        for kind, body in parts.items():
+            out += _part(theory, body.subs(1 / sqrt(N), 0), averages[kind], dps)  # to leading order
     return out
+
+
+def _part(theory: Any, body: Expr, value: Expr, dps: int) -> list[Verdict]:
+    """What a condition sums over one kind of site: its average."""
+    if value.has(ProjectionAverage):
+        return vector_average(theory, [(Average(body), value)])
+    if site_quantities(body):
+        return _verdict(*_by_quadrature(theory, Average(body), value, dps))
+    return result(SYMBOLIC, (value - body).expand() == 0, "a condition on global variables", f"{body} = 0")
 
 
 @witness("fixed")

@@ -60,6 +60,7 @@ def centre(step: Step, _dps: int) -> list[Verdict]:
         world.meanings |= {
             g: Sum(b.body, b.kind.range) / sqrt(N) - sqrt(N) * b.average for g, b in source.centring.balances.items()
         }
+        world.meanings |= {g: sqrt(total / N) for g, total in source.centring.norms.items()}
         ok = ok and len(added) == len(source.centring.globals)
         ok = ok and all(same(world.value(left), world.value(right)) for left, right in map(_sides, added))
         before, after = _declarations(source, added, problem=is_problem)
@@ -73,7 +74,7 @@ def _brought_in(entry: Any, source: Any) -> bool:
     """Whether an entry is the condition of one of the new averages: its sum, and the number of sites times it."""
     sides = _sides(entry)
     known = any(sides[-1].has(g) and sides[-1].has(SiteCount) for g in source.centring.globals)
-    return known and isinstance(sides[0], Sum)
+    return known and sides[0].has(Sum)
 
 
 def _declarations(source: Any, added: list[Any], *, problem: bool) -> tuple[list[Any], list[Any]]:

@@ -381,10 +381,10 @@ def complementarity(step: Step, _dps: int) -> list[Verdict]:
 def _shared_pairs(point: Optimality, pairs: list[Complementary]) -> bool:
     """Whether each bounded variable makes a pair: a multiplier with its condition, another with its slope."""
     claimed = {p.args[0]: p.args[1] for p in pairs if isinstance(p.args[0], Global)}
-    wanted = {nu: value for nu, equality, value in point.shared() if not equality}
+    wanted = {nu: value for nu, equality, value in point.shared() if not equality and nu.is_bounded}
     point.take_messages()
     for b in point.unknowns():
-        if isinstance(b, Global) and b.is_nonnegative and b not in wanted:
+        if isinstance(b, Global) and b.is_bounded and b not in wanted:
             wanted[b] = point.slope_in(b, {})
     return claimed.keys() == wanted.keys() and all(same(point.world.value(claimed[b]), v) for b, v in wanted.items())
 

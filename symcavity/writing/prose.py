@@ -196,12 +196,20 @@ def _centre(step: Step) -> Prose:
         mean = plural(len(couplings), "has a mean", "have means")
         before += [f" {mean}; without it we write ", *listed(centred), ". "]
     averages, remainders = (list(step.data.get(word) or []) for word in ("globals", "remainders"))
-    left = "an average over these sites" if averages else "a number that belongs to no site"
-    before += [f"In each sum over sites, a mean or a term without a coupling leaves {left}:"]
+    norms = list(step.data.get("norms") or [])
+    if averages or remainders:
+        left = "an average over these sites" if averages else "a number that belongs to no site"
+        before += [f"In each sum over sites, a mean or a term without a coupling leaves {left}. "]
+    if norms:
+        before += ["The root of a sum over all sites is one number for all of them. "]
+    before += ["We write"]
     after: Fragments = []
     if averages:
         after += ["To leading order ", *listed(averages), f" {plural(len(averages), 'is', 'are')} "]
         after += ["the same for all sites and for every instance: a global variable, with its condition. "]
+    if norms:
+        after += ["To leading order ", *listed(norms), f" {plural(len(norms), 'does', 'do')} not fluctuate: a global "]
+        after += ["variable, whose condition is that its square is what stands under the root. "]
     if remainders:
         after += ["A sum with a mean of order ", 1 / sqrt(N), " in each term would be of order ", sqrt(N)]
         after += [" and outweigh all that its field is held against, unless it balances a threshold of this order "]

@@ -128,9 +128,10 @@ class Instance:
                 pairs += [
                     tuple(self.write(p.xreplace(fields), side, at) for p in pair.pair) for pair in law.pairs
                 ]
-        for side, body in self.system.global_conditions:
+        for parts in self.system.global_conditions:
             summed = [
                 self.write(body.xreplace({Symbol("alpha", positive=True): Rational(2, 3)}), side, at)
+                for side, body in parts.items()
                 for at in range(COUNT[side])
             ]
             equations.append(sum(summed))

@@ -725,7 +725,7 @@ def test_the_shared_part_of_a_global_condition_does_not_depend_on_the_order_of_i
     data = Sum(lam[mu], (mu, 1, P))
     for condition in (Eq(N * b, data), Eq(data, N * b), Eq(data - N * b, 0)):
         found = system(Eq(lam[mu], to_datum + b), Eq(Delta[i], Sum(x[mu, i] * lam[mu], (mu, 1, P))), condition)
-        ((side, body),) = found.global_conditions
+        (((side, body),),) = (parts.items() for parts in found.global_conditions)
         assert side == DATUM
         assert sp.expand(body - (lam[mu] - b / alpha)) * sp.expand(body + lam[mu] - b / alpha) == 0
 
