@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sympy import Add, Eq, Expr, Rational, S, Sum, sympify
+from sympy import Eq, Expr, Rational, Sum, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
@@ -16,14 +16,13 @@ from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex
 from symcavity.finite.tables import aligned, html
 from symcavity.method.theory import Theory
-from symcavity.model.averages import Average, SiteResponse, average, response
+from symcavity.model.averages import average, response
 from symcavity.model.convex_law import holds_set, regime_of
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.quantities import Family, SiteQuantity, Variable
 from symcavity.model.refusals import parameters_of
 from symcavity.model.support import stays_whole
-from symcavity.model.system import Law, System
+from symcavity.model.system import System
 from symcavity.shapes.base import WHOLE
 
 LIMIT, _MANY = 3.0, 10
@@ -284,64 +283,6 @@ def _others(setup: Any) -> dict[Any, Any]:
     return out
 
 
-def without_fields(system: System, expr: Any) -> Any:
-    """Write the sums over the other side that an observable is about in the variables of a site.
-
-    Each random field stands linearly in one equation of its law, which is solved for it: a residual
-    ``y[mu] - Sum(x[mu, i]*w[i], (i, 1, N))`` is what the law calls ``lambda[mu]``.
-
-    Parameters
-    ----------
-    system : System
-        Whose law it is.
-    expr : Expr
-        The observable.
-
-    Returns
-    -------
-    Expr
-        The same observable; sums that no law of the system hears stay as they are.
-    """
-    if isinstance(expr, Average):
-        side = free_kind(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
-        return expr if side is None else average(_in_variables(system.laws[side], expr.body))
-    if isinstance(expr, Sum):
-        side, body = site_sum(expr, str(expr))
-        return Sum(_in_variables(system.laws[side], body), side.range)
-    if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse) or not expr.has(Sum):
-        return expr
-    return expr.func(*(without_fields(system, a) for a in expr.args))
-
-
-def _in_variables(law: Law, body: Expr) -> Expr:
-    if not body.has(Sum):
-        return body
-    book = FieldBook()
-    found = extract_fields(body, law.kind, book, f"the observable {body}")
-    rule: dict[Expr, Expr] = {}
-    for f in book.all(law.kind):
-        parts = [term.as_independent(SiteQuantity, as_Add=False) for term in Add.make_args(f.emission.expand())]
-        known = [next((g for g in law.fields if _carries(g, f, emission)), None) for _, emission in parts]
-        solved = [g and _solved(law, g) for g in known]
-        rule[f.symbol] = (
-            f.as_sum
-            if any(value is None for value in solved)
-            else Add(*(factor * value for (factor, _), value in zip(parts, solved, strict=True)))
-        )
-    return found.xreplace(rule)
-
-
-def _carries(known: RandomField, wanted: RandomField, emission: Expr) -> bool:
-    """Whether a field of a law is the sum of an emission that an observable asks for."""
-    same = known.coupling == wanted.coupling and known.emission == emission
-    return same and not (known.inner or known.components or wanted.inner)
-
-
-def _solved(law: Law, field: RandomField) -> Expr:
-    difference = law.carrier(field).difference
-    return -difference.xreplace({field.symbol: S.Zero}) / difference.diff(field.symbol)
-
-
 def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> Comparison:
     """Hold a theory against a simulation of the same declaration.
 
@@ -385,7 +326,7 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
             remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
             continue
         try:
-            value, note = float(solution[without_fields(sim.system, sim.system.centring.observable(observable))]), ""
+            value, note = float(solution[observable]), ""
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))

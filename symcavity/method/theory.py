@@ -13,6 +13,7 @@ from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
+from symcavity.method.heard import without_fields
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
@@ -161,7 +162,7 @@ class Theory:
             raise DeclarationError(
                 f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
             )
-        expr = self.system.own(self.system.centring.observable(sympify(key)))
+        expr = without_fields(self.system, self.system.own(self.system.centring.observable(sympify(key))))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))

@@ -73,12 +73,8 @@ class Centring:
         self._names = {q.family.name for e in found for q in site_quantities(e)}
         self._names |= {s.name for e in found for s in e.atoms(Symbol)} | {"u", "v"}
         self.families: dict[Coupling, Coupling] = {}
-        coupled = families(found, Coupling)
-        for family in [*coupled, *(other for x in coupled for other in x.correlation)]:
-            if family.mean != 0 and family not in self.families:
-                self.families[family] = family.centred(self._fresh("z", f"z_{family.name}"), self.families)
-            elif family not in self.families and family.correlation.keys() & self.families.keys():
-                self.families[family] = family.centred(family.name, self.families)
+        for family in families(found, Coupling):
+            self._centre(family)
         self.averages: dict[Global, tuple[Kind, Expr]] = {}
         self.balances: dict[Global, Balance] = {}
         self.norms: dict[Global, Expr] = {}
@@ -118,6 +114,15 @@ class Centring:
     def globals(self) -> list[Global]:
         """The global variables that the means bring in."""
         return [*self.averages, *self.balances, *self.norms]
+
+    def _centre(self, family: Coupling) -> None:
+        """Centre a family, those that it correlates with before it: it names them."""
+        for other in family.correlation:
+            self._centre(other)
+        if family.mean != 0 and family not in self.families:
+            self.families[family] = family.centred(self._fresh("z", f"z_{family.name}"), self.families)
+        elif family not in self.families and family.correlation.keys() & self.families.keys():
+            self.families[family] = family.centred(family.name, self.families)
 
     def _fresh(self, *candidates: str) -> str:
         names = [*candidates, *(f"{candidates[-1]}_{k}" for k in range(2, 99))]

@@ -12,6 +12,7 @@ from symcavity import (
     Complementary,
     ConvexProblem,
     Coupling,
+    Datum,
     Feature,
     N,
     P,
@@ -148,3 +149,20 @@ def test_no_couplings_have_these_correlations():
         problem.simulate({alpha: 2, gamma: 1, rho: 2, t: {1: 1}}, N=20, seeds=1)
     with pytest.raises(ValuesError, match="reciprocity"):
         competition.simulate({**SPECIES, g: 2}, N=20, seeds=1)
+
+
+@pytest.mark.parametrize("first", ["gain", "loss"])
+def test_correlated_couplings_with_means_in_a_system(first):
+    """Consumers that gain and harm by correlated couplings: at full correlation it is a convex problem."""
+    R, lam = Feature("R"), Datum("lam")
+    c = Coupling("c", mean=1 / N, variance=1 / (4 * N))
+    e = Coupling("e", mean=1 / N, variance=1 / (4 * N), correlation={c: rho})
+    gain, loss = (c, e) if first == "gain" else (e, c)
+    system = System(
+        [],
+        [
+            Complementary(R[i], R[i] - 2 + Sum(loss[mu, i] * lam[mu], (mu, 1, P))),
+            Complementary(lam[mu], 1 - Sum(gain[mu, i] * R[i], (i, 1, N))),
+        ],
+    )
+    agrees(system, {alpha: "1/2", rho: "9/10"}, [average(R[i]), average(R[i] > 0), average(lam[mu] > 0)], 80, 8)

@@ -9,6 +9,7 @@ from symcavity import (
     ConvexProblem,
     Coupling,
     Datum,
+    DeclarationError,
     Feature,
     Field,
     N,
@@ -151,3 +152,18 @@ def test_what_cannot_be_done():
         ConvexProblem(Sum((h - wrong[mu]) ** 2 / 2, (mu, 1, P)) + ridge).simulate(
             {k: v for k, v in VALUES.items() if k != beta}, N=30, seeds=1
         )
+
+
+def test_observables_of_fields_are_written_as_in_the_declaration():
+    """Agreement with the teacher and the share of errors, by the sums that stand in the declaration."""
+    problem = declared("flips")
+    y, values = label("flips"), values_of("flips")
+    theory = problem.cavity()
+    solution, simulation = theory.solve(values), problem.simulate(values, N=100, seeds=10)
+    for observable in (average(y[mu] * h < 0), average(3 * h * y[mu] - y[mu] * u)):
+        assert abs(simulation[observable].z(solution[observable])) < FAR, observable
+    flat = ConvexProblem(Sum((h - u) ** 2, (mu, 1, P)) / 2 + ridge).cavity().solve(values)
+    known = flat[average((w[i] - t[i]) ** 2)] / (1 + flat[response(w)]) ** 2  # the error of new data, reduced by learning
+    assert near(flat[average((h - u) ** 2)], str(known), "1e-12")
+    with pytest.raises(DeclarationError, match="do not hear"):
+        solution[average(Sum(x[mu, i] * w[i] * t[i], (i, 1, N)))]

@@ -1,0 +1,83 @@
+"""Observables in the words of the declaration: sums over other sites in the variables of the site that hears them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Add, Expr, S, Sum
+
+from symcavity.errors import DeclarationError
+from symcavity.model.averages import Average, SiteResponse, average
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.system import Law, System
+
+
+def without_fields(system: System, expr: Any) -> Any:
+    """Write the sums over the other side that an observable is about in the variables of a site.
+
+    Each random field stands linearly in one equation of its law, which is solved for it: a residual
+    ``y[mu] - Sum(x[mu, i]*w[i], (i, 1, N))`` is what the law calls ``lambda[mu]``.
+
+    Parameters
+    ----------
+    system : System
+        Whose law it is.
+    expr : Expr
+        The observable.
+
+    Returns
+    -------
+    Expr
+        The same observable.
+
+    Raises
+    ------
+    DeclarationError
+        If it holds a sum that no law of the system hears.
+    """
+    if isinstance(expr, Average):
+        side = free_kind(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
+        return expr if side is None else average(_in_variables(system.laws[side], expr.body))
+    if isinstance(expr, Sum):
+        side, body = site_sum(expr, str(expr))
+        return Sum(_in_variables(system.laws[side], body), side.range)
+    if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse) or not expr.has(Sum):
+        return expr
+    return expr.func(*(without_fields(system, a) for a in expr.args))
+
+
+def _in_variables(law: Law, body: Expr) -> Expr:
+    if not body.has(Sum):
+        return body
+    book = FieldBook()
+    found = extract_fields(body, law.kind, book, f"the observable {body}")
+    rule: dict[Expr, Expr] = {}
+    for f in book.all(law.kind):
+        emissions = [f.emission], Add.make_args(f.emission.expand())  # a field as a whole, or a sum of several
+        values = next((v for some in emissions if None not in (v := [_heard(law, f, e) for e in some])), None)
+        if values is None:
+            raise DeclarationError(
+                f"The {law.kind} sites do not hear {f.as_sum}.",
+                "sums that stand in the declaration: " + ", ".join(str(g.as_sum) for g in law.fields),
+            )
+        rule[f.symbol] = Add(*values)
+    return found.xreplace(rule)
+
+
+def _heard(law: Law, wanted: RandomField, emission: Expr) -> Expr | None:
+    """The sum of an emission by the field of the law that it is a multiple of; None if there is none."""
+    for known in law.fields:
+        if known.coupling == wanted.coupling and not (known.inner or known.components or wanted.inner):
+            ratio = (emission / known.emission).cancel()
+            if not ratio.has(SiteQuantity):
+                return ratio * _solved(law, known)
+    return None
+
+
+def _solved(law: Law, field: RandomField) -> Expr:
+    difference = law.carrier(field).difference
+    return -difference.xreplace({field.symbol: S.Zero}) / difference.diff(field.symbol)
+
+
+__all__ = ["without_fields"]
