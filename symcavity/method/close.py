@@ -106,4 +106,13 @@ def positive_parts(sites: Mapping[Kind, Site]) -> tuple[Expr, ...]:
     return tuple(e for e in found if not e.atoms(SiteQuantity, Dummy, CavitySymbol))
 
 
-__all__ = ["assumed", "averaged_over", "averaged_parts", "conditions", "kind_of_body", "over_sites", "per_site", "positive_parts"]
+__all__ = [
+    "assumed",
+    "averaged_over",
+    "averaged_parts",
+    "conditions",
+    "kind_of_body",
+    "over_sites",
+    "per_site",
+    "positive_parts",
+]

@@ -246,7 +246,9 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
 
 def _multiplier(condition: SumCondition, name: str) -> Global:
     """The multiplier of a condition on sums over all sites: of any sign, or from zero on, or above zero."""
-    return Global(name) if condition.equality else Global.above_zero(name) if condition.met else Global(name, positive=True)
+    if condition.met:
+        return Global.above_zero(name)
+    return Global(name) if condition.equality else Global(name, positive=True)
 
 
 def _multipliers(

@@ -325,7 +325,8 @@ def _is_total(expr: Expr) -> bool:
     if not sums or not all(len(s.limits) == 1 and kind_of_sum(s.limits[0]) for s in sums):
         return False
     rest = expr.xreplace(sums)
-    return free_kind(expr, f"the root of {expr}") is None and not site_quantities(rest) and _is_affine(rest, sums.values())
+    of_a_site = free_kind(expr, f"the root of {expr}") is not None or site_quantities(rest)
+    return not of_a_site and _is_affine(rest, sums.values())
 
 
 def _is_affine(expr: Expr, variables: Iterable[Any]) -> bool:

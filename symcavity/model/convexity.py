@@ -98,7 +98,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
 
 
 def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str) -> None:
-    """Raise NotConvex if a site's function falls with a convex average of all sites, at every draw of the parameters."""
+    """Raise NotConvex if a site's function falls with a convex average of all sites somewhere."""
     if not expr.has(g):
         return
     quantities = site_quantities(expr)
@@ -106,7 +106,8 @@ def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str) -> None:
     call = compiled([g, *quantities, *symbols], expr, "math")
     rng = seeded(21)
     for _ in range(_POINTS):
-        known = [sample_quenched(q.family, rng) if isinstance(q.family, Quenched) else rng.gauss(0, 1.5) for q in quantities]
+        drawn = [(q, isinstance(q.family, Quenched)) for q in quantities]
+        known = [sample_quenched(q.family, rng) if fixed else rng.gauss(0, 1.5) for q, fixed in drawn]
         known += [sample_parameter(s, rng) for s in symbols]
         low = rng.uniform(0.3, 2)
         try:

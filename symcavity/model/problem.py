@@ -58,7 +58,7 @@ class SumCondition:
     shared : Expr
         What depends on no site, in proportion to N.
     met : bool
-        Whether it is known to hold as an equality.
+        Whether an inequality is known to hold as an equality.
     """
 
     parts: dict[Kind, Expr]
@@ -291,7 +291,8 @@ class Problem:
                 "fixed=[Eq(average(...), ...)] holds an average at a value without a multiplier, and solves for the "
                 "load or a parameter",
             )
-        return SumCondition(parts, shared, equality, relation, relation in self.centring.bounds)
+        met = not equality and relation in self.centring.bounds
+        return SumCondition(parts, shared, equality, relation, met)
 
     def _is_affine(self, body: Expr, kind: Kind) -> bool:
         variables = [

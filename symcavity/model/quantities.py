@@ -16,8 +16,8 @@ from sympy.printing.precedence import PRECEDENCE
 from symcavity.algebra.signs import FewValued
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
+from symcavity.model.dependent import read_joint
 from symcavity.model.exact import exact, finite_law
-from symcavity.model.joint import read_joint
 from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
 from symcavity.model.names import latex_name
 

@@ -416,7 +416,7 @@ def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
         if isinstance(rest, Sum):
             summed, body = site_sum(rest, where)
             if body.has(Sum):
-                raise DeclarationError(f"A double sum stands in {where}.", "global conditions of single sums over sites")
+                raise DeclarationError(f"A double sum stands in {where}.", "conditions of single sums over sites")
             total[summed] = total.get(summed, S.Zero) + factor * body
             continue
         density = (in_units_of_n(term) / N).cancel()

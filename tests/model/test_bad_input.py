@@ -600,13 +600,6 @@ REFUSED = {
         "1 global variables",
         "one global",
     ),
-    "global condition on both sides": (
-        lambda: system(
-            Eq(eps[mu], to_datum + b), linear[1], Eq(Sum(Delta[i], (i, 1, N)) + Sum(eps[mu], (mu, 1, P)), 0)
-        ),
-        "several kinds of site",
-        "one kind of site",
-    ),
     "relation as a condition": (
         lambda: system(*linear, conditions=[eps[mu] >= 0]),
         "varepsilon[mu] >= 0",

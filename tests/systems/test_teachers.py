@@ -163,7 +163,7 @@ def test_observables_of_fields_are_written_as_in_the_declaration():
     for observable in (average(y[mu] * h < 0), average(3 * h * y[mu] - y[mu] * u)):
         assert abs(simulation[observable].z(solution[observable])) < FAR, observable
     flat = ConvexProblem(Sum((h - u) ** 2, (mu, 1, P)) / 2 + ridge).cavity().solve(values)
-    known = flat[average((w[i] - t[i]) ** 2)] / (1 + flat[response(w)]) ** 2  # the error of new data, reduced by learning
+    known = flat[average((w[i] - t[i]) ** 2)] / (1 + flat[response(w)]) ** 2  # of new data, reduced by learning
     assert near(flat[average((h - u) ** 2)], str(known), "1e-12")
     with pytest.raises(DeclarationError, match="do not hear"):
         solution[average(Sum(x[mu, i] * w[i] * t[i], (i, 1, N)))]
