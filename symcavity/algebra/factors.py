@@ -2,6 +2,7 @@
 
 SymPy factors a polynomial in several symbols at points that it draws from one generator of the whole process.  With
 unlucky points that takes minutes or does not end, so that the same call is quick in one session and hangs in another.
+Polynomials in many symbols hardly ever have factors but those that stand in each of their terms: only these are sought.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import sympy
-from sympy import Expr
+from sympy import Expr, Mul, factor_terms
 from sympy.core.random import rng
+
+MOST_SYMBOLS = 16
 
 
 @contextmanager
@@ -28,14 +31,20 @@ def _same_draws() -> Iterator[None]:
 
 def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, list[tuple[Expr, int]]]:
     """Return the constant and the factors of a polynomial, whatever was drawn before."""
+    if len(expr.free_symbols) > MOST_SYMBOLS and not symbols:
+        constant, rest = factor_terms(expr).as_coeff_Mul()
+        powers = [f.as_base_exp() for f in Mul.make_args(rest)]
+        return constant, [(base, int(power)) for base, power in powers]
     with _same_draws():
         return sympy.factor_list(expr, *symbols)
 
 
 def factor(expr: Expr) -> Expr:
     """Return an expression as a product of factors, whatever was drawn before."""
+    if len(expr.free_symbols) > MOST_SYMBOLS:
+        return factor_terms(expr)
     with _same_draws():
         return sympy.factor(expr)
 
 
-__all__ = ["factor", "factor_list"]
+__all__ = ["MOST_SYMBOLS", "factor", "factor_list"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sympy import Add, Dummy, Expr, Function, Mul, Pow, Rational, Sum, Symbol, cancel, fraction, together
 from sympy.polys.polyerrors import PolynomialError
 
-from symcavity.algebra.factors import factor, factor_list
+from symcavity.algebra.factors import MOST_SYMBOLS, factor, factor_list
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
@@ -205,7 +205,7 @@ def simplest(expr: Expr) -> Expr:
     """The shortest of an expression, its quotient of two polynomials, and the factors of these."""
     masks = Masks()
     hidden = masks.hide(expr)
-    if not SHORT < size(hidden) < 2 * LARGEST:
+    if not SHORT < size(hidden) < 2 * LARGEST or len(hidden.free_symbols) > MOST_SYMBOLS:
         return expr
     found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
     return min(found, key=_length)
