@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import escape
 from typing import Any, NoReturn
 
 import numpy as np
@@ -328,6 +329,9 @@ class Simulation:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
 
 def listed(seeds: Iterable[int], shown: int = 8) -> str:
     """Name seeds, the first of them."""
@@ -392,6 +396,9 @@ class Simulations:
         return "\n".join(map(str, self.by_size.values()))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(sim._repr_html_() for sim in self)
 
 
 def check_sizes(size: Any, values: Values) -> list[int]:

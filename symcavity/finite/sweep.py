@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.finite.tables import aligned
+from symcavity.finite.tables import aligned, html, to_pandas
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
@@ -78,14 +79,29 @@ class Sweep:
         tex = {k: f"${label_tex(v)}$" for k, v in zip(keys, (x, y), strict=True) if not isinstance(v, str)}
         return plot_sweep(self.rows, *keys, labels=tex | dict(options.pop("labels", {})), **options)
 
-    def __str__(self) -> str:
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return to_pandas(self.rows, self.columns)
+
+    def _table(self) -> list[list[str]]:
+        """Return the head and the rows of what is shown, without columns that are empty."""
         shown = [c for c in self.columns if c not in {"point", "error"}]
-        lines = aligned([shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)])
-        if self.failed:
-            lines.append(
-                f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
-            )
-        return "\n".join(lines)
+        shown = [c for c in shown if any(row.get(c) not in (None, "") for row in self.rows)] or shown
+        return [shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)]
+
+    @property
+    def warning(self) -> str:
+        """How many rows failed, and why the first did; empty if none failed."""
+        if not self.failed:
+            return ""
+        return f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(self._table()), *filter(None, [self.warning])])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._table()
+        return html(head, body) + (f"<p>{escape(self.warning)}</p>" if self.warning else "")
 
     __repr__ = __str__
 

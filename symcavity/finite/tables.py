@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
+
+from symcavity.errors import MissingDependency
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -16,6 +20,27 @@ def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
+def with_error(value: float, error: float) -> str:
+    """Return a number with its standard error in its last two digits, ``0.3534(48)``.
+
+    Parameters
+    ----------
+    value, error : float
+        The number and its standard error; without a positive one the number stands alone, to six digits.
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return f"{value:.6g}"
+    place = math.floor(math.log10(error)) - 1
+    digits = round(error / 10.0**place)
+    if digits == 100:
+        place, digits = place + 1, 10
+    top = math.floor(math.log10(max(abs(value), error)))
+    shift = 0 if -5 < top < 6 and place < 1 else top
+    decimals = max(shift - place, 0)
+    told = f"{digits / 10:.1f}" if decimals == 1 else str(digits * 10 ** max(place - shift, 0))
+    return f"{value / 10.0**shift:.{decimals}f}({told})" + (f"e{shift:+03d}" if shift else "")
+
+
 def html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return an HTML table."""
     body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
@@ -23,4 +48,19 @@ def html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
-__all__ = ["aligned", "html"]
+def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:
+    """Return rows as a pandas DataFrame.
+
+    Raises
+    ------
+    MissingDependency
+        Without pandas.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise MissingDependency("pandas is not installed.", "", "pip install pandas") from None
+    return DataFrame(list(rows), columns=None if columns is None else list(columns))
+
+
+__all__ = ["aligned", "html", "to_pandas", "with_error"]
