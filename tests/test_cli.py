@@ -465,7 +465,7 @@ def test_interruption_is_quiet(run, monkeypatch):
 
     monkeypatch.setattr(actions, "_theory", interrupted)
     got = run("derive", "gardner")
-    assert (got.status, got.out, got.err) == (130, "", "")
+    assert (got.status, got.out, got.err) == (130, "", "symcavity: stopped\n")
 
 
 # -- the readers ---------------------------------------------------------------------------------------

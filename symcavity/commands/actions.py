@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symcavity.commands.files import check_figure, check_writable, save_figure, write
+from symcavity.commands.files import check_figure, check_writable, save_figure, say, write
 from symcavity.errors import SymcavityError, ValuesError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theo
     found = {s: float(solution[s]) for s in wanted}
     told = ", ".join(f"{s} = {values[s]}" for s in values if s in outer) or ", ".join(map(str, system.fixed))
     named = ", ".join(f"{'the load ' if s == alpha else ''}{s} = {v:.6g}" for s, v in found.items())
-    print(f"{told}: the theory has {named}", file=sys.stderr)
+    say(f"{told}: the theory has {named}")
     return {k: v for k, v in values.items() if k not in outer} | found
 
 
@@ -170,7 +169,7 @@ def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[
 
 def simulate(args: argparse.Namespace) -> int:
     """Simulate a declaration and compare with its theory."""
-    from symcavity.commands.arguments import read_observable
+    from symcavity.commands.arguments import in_shell, read_observable
     from symcavity.finite import compare
     from symcavity.finite import simulate as run
 
@@ -181,7 +180,7 @@ def simulate(args: argparse.Namespace) -> int:
     print(simulation)
     print()
     comparison = compare(theory, simulation, shown or None)
-    print(comparison)
+    print(in_shell(str(comparison)))
     if args.plot:
         save_figure(comparison.plot(), args.plot)
     return 0
@@ -209,9 +208,11 @@ def sweep(args: argparse.Namespace) -> int:
     system = _system(args)
     rows, drawn = run_sweep(args, system, _theory(args, system))
     print(rows)
+    if rows.failed:
+        say(f"symcavity: warning: {len(rows.failed)} of {len(rows)} rows have no value")
     if args.plot:
         save_figure(drawn(), args.plot)
-    return 0
+    return 0 if len(rows.failed) < len(rows) else FAILED
 
 
 def manifold(args: argparse.Namespace) -> int:

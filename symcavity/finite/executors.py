@@ -46,17 +46,29 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
     if count < 1:
         raise ValuesError(f"executor = {count}.", "a positive number of processes, or an Executor")
-    before = {name: os.environ.get(name) for name in _THREADS}
+    before, children = {name: os.environ.get(name) for name in _THREADS}, set(multiprocessing.active_children())
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
-        with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield pool
+        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_interrupts) as pool:
+            try:
+                yield pool
+            except KeyboardInterrupt:  # what runs is not waited for
+                for child in set(multiprocessing.active_children()) - children:
+                    child.terminate()
+                raise
     finally:
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _leave_interrupts() -> None:
+    """Let the parent alone answer to Ctrl-C."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

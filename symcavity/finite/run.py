@@ -12,6 +12,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
+from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.certificate import evidence
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.components import WrittenOut, write_out
@@ -428,6 +429,7 @@ def simulate(
     couplings: str | Callable[..., Any] = "gaussian",
     executor: Any = None,
     method: str = "",
+    progress: bool | Report | None = None,
 ) -> Simulation | Simulations:
     """Draw and solve finite instances of a declaration.
 
@@ -450,6 +452,8 @@ def simulate(
     method : str, optional
         ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'`` or ``'cutting planes'``; chosen from
         the structure by default.
+    progress : bool, callable or None
+        As in :func:`symcavity.finite.sweep_simulation`.
 
     Returns
     -------
@@ -463,8 +467,9 @@ def simulate(
     coupling_law(couplings)
     tasks = [(n, seed) for n in sizes for seed in wanted]
     found: dict[tuple[int, int], Sample] = {}
-    with resolved(executor) as pool:
+    with counted(len(tasks), "instances", progress) as count, resolved(executor) as pool:
         for task, sample in each(pool, run_one, setup, tasks):
+            count.advance()
             sample.arrays = arrays_of(setup.system, sample.solved.state)
             found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}

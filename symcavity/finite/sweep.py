@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -15,6 +13,7 @@ from sympy import Expr, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
@@ -29,7 +28,6 @@ from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
 
-Progress = Callable[[int, int, float, float], None]
 Task = tuple[dict[Any, Any], int, int]
 
 _KEYS = ("point", "N", "seed")
@@ -217,12 +215,6 @@ def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     return row
 
 
-def _report(done: int, total: int, elapsed: float, left: float) -> None:
-    end = "\n" if done == total else ""
-    sys.stderr.write(f"\r{done}/{total} done, {elapsed:.0f} s, about {left:.0f} s left   {end}")
-    sys.stderr.flush()
-
-
 def _run(
     worker: Callable[..., Row],
     job: Any,
@@ -231,11 +223,10 @@ def _run(
     run: str,
     file: str | Path | None,
     executor: Any,
-    progress: bool | Progress,
+    progress: bool | Report | None,
     retry: bool,
 ) -> Sweep:
     """Run the tasks that the file does not have yet."""
-    tell: Progress | None = _report if progress is True else progress or None
     instances = set(_KEYS) <= set(columns)  # the rows of a theory are told apart by their points alone
 
     def place_of(row: Row) -> tuple[str, int, int]:
@@ -256,14 +247,12 @@ def _run(
                 )
         have = {place_of(r) for r in store.rows if not (retry and r.get("error"))}
         todo = [t for t in tasks if _key(_name(t[0]), t[1], t[2]) not in have]
-        began, total = time.monotonic(), len(todo)
+        name = "instances" if instances else "points"
         try:
-            with resolved(executor) as pool:
-                for done, (_, row) in enumerate(each(pool, worker, job, todo, chunk=1), start=1):
+            with counted(len(todo), name, progress, str(file or "")) as count, resolved(executor) as pool:
+                for _, row in each(pool, worker, job, todo, chunk=1):
                     store.add(row)
-                    if tell is not None:
-                        elapsed = time.monotonic() - began
-                        tell(done, total, elapsed, elapsed / done * (total - done))
+                    count.advance()
         except BrokenExecutor as error:
             error.rows = store.rows
             raise
@@ -288,7 +277,7 @@ def sweep_simulation(
     couplings: Any = "gaussian",
     file: str | Path | None = None,
     executor: Any = None,
-    progress: bool | Progress = False,
+    progress: bool | Report | None = None,
     retry: bool = False,
     method: str = "",
 ) -> Sweep:
@@ -315,8 +304,9 @@ def sweep_simulation(
         already are not computed again.
     executor : int, Executor, dask client or None
         Where to run.
-    progress : bool or callable
-        Report to stderr, or call with (done, total, seconds elapsed, seconds left).
+    progress : bool, callable or None
+        Whether to show how far it is (None: on terminals and in notebooks, where it takes long), or what to call with
+        (done, total, seconds elapsed, seconds left).
     retry : bool
         Whether to try again the rows of the file that failed.
     method : str, optional
@@ -362,7 +352,7 @@ def sweep_theory(
     observables: Iterable[Any] | None = None,
     file: str | Path | None = None,
     executor: Any = None,
-    progress: bool | Progress = False,
+    progress: bool | Report | None = None,
     retry: bool = False,
     **options: Any,
 ) -> Sweep:

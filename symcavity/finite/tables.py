@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -11,13 +13,25 @@ from symcavity.errors import MissingDependency
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return lines of a table: what stands first is flush left, everything else flush right."""
+    """Return lines of a table that fits the terminal: what stands first is flush left, all else flush right."""
     table = list(rows)
     width = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join([row[0].ljust(width[0]), *(c.rjust(w) for c, w in zip(row[1:], width[1:], strict=True))]).rstrip()
-        for row in table
-    ]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+    out: list[str] = []
+    begin = 1
+    while not out or begin < len(width):  # columns for which a terminal has no room stand below, after the first one
+        end, used = begin, width[0]
+        while end < len(width) and (end == begin or used + 2 + width[end] <= room):
+            used, end = used + 2 + width[end], end + 1
+        shown = range(begin, end)
+        out += ["", *_lines(table, width, shown)] if out else _lines(table, width, shown)
+        begin = end
+    return out
+
+
+def _lines(table: Sequence[Sequence[str]], width: Sequence[int], shown: Iterable[int]) -> list[str]:
+    columns = list(shown)
+    return ["  ".join([r[0].ljust(width[0]), *(r[k].rjust(width[k]) for k in columns)]).rstrip() for r in table]
 
 
 def with_error(value: float, error: float) -> str:
