@@ -1,4 +1,4 @@
-"""The command line: derive, check, solve, simulate, sweep, experiment, manifold."""
+"""The command line: derive, check, solve, simulate, sweep, experiment, report, manifold."""
 
 from __future__ import annotations
 
@@ -214,6 +214,28 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(experiment, values=True)
     _add_instances(experiment)
     experiment.add_argument("--plot", metavar="F", help="draw the new variables against their prediction")
+
+    report = _add(
+        commands,
+        "report",
+        actions.report,
+        "Write the derivation, its checks, numbers, plots and a page of all of them into a folder.",
+        _examples(
+            "symcavity report gardner -o gardner",
+            "symcavity report gardner kappa=1/2 -o gardner --sweep kappa=0:3:31",
+            "symcavity report my_problem.py alpha=2 C=1 -o mine --N 100,200 --seeds 20",
+            "symcavity report mine/report.json -o again             # the same once more",
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(report, values=True)
+    _add_instances(report)
+    report.set_defaults(N="100")
+    report.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder")
+    report.add_argument("--dps", type=int, default=30, help="digits of numbers and checks (default: 30)")
+    report.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="and this number")
+    report.add_argument("--sweep", action="append", default=[], metavar="name=grid", help="draw the theory over a grid")
 
     manifold = _add(
         commands,

@@ -79,7 +79,7 @@ def test_short_memory_is_no_defect(run, monkeypatch):
     def broken(*_):
         raise MemoryError("Unable to allocate 14.3 GiB for an array with shape (40000, 48000) and data type float64")
 
-    monkeypatch.setattr(actions, "_theory", broken)
+    monkeypatch.setattr(actions, "theory_of", broken)
     status, _, err = run("simulate", "gardner", "alpha=1", "--N", "30")
     assert status == 2
     assert "14.3 GiB" in err
@@ -127,7 +127,7 @@ def test_work_that_is_stopped_says_how_far_it_was():
             count.advance()
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="1 of 9 instances kept in rows.csv"):
+    with pytest.raises(Interrupted, match=r"1 of 9 instances kept in rows\.csv"):
         stopped("rows.csv")
     with pytest.raises(KeyboardInterrupt, match="1 of 9 instances were done; nothing is kept"):
         stopped("")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-def _system(args: argparse.Namespace) -> BipartiteSystem:
+def load_system(args: argparse.Namespace) -> BipartiteSystem:
+    """Return the system of a declaration: by its name, or from a file."""
     from symcavity.face import ConvexProblem
     from symcavity.loading import load
 
@@ -25,11 +26,12 @@ def _system(args: argparse.Namespace) -> BipartiteSystem:
     return problem.kkt() if isinstance(problem, ConvexProblem) else problem
 
 
-def _theory(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
+def theory_of(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
+    """Derive by the method that was asked for."""
     return system.naive() if args.method == "naive" else system.cavity()
 
 
-def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
+def finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
     """Turn conditions on averages into the load, or the parameters, at which an instance meets them.
 
     At finite size such a condition is not imposed but comes out: ``kappa=1`` means the load at which the
@@ -70,7 +72,7 @@ def derive(args: argparse.Namespace) -> int:
     """Derive a theory and print its record."""
     for name in (args.latex, args.html):
         check_writable(name)
-    derivation = _theory(args, _system(args)).derivation
+    derivation = theory_of(args, load_system(args)).derivation
     if args.latex:
         write(args.latex, derivation.to_latex())
     if args.html:
@@ -84,7 +86,7 @@ def verify(args: argparse.Namespace) -> int:
     """Check every claim of a derivation."""
     if args.dps < 1:
         raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
-    verification = _theory(args, _system(args)).derivation.verify(dps=args.dps)
+    verification = theory_of(args, load_system(args)).derivation.verify(dps=args.dps)
     print(verification)
     return 0 if verification else FAILED
 
@@ -95,16 +97,16 @@ def solve(args: argparse.Namespace) -> int:
 
     if args.dps < 1:
         raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
-    system = _system(args)
+    system = load_system(args)
     values = read_pairs(args.values, system)
-    theory = _theory(args, system)
+    theory = theory_of(args, system)
     shown = {text: read_observable(text, system, theory.order_parameters) for text in args.show}
     for observable in shown.values():
         theory.observable(observable)
     solution = theory.solve(values, dps=args.dps, timeout=args.timeout, certify=args.certify)
     extra = {text: solution[observable] for text, observable in shown.items()}
     if args.json:
-        print(json.dumps(_solved(args, system, values, solution, extra), indent=2))
+        print(json.dumps(solved(args, system, values, solution, extra), indent=2))
         return 0
     print(solution)
     for symbol, ball in (solution.certified or {}).items():
@@ -120,7 +122,7 @@ def _digits(value: Any, digits: int) -> str:
     return str(mpmath.nstr(value, digits))
 
 
-def _solved(
+def solved(
     args: argparse.Namespace,
     system: BipartiteSystem,
     values: dict[Any, Any],
@@ -156,15 +158,15 @@ def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[
     from symcavity.commands.arguments import read_pairs, whole_numbers
     from symcavity.model.quantities import N
 
-    system = _system(args)
+    system = load_system(args)
     values = read_pairs(args.values, system)
-    theory = _theory(args, system)
+    theory = theory_of(args, system)
     given = values.pop(N, None)
     size: Any = whole_numbers(args.N, "--N") if args.N else [int(given)] if given is not None else []
     options: dict[str, Any] = {"seeds": args.seeds, "couplings": args.couplings, "executor": args.jobs}
     if size:
         options["N"] = size if len(size) > 1 else size[0]
-    return system, theory, _finite_values(values, system, theory), options
+    return system, theory, finite_values(values, system, theory), options
 
 
 def simulate(args: argparse.Namespace) -> int:
@@ -205,14 +207,21 @@ def sweep(args: argparse.Namespace) -> int:
 
     check_figure(args.plot)
     check_writable(args.csv)
-    system = _system(args)
-    rows, drawn = run_sweep(args, system, _theory(args, system))
+    system = load_system(args)
+    rows, drawn = run_sweep(args, system, theory_of(args, system))
     print(rows)
     if rows.failed:
         say(f"symcavity: warning: {len(rows.failed)} of {len(rows)} rows have no value")
     if args.plot:
         save_figure(drawn(), args.plot)
     return 0 if len(rows.failed) < len(rows) else FAILED
+
+
+def report(args: argparse.Namespace) -> int:
+    """Write everything about one declaration into a folder."""
+    from symcavity.commands.reporting import make_report
+
+    return make_report(args)
 
 
 def manifold(args: argparse.Namespace) -> int:

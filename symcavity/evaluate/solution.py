@@ -9,7 +9,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Basic, Expr, Float, Symbol, latex
+from sympy import Basic, Expr, Float, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -21,6 +21,7 @@ from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
+from symcavity.writing.printing import mathml
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 
@@ -262,7 +263,7 @@ class Solution:
         digits = max(self.dps, 6)
         head = f"<caption>{escape(str(self).splitlines()[0])}</caption>"
         rows = "".join(
-            f"<tr><td>${latex(s)}$</td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
+            f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
             for s, v in self.rows()
         )
         with suppress(UnsupportedLaw, NotConverged):

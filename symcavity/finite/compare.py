@@ -14,7 +14,7 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex
-from symcavity.finite.tables import aligned, html, to_pandas, with_error
+from symcavity.finite.tables import Formula, aligned, html, to_pandas, with_error
 from symcavity.method.theory import Theory
 from symcavity.model.averages import average, response
 from symcavity.model.convex_law import holds_set, regime_of
@@ -181,7 +181,7 @@ class Comparison:
         return "\n".join([r"\begin{tabular}{lrrr}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
-        rows = ((f"${label_tex(r.observable)}$", *r.cells) for r in self.rows)
+        rows = ((Formula.read(label_tex(r.observable)), *r.cells) for r in self.rows)
         return html(("observable", *_HEAD), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
 
     def to_pandas(self) -> Any:

@@ -10,6 +10,8 @@ from html import escape
 from typing import Any
 
 from symcavity.errors import MissingDependency
+from symcavity.writing.markup import parse
+from symcavity.writing.mathml import to_mathml
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -55,9 +57,24 @@ def with_error(value: float, error: float) -> str:
     return f"{value / 10.0**shift:.{decimals}f}({told})" + (f"e{shift:+03d}" if shift else "")
 
 
+class Formula(str):
+    """A formula in a cell, as MathML."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, tex: str) -> Formula:
+        """Turn TeX into a formula."""
+        return cls(f"<math>{to_mathml(parse(tex))}</math>")
+
+
 def html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table."""
-    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    """Return an HTML table; text is escaped, formulas are shown."""
+
+    def cell(content: str) -> str:
+        return f"<td>{content if isinstance(content, Formula) else escape(content)}</td>"
+
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     cells = "".join(f"<th>{escape(h)}</th>" for h in head)
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -77,4 +94,4 @@ def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None =
     return DataFrame(list(rows), columns=None if columns is None else list(columns))
 
 
-__all__ = ["aligned", "html", "to_pandas", "with_error"]
+__all__ = ["Formula", "aligned", "html", "to_pandas", "with_error"]

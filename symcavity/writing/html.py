@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from symcavity.record.derivation import Derivation, Verification
+from symcavity.record.derivation import Checked, Derivation, Verification
 from symcavity.writing.fragments import Emphasis
 from symcavity.writing.latex import label
 from symcavity.writing.layout import (
@@ -64,30 +65,54 @@ _STYLE = """
 .sc .none { color: var(--faint); }
 .sc mtable.cases mtd { text-align: left; padding-right: .8em; }
 .sc code { font-size: .9em; }
+.sc pre { overflow-x: auto; font-size: .85em; }
+.sc figure { background: #fff; margin: 1rem 0; padding: .5rem; border-radius: 4px; text-align: center; }
+.sc figure svg { max-width: 100%; height: auto; }
+.sc .wide { overflow-x: auto; }
+.sc .wide table { border-collapse: collapse; }
+.sc .wide td, .sc .wide th { text-align: right; padding: .2rem .8rem .2rem 0; }
+.sc .wide td:first-child, .sc .wide th:first-child, .sc .wide caption { text-align: left; }
+@media (max-width: 40rem) { .sc { font-size: 15px; } .sc nav { columns: 1; }
+  .sc main { padding: 1.2rem .8rem 3rem; } }
+@media print { .sc { font-size: 10.5pt; --paper: #fff; --ink: #000; color-scheme: light; }
+  .sc nav { display: none; } .sc main { max-width: none; padding: 0; }
+  .sc .display { overflow: visible; } .sc h2, .sc summary { break-after: avoid; }
+  .sc tr, .sc figure { break-inside: avoid; } }
 """
 
 
-def page(derivation: Derivation) -> str:
+def page(
+    derivation: Derivation, verification: Verification | None = None, extra: Sequence[tuple[str, str]] = ()
+) -> str:
     """Return a self-contained page.
 
     Parameters
     ----------
     derivation : Derivation
         The record to be written.
+    verification : Verification, optional
+        Its checks, which unfold below each step.
+    extra : sequence of (str, str)
+        Titles and HTML of further sections, which stand before the derivation.
     """
+    checks = {row.step.key: _checks(row) for row in verification or ()}
     doc = layout(derivation)
     titles = [section.title for section in doc.sections]
     ends = [("results", doc.results_title, doc.results), ("parameters", "Order parameters", doc.parameters)]
     ends += [("assumptions", "Assumptions", doc.assumptions)]
     body = [f"<h1>{escape(doc.title)}</h1>", f'<p class="opening">{_inline(doc.opening)}</p>', "<nav>"]
+    body += [f'<a href="#extra-{n}">{escape(title)}</a>' for n, (title, _) in enumerate(extra, start=1)]
     body += [f'<a href="#part-{n}">{n}. {escape(title)}</a>' for n, title in enumerate(titles, start=1)]
     body += [f'<a href="#{name}">{title}</a>' for name, title, content in ends if content]
     body.append("</nav>")
+    for number, (title, content) in enumerate(extra, start=1):
+        body += [f'<h2 id="extra-{number}">{escape(title)}</h2>', content]
     for number, section in enumerate(doc.sections, start=1):
         body.append(f'<h2 id="part-{number}">{number}. {escape(section.title)}</h2>')
         for step in section.steps:
             blocks = "".join(_block(block) for block in step.blocks)
-            body.append(f'<div class="step" id="{escape(_anchor(step.step.key))}">{blocks}</div>')
+            found = checks.get(step.step.key, "")
+            body.append(f'<div class="step" id="{escape(_anchor(step.step.key))}">{blocks}{found}</div>')
     if doc.results:
         body += [f'<h2 id="results">{doc.results_title}</h2>', *(_block(block) for block in doc.results)]
     if doc.parameters:
@@ -134,6 +159,20 @@ def verification_html(verification: Verification) -> str:
     head = "<tr><th>step</th><th>outcome</th><th>checked by</th></tr>"
     table = f'<table class="list">{head}{"".join(rows)}</table>'
     return f'<style>{_STYLE}</style><div class="sc">{table}<p>{summary}</p></div>'
+
+
+def _checks(row: Checked) -> str:
+    """Return the verdicts on a step, which unfold."""
+    if not row.step.claims:
+        return ""
+    if not row.checked:
+        return '<p class="none">nothing has checked this claim</p>'
+    mark = '<span class="ok">checked</span>' if row.ok else '<span class="failed">FAILED</span>'
+    said = ""
+    for verdict in row.verdicts:
+        words = escape(verdict.kind + (f": {verdict.detail}" if verdict.detail else ""))
+        said += f"<li>{words}</li>" if verdict.ok else f'<li class="failed">{words}</li>'
+    return f"<details><summary>{mark}</summary><ul>{said}</ul></details>"
 
 
 def _anchor(key: str) -> str:
