@@ -19,8 +19,8 @@ import pytest
 from symcavity.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "howto").glob("*.md"))]
+BLOCK = re.compile(r"^```(?:\{code-cell\} )?(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path) -> list[tuple[str, str, int]]:
@@ -69,10 +69,13 @@ def test_page(page, tmp_path, monkeypatch):
             assert kind in {"sh", "bibtex"}, where
 
 
-def test_every_page_is_linked_from_the_readme():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_page_is_linked_from_the_readme_and_stands_in_the_site():
+    readme, index = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/index.md"))
+    listed = set(re.findall(r"^[\w/]+$", index, flags=re.MULTILINE)) | {"index"}
     for page in PAGES[1:]:
-        assert f"docs/{page.name}" in readme
+        place = page.relative_to(ROOT / "docs")
+        assert str(place.with_suffix("")) in listed, place
+        assert place.parts[0] == "index.md" or f"docs/{place.parts[0]}" in readme
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

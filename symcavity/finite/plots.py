@@ -122,7 +122,8 @@ def plot_sweep(
     ax.set_xlabel(labels.get(x, x))
     ax.set_ylabel(labels.get(y, y))
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False)
+        outside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(curves) > 1 else {}
+        ax.legend(frameon=False, **outside)
     return _finish(ax)
 
 

@@ -1,0 +1,96 @@
+"""Scripts for the gallery of the site: one for each installed derivation, written from its file alone."""
+
+import importlib
+import inspect
+import re
+
+from symcavity.finite.canvas import Panel, Picture
+from symcavity.loading import installed
+from symcavity.model.kinds import alpha
+
+HEADER = """Gallery
+=======
+
+Every derivation that comes with the package: its physics, its declaration, the equations that the engine finds, and the
+theory against finite instances of the same declaration.
+"""
+
+
+def write(folder):
+    """Write the scripts; what did not change keeps its file, so that it is not run again."""
+    folder.mkdir(exist_ok=True)
+    wanted = {f"plot_{name}.py": script(name) for name in installed()} | {"GALLERY_HEADER.rst": HEADER}
+    for path in folder.iterdir():
+        if path.is_file() and path.name not in wanted:
+            path.unlink()
+    for name, content in wanted.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            path.write_text(content, encoding="utf-8")
+
+
+def script(name):
+    """Return the script about one derivation."""
+    module = importlib.import_module(f"symcavity.derivations.{name}")
+    title, _, rest = inspect.getdoc(module).partition("\n")
+    problem = module.problem
+    body = re.sub(r'^""".*?"""\n', "", inspect.getsource(module), count=1, flags=re.DOTALL).strip()
+    body = re.sub(r'    source=\{.*?\n    \},\n', "", body, flags=re.DOTALL)
+    parts = [
+        f'r"""\n{name}\n{"=" * len(name)}\n\n{_literal(title)}\n\n{_literal(rest)}\n\n'
+        f'``symcavity derive {name}`` prints the derivation.\n"""\n',
+        f"# %%\n# **The declaration**\n\n{body}\n",
+        "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
+    ]
+    values, shown = getattr(module, "values", None), getattr(module, "shown", None)
+    if values is not None and shown:
+        parts.append(_confronted(problem, values))
+    return "\n".join(parts)
+
+
+def _literal(text):
+    """Keep reStructuredText from reading the words of a docstring as its own marks."""
+    return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
+
+
+def _confronted(problem, values):
+    """Return the part in which theory and instances are held against each other, along the load where it is given."""
+    fixed = getattr(problem, "fixed", ())
+    if alpha in values and not fixed:
+        return '''# %%
+# **Theory against instances** of the same declaration
+
+from sympy import Rational
+
+from symcavity import alpha
+
+others = {key: value for key, value in values.items() if key != alpha}
+loads = [values[alpha] * Rational(k, 6) for k in range(3, 13)]
+curve = theory.sweep({alpha: loads}, values=others, observables=shown)
+points = problem.sweep({alpha: loads[1::4]}, N=80, seeds=4, values=others, observables=shown)
+picture = (curve + points).plot(alpha, shown[0])
+'''
+    return '''# %%
+# **Theory**, at one point
+
+solution = theory.solve(values)
+solution
+'''
+
+
+def scraper(_block, block_vars, gallery_conf):
+    """Save the picture that a block made, for sphinx-gallery."""
+    from sphinx_gallery.scrapers import figure_rst
+
+    names = []
+    for value in block_vars["example_globals"].values():
+        figure = value.figure if isinstance(value, Panel) else value
+        if isinstance(figure, Picture) and not getattr(figure, "in_gallery", False):
+            path = next(block_vars["image_path_iterator"])
+            figure.savefig(path, dpi=150)
+            figure.in_gallery = True
+            names.append(path)
+    return figure_rst(names, gallery_conf["src_dir"])
+
+
+__all__ = ["scraper", "write"]
