@@ -15,6 +15,8 @@ import symcavity
 
 project, author, copyright = "symcavity", "the authors of symcavity", "the authors of symcavity"  # noqa: A001
 version = release = symcavity.__version__
+BUILT = Path(__file__).parent / "_build"
+ENGINE = gallery_of_derivations.fingerprint()  # what was executed with another engine is executed again
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "README.md", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "**/GALLERY_HEADER.rst"]
 root_doc = "index"
@@ -25,7 +27,7 @@ suppress_warnings = ["config.cache", "misc.highlighting_failure"]
 nb_execution_mode = "cache"
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
-nb_execution_cache_path = str(Path(__file__).parent / "_build" / ".jupyter_cache")
+nb_execution_cache_path = str(BUILT / f"pages-{ENGINE}")
 nb_render_markdown_format = "myst"
 nb_merge_streams = True
 
@@ -39,7 +41,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "symcavity"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_sidebars = {path.stem: [] for path in Path(__file__).parent.glob("*.md")}
 html_theme_options = {
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": True,
     "footer_start": ["copyright"],
@@ -62,6 +66,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 1e9,
+    "run_stale_examples": gallery_of_derivations.is_stale(BUILT / "engine", ENGINE),
     "abort_on_example_error": True,
     "only_warn_on_example_error": False,
     "show_signature": False,

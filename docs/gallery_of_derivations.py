@@ -1,8 +1,10 @@
 """Scripts for the gallery of the site: one for each installed derivation, written from its file alone."""
 
+import hashlib
 import importlib
 import inspect
 import re
+from pathlib import Path
 
 from symcavity.finite.canvas import Panel, Picture
 from symcavity.loading import installed
@@ -14,6 +16,23 @@ HEADER = """Gallery
 Every derivation that comes with the package: its physics, its declaration, the equations that the engine finds, and the
 theory against finite instances of the same declaration.
 """
+
+
+def fingerprint():
+    """Return a mark of the sources of the package: what was executed with other sources is out of date."""
+    found = hashlib.sha256()
+    for module in ("symcavity", "symcavity.derivations"):
+        for path in sorted(Path(importlib.import_module(module).__file__).parent.rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def is_stale(file, mark):
+    """Whether the last build was made with other sources; remembers the present ones."""
+    stale = not file.exists() or file.read_text(encoding="utf-8") != mark
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(mark, encoding="utf-8")
+    return stale
 
 
 def write(folder):
@@ -33,18 +52,18 @@ def script(name):
     """Return the script about one derivation."""
     module = importlib.import_module(f"symcavity.derivations.{name}")
     title, _, rest = inspect.getdoc(module).partition("\n")
-    problem = module.problem
+    heading = module.problem.name or name
     body = re.sub(r'^""".*?"""\n', "", inspect.getsource(module), count=1, flags=re.DOTALL).strip()
     body = re.sub(r'    source=\{.*?\n    \},\n', "", body, flags=re.DOTALL)
     parts = [
-        f'r"""\n{name}\n{"=" * len(name)}\n\n{_literal(title)}\n\n{_literal(rest)}\n\n'
+        f'r"""\n{heading}\n{"=" * len(heading)}\n\n{_literal(title)}\n\n{_literal(rest)}\n\n'
         f'``symcavity derive {name}`` prints the derivation.\n"""\n',
         f"# %%\n# **The declaration**\n\n{body}\n",
         "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
     ]
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
     if values is not None and shown:
-        parts.append(_confronted(problem, values))
+        parts.append(_confronted(values))
     return "\n".join(parts)
 
 
@@ -53,12 +72,11 @@ def _literal(text):
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 
-def _confronted(problem, values):
-    """Return the part in which theory and instances are held against each other, along the load where it is given."""
-    fixed = getattr(problem, "fixed", ())
-    if alpha in values and not fixed:
+def _confronted(values):
+    """Return the part in which theory and instances are held against each other: along the load where it is given."""
+    if alpha in values:
         return '''# %%
-# **Theory against instances** of the same declaration
+# **Theory against instances** of the same declaration, along the load
 
 from sympy import Rational
 
@@ -71,10 +89,14 @@ points = problem.sweep({alpha: loads[1::4]}, N=80, seeds=4, values=others, obser
 picture = (curve + points).plot(alpha, shown[0])
 '''
     return '''# %%
-# **Theory**, at one point
+# **Theory against instances** of the same declaration
 
-solution = theory.solve(values)
-solution
+from symcavity import N
+
+simulation = problem.simulate(values | {N: values.get(N, 80)}, N=values.get(N, 80), seeds=4)
+comparison = theory.compare(simulation, shown)
+picture = comparison.plot()
+comparison
 '''
 
 

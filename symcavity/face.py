@@ -171,13 +171,9 @@ class BipartiteSystem(_Confrontable, SystemData):
         return find_symmetry(self)
 
     def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
+        from symcavity.writing.displays import system_latex
 
-        rows = [tex(e) for law in self.laws.values() for e in law.written()]
-        rows += [tex(p) for law in self.laws.values() for p in law.pairs]
-        rows += [f"{tex(Add(*(Sum(e, s.range) for s, e in c.items())))} = 0" for c in self.global_conditions]
-        rows += [tex(e) for e in self.fixed]
-        return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
+        return system_latex(self)
 
 
 System = BipartiteSystem
@@ -233,13 +229,9 @@ class ConvexProblem(_Confrontable, Problem):
         return self.kkt().symmetry()
 
     def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
+        from symcavity.writing.displays import problem_latex
 
-        minimize, subject_to = self.written
-        rows = [f"\\text{{minimise }} & {tex(minimize)}"]
-        rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
-        rows += [f"\\text{{fixed }} & {tex(e)}" for e in self.fixed]
-        return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
+        return problem_latex(self)
 
 
 # -- what is derived -----------------------------------------------------------------------------
@@ -369,10 +361,10 @@ class Theory(TheoryData):
         found = with_verbs(Derivation, record(self))
         return replace(found, steps=tuple(with_verbs(Step, step) for step in found.steps))
 
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
+    def _repr_html_(self) -> str:
+        from symcavity.writing.displays import theory_html
 
-        return "$$\\begin{gathered}" + " \\\\ ".join(tex(e) for e in self.equations) + "\\end{gathered}$$"
+        return theory_html(self)
 
 
 # -- the record ----------------------------------------------------------------------------------

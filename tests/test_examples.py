@@ -70,8 +70,11 @@ def test_page(page, tmp_path, monkeypatch):
 
 
 def test_every_page_is_linked_from_the_readme_and_stands_in_the_site():
-    readme, index = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/index.md"))
-    listed = set(re.findall(r"^[\w/]+$", index, flags=re.MULTILINE)) | {"index"}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = {"index"}
+    for folder in ("", "howto/"):
+        index = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+        listed |= {folder + name for name in re.findall(r"^(?:[\w ]+<)?([\w/]+)>?$", index, flags=re.MULTILINE)}
     for page in PAGES[1:]:
         place = page.relative_to(ROOT / "docs")
         assert str(place.with_suffix("")) in listed, place

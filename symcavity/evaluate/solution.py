@@ -10,6 +10,7 @@ from typing import Any
 import mpmath
 import numpy as np
 from sympy import Basic, Expr, Float, Symbol
+from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -273,6 +274,8 @@ class Solution:
 
 def _brief(value: Any) -> str:
     """Return a value in a few words: long arrays by their number of entries."""
+    if isinstance(value, RandomSymbol):
+        return str(value.pspace.distribution).replace("Distribution", "", 1)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
     if hasattr(value, "__len__") and not isinstance(value, str):
