@@ -8,7 +8,8 @@ from pathlib import Path
 
 from symcavity.finite.canvas import Panel, Picture
 from symcavity.loading import installed
-from symcavity.model.kinds import alpha
+from symcavity.model.kinds import N, alpha
+from symcavity.model.quantities import Quenched
 
 HEADER = """Gallery
 =======
@@ -55,15 +56,15 @@ def script(name):
     heading = module.problem.name or name
     body = re.sub(r'^""".*?"""\n', "", inspect.getsource(module), count=1, flags=re.DOTALL).strip()
     body = re.sub(r'    source=\{.*?\n    \},\n', "", body, flags=re.DOTALL)
+    said = f"``symcavity derive {name}`` prints the derivation."
     parts = [
-        f'r"""\n{heading}\n{"=" * len(heading)}\n\n{_literal(title)}\n\n{_literal(rest)}\n\n'
-        f'``symcavity derive {name}`` prints the derivation.\n"""\n',
+        f'r"""\n{heading}\n{"=" * len(heading)}\n\n{_literal(title)}\n\n{_literal(rest)}\n\n{said}\n"""\n',
         f"# %%\n# **The declaration**\n\n{body}\n",
         "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
     ]
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
     if values is not None and shown:
-        parts.append(_confronted(values))
+        parts.append(_confronted(values, _features(values)))
     return "\n".join(parts)
 
 
@@ -72,28 +73,34 @@ def _literal(text):
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 
-def _confronted(values):
+def _features(values):
+    """Return how many features an instance has: what the values say, or what serves for a picture."""
+    arrays = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
+    return values[N] if N in values else arrays[0] if arrays else 60
+
+
+def _confronted(values, size):
     """Return the part in which theory and instances are held against each other: along the load where it is given."""
     if alpha in values:
-        return '''# %%
+        return f'''# %%
 # **Theory against instances** of the same declaration, along the load
 
 from sympy import Rational
 
 from symcavity import alpha
 
-others = {key: value for key, value in values.items() if key != alpha}
-loads = [values[alpha] * Rational(k, 6) for k in range(3, 13)]
-curve = theory.sweep({alpha: loads}, values=others, observables=shown)
-points = problem.sweep({alpha: loads[1::4]}, N=80, seeds=4, values=others, observables=shown)
+others = {{key: value for key, value in values.items() if key != alpha}}
+loads = [values[alpha] * Rational(k, 6) for k in range(3, 11)]
+curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
+points = problem.sweep({{alpha: loads[1::3]}}, N={size}, seeds=4, values=others, observables=shown)
 picture = (curve + points).plot(alpha, shown[0])
 '''
-    return '''# %%
+    return f'''# %%
 # **Theory against instances** of the same declaration
 
 from symcavity import N
 
-simulation = problem.simulate(values | {N: values.get(N, 80)}, N=values.get(N, 80), seeds=4)
+simulation = problem.simulate({{key: value for key, value in values.items() if key != N}}, N={size}, seeds=4)
 comparison = theory.compare(simulation, shown)
 picture = comparison.plot()
 comparison

@@ -218,7 +218,7 @@ def build_parser() -> argparse.ArgumentParser:
     report = _add(
         commands,
         "report",
-        actions.report,
+        _report,
         "Write the derivation, its checks, numbers, plots and a page of all of them into a folder.",
         _examples(
             "symcavity report gardner -o gardner",
@@ -256,6 +256,12 @@ def build_parser() -> argparse.ArgumentParser:
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")
     return parser
+
+
+def _report(args: argparse.Namespace) -> int:
+    from symcavity.commands.reporting import make_report
+
+    return make_report(args)
 
 
 def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sympy import Add, Sum, Symbol
+from sympy import Symbol
 
 from symcavity.method.theory import Theory as TheoryData
 from symcavity.model.problem import Problem
@@ -145,7 +145,7 @@ class BipartiteSystem(_Confrontable, SystemData):
     name : str, optional
         A title for the derivation.
     source : dict, optional
-        Equation numbers of a source text, by the key of the step: ``{"datum.cavity_field": "40"}``.
+        Equation numbers in the work ``cite``, by the key of the step: ``{"datum.cavity_field": "40"}``.
 
     Notes
     -----
@@ -192,8 +192,8 @@ class ConvexProblem(_Confrontable, Problem):
         Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
     fixed : sequence of Eq
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name, source : str and dict, optional
-        A title for the derivation; equation numbers of a source text, by the key of the derivation step.
+    name, cite, source : str, str and dict, optional
+        A title for the derivation; a work, and its equation numbers by the key of the derivation step.
 
     Raises
     ------

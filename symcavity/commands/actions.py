@@ -217,13 +217,6 @@ def sweep(args: argparse.Namespace) -> int:
     return 0 if len(rows.failed) < len(rows) else FAILED
 
 
-def report(args: argparse.Namespace) -> int:
-    """Write everything about one declaration into a folder."""
-    from symcavity.commands.reporting import make_report
-
-    return make_report(args)
-
-
 def manifold(args: argparse.Namespace) -> int:
     """Measure manifolds of points."""
     from symcavity import cloud_geometry

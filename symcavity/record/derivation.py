@@ -123,6 +123,8 @@ class Derivation:
         The order parameters, as (symbol, meaning) pairs.
     results : tuple of Equation
         The closed equations after elimination.
+    cite : str
+        The work whose equation numbers the steps refer to.
     """
 
     title: str
@@ -130,6 +132,7 @@ class Derivation:
     steps: tuple[Step, ...]
     parameters: tuple[tuple[Any, Any], ...] = ()
     results: tuple[Equation, ...] = ()
+    cite: str = ""
 
     def __repr__(self) -> str:
         return f"<derivation of {self.title!r} ({self.method}): {len(self.steps)} steps; print(...) shows them>"

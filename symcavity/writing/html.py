@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Verification
-from symcavity.writing.fragments import Emphasis
+from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.latex import label
 from symcavity.writing.layout import (
     Block,
@@ -125,6 +125,9 @@ def page(
     if doc.assumptions:
         items = "".join(f"<li>{_inline(item)}</li>" for item in doc.assumptions)
         body += ['<h2 id="assumptions">Assumptions</h2>', f"<ol>{items}</ol>"]
+    if doc.works:
+        items = "".join(f'<li id="ref-{n}">{escape(work)}.</li>' for n, work in enumerate(doc.works, start=1))
+        body += ['<h2 id="references">References</h2>', f"<ol>{items}</ol>"]
     return _frame(doc.title, "\n".join(body))
 
 
@@ -186,7 +189,7 @@ def _inline(fragments: Any) -> str:
         body = _fragment(part)
         after = parts[place + 1] if place + 1 < len(parts) else ""
         if (
-            not isinstance(part, str | Emphasis | Span)
+            not isinstance(part, str | Cite | Emphasis | Span)
             and isinstance(after, str)
             and after[:1] in tuple(",.;:)")
         ):
@@ -205,6 +208,8 @@ def _cell(meaning: Any) -> str:
 def _fragment(fragment: Any) -> str:
     if isinstance(fragment, str):
         return escape(fragment)
+    if isinstance(fragment, Cite):
+        return f'<a href="#ref-{fragment.number}">[{fragment.number}]</a>' if fragment.number else escape(fragment.work)
     if isinstance(fragment, Emphasis):
         return f"<em>{escape(fragment.words)}</em>"
     if isinstance(fragment, Span):

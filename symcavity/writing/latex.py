@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
-from symcavity.writing.fragments import Emphasis, Formula
+from symcavity.writing.fragments import Cite, Emphasis, Formula
 from symcavity.writing.layout import (
     Block,
     Display,
@@ -37,6 +37,7 @@ _PREAMBLE = r"""\documentclass[11pt]{article}
 \allowdisplaybreaks
 """
 _TYPOGRAPHY = {
+    "\u00a0": "~",
     "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
     "≥": "$\\ge$", "≤": "$\\le$", "→": "$\\to$", "⊥": "$\\perp$", "×": "$\\times$", "²": "$^2$",
 }  # fmt: skip
@@ -85,6 +86,10 @@ def _closing(doc: Document) -> list[str]:
         parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]
         parts += [f"\\item {_inline(item)}" for item in doc.assumptions]
         parts += ["\\end{enumerate}", ""]
+    if doc.works:
+        parts += ["\\begin{thebibliography}{9}"]
+        parts += [f"\\bibitem{{ref{n}}} {words(work)}." for n, work in enumerate(doc.works, start=1)]
+        parts += ["\\end{thebibliography}", ""]
     return parts
 
 
@@ -119,6 +124,8 @@ def _cell(meaning: Any) -> str:
 def _fragment(fragment: Any) -> str:
     if isinstance(fragment, str):
         return words(fragment)
+    if isinstance(fragment, Cite):
+        return f"\\cite{{ref{fragment.number}}}" if fragment.number else words(fragment.work)
     if isinstance(fragment, Emphasis):
         return f"\\emph{{{words(fragment.words)}}}"
     if isinstance(fragment, Span):
@@ -145,7 +152,7 @@ def label(key: str) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Paragraph):
         said = _inline(block.fragments)
-        return f"\\noindent {said}\n" if block.why else said
+        return f"\\noindent {said}\n" if block.why or block.goes_on else said
     return _display(block)
 
 

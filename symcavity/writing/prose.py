@@ -307,8 +307,8 @@ def _insert(step: Step) -> Prose:
     why = f"Since the graph of interactions is bipartite, the new {kind}" if bipartite else f"The new {kind}"
     senders = [one.plural for one in step.data.get("senders", ())]
     heard = "them" if bipartite or not senders else "the " + " and the ".join(senders)
-    after: Fragments = [f"{why} is heard by the {hearers} only, and it hears nothing but {heard}. The fresh couplings "]
-    after += ["are independent of every quantity of the unperturbed system."]
+    after: Fragments = [f"{why} is heard by the {hearers} only, and hears {heard} only. The fresh couplings are "]
+    after += ["independent of every quantity of the unperturbed system."]
     return Prose(before, after)
 
 

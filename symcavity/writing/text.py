@@ -8,7 +8,7 @@ import textwrap
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Step, Verification
-from symcavity.writing.fragments import Emphasis
+from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.layout import (
     Block,
     Display,
@@ -64,6 +64,10 @@ def derivation_text(derivation: Derivation) -> str:
         for number, item in enumerate(doc.assumptions, start=1):
             out.append(_wrapped(_inline(item), first=f"{number:3}. ", rest="     "))
         out.append("")
+    if doc.works:
+        out += _heading("References")
+        for number, work in enumerate(doc.works, start=1):
+            out.append(_wrapped(f"{work}.", first=f"[{number}] ", rest="    "))
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -115,6 +119,8 @@ def _inline(fragments: Any) -> str:
 def _fragment(fragment: Any) -> str:
     if isinstance(fragment, str):
         return fragment
+    if isinstance(fragment, Cite):
+        return f"[{fragment.number}]" if fragment.number else fragment.work
     if isinstance(fragment, Emphasis):
         return fragment.words
     if isinstance(fragment, Span):
