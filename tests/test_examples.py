@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import shlex
@@ -67,6 +68,17 @@ def test_page(page, tmp_path, monkeypatch):
             run_console(source, where)
         else:
             assert kind in {"sh", "bibtex"}, where
+
+
+WITH_EXAMPLES = [p for p in sorted((ROOT / "symcavity").rglob("*.py")) if ">>> " in p.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_of_docstrings(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    found = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted
+    assert not found.failed
 
 
 def test_every_page_is_linked_from_the_readme_and_stands_in_the_site():
