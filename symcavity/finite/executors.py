@@ -33,6 +33,10 @@ class BrokenExecutor(SymcavityError, RuntimeError):
         super().__init__(found, "", hint)
 
 
+class _Processes(ProcessPoolExecutor):
+    """Processes of ours: they are ended where work is interrupted, not waited for."""
+
+
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """Open worker processes with one linear-algebra thread each.
@@ -49,7 +53,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     before, children = {name: os.environ.get(name) for name in _THREADS}, set(multiprocessing.active_children())
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
-        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_interrupts) as pool:
+        with _Processes(count, multiprocessing.get_context("spawn"), _leave_interrupts) as pool:
             try:
                 yield pool
             except KeyboardInterrupt:  # what runs is not waited for
@@ -164,6 +168,10 @@ def each(
                 done += 1
                 yield task, result
     except SymcavityError:
+        raise
+    except KeyboardInterrupt:
+        if isinstance(executor, _Processes):
+            futures.clear()  # a pool that breaks must find them as they are
         raise
     except Exception as error:
         if not _infrastructure(error):

@@ -137,7 +137,7 @@ def _problem(step: Step) -> Prose:
         who.pop()
     globals_ = list(data.get("globals") or [])
     if data.get("minimize") is not None:
-        shown = [("minimize ", data["minimize"])]
+        shown = [("minimise ", data["minimize"])]
         shown += [("subject to ", condition) for condition in data.get("subject_to") or []]
         said += ["We consider the convex problem"]
         if who:

@@ -18,7 +18,7 @@ def projection(step: Step) -> Prose:
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
         " convex problem in one vector: of all vectors, ",
         formula(bold(CavityPrinter(), V, V.indices[-1])),
-        " minimizes half the squared distance from the field and its source, ",
+        " minimises half the squared distance from the field and its source, ",
         formula(_field(step)),
     ]
     softness, strength = data["softness"], data["strength"]
