@@ -72,6 +72,8 @@ class _Confrontable(ABC):
             ``'gaussian'``, ``'rademacher'``, ``'uniform'``, or a function of (generator, shape).
         executor : int, Executor or None
             A number of processes, or any executor of ``concurrent.futures``.
+        **options
+            ``progress`` (a bar, or a function of done, total, seconds elapsed, seconds left), ``method``.
 
         Returns
         -------

@@ -103,7 +103,7 @@ def prose(step: Step) -> Prose:
     else:
         words = step.rule.replace("_", " ").strip().capitalize()
         said = Prose([Given(words + (":" if step.claims else "."))])
-    said.after = [*said.after, *_reason(step)]
+    said.after = [*said.after, *_reason(step)[0 if said.after else 1 :]]
     return said
 
 
