@@ -90,9 +90,9 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 6) for k in range(3, 11)]
+loads = [values[alpha] * Rational(k, 12) for k in range(6, 19)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
-points = problem.sweep({{alpha: loads[1::3]}}, N={size}, seeds=4, values=others, observables=shown)
+points = problem.sweep({{alpha: loads[2::4]}}, N={size}, seeds=4, values=others, observables=shown)
 picture = (curve + points).plot(alpha, shown[0])
 '''
     return f'''# %%
