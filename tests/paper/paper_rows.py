@@ -1,0 +1,48 @@
+"""The rows of the table: one for each displayed equation, with what checks it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from paper_reading import claims, meanings, same
+
+DERIVED, DECLARED, VERIFIED, CORRECTED = "derived", "declared", "verified", "corrected"
+SYMBOLIC, DIGITS, SIMULATED = "symbolic", "50 digits", "simulation"
+NUMBERS = [*map(str, range(1, 161)), *(f"A.{k}" for k in range(1, 20))]
+ROWS = {}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One equation: its verdict, the engine's object, by what they were held together, and the check itself."""
+
+    number: str
+    verdict: str
+    witness: str
+    where: str
+    check: Callable[[], None]
+    remark: str = ""
+
+    def data(self):
+        out = {"number": self.number, "verdict": self.verdict, "witness": self.witness, "where": self.where}
+        return {**out, "remark": self.remark} if self.remark else out
+
+
+def equation(number, verdict, where, witness=SYMBOLIC, remark=""):
+    """Register a function as the check of an equation."""
+
+    def add(check):
+        assert number not in ROWS
+        ROWS[number] = Row(number, verdict, witness, where, check, remark)
+        return check
+
+    return add
+
+
+def claim(number, where, lhs, rhs, at=0, *, rule=(), verdict=DERIVED, remark=""):
+    """Register that a claim of the engine's record is the equation, side by side."""
+
+    def check():
+        found = claims(where)[at]
+        assert same(found, (lhs, rhs), meanings(where), rule), f"{found} is not {lhs} = {rhs}"
+
+    equation(number, verdict, where, SYMBOLIC, remark)(check)

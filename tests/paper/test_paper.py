@@ -1,0 +1,12 @@
+"""Every displayed equation of the paper, held against the engine's own objects."""
+
+import paper_kernel  # noqa: F401 - its rows
+import paper_manifolds  # noqa: F401
+import paper_points  # noqa: F401
+import pytest
+from paper_rows import ROWS
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_equation(number):
+    ROWS[number].check()
