@@ -75,13 +75,6 @@ _PLAIN = {
         ),
         "",
     ),
-    "work_identity": (
-        "Multiplying each equation by its state and summing over the sites of either kind gives",
-        (
-            "The identity is exact at any size: the same bilinear form in the couplings is summed in two "
-            "orders. No average over the disorder has been taken, and no independence was assumed."
-        ),
-    ),
 }
 
 

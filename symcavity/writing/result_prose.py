@@ -64,6 +64,15 @@ def inconsistency(step: Step) -> Prose:
     return Prose([*before, " from the exact identity with the naive states:"], after)
 
 
+def work_identity(step: Step) -> Prose:
+    """The coupling energy, by the sites of either kind."""
+    after: Fragments = ["The first identity is exact at any size: the same bilinear form in the couplings is summed in "]
+    after += ["two orders. No average over the disorder has been taken, and no independence was assumed. The laws of the "]
+    after += ["sites then give the fields"]
+    after += [", and complementary slackness the last line." if step.data.get("slack") else "."]
+    return Prose([Given("Multiplying each equation by its state and summing over the sites of either kind gives")], after)
+
+
 def consistency(step: Step) -> Prose:
     """The exact identity, by the cavity theory."""
     if step.data.get("proved", True):
@@ -134,6 +143,7 @@ TEMPLATES = {
     "spread": spread,
     "stability_average": stability_average,
     "stability": stability,
+    "work_identity": work_identity,
     "closed_system": closed_system,
     "elimination": elimination,
     "result": result,

@@ -171,22 +171,19 @@ def vanishes(expr):
     return expr.expand() == 0 or expr.together().as_numer_denom()[0].expand() == 0
 
 
-def same(claim, transcription, meaning=(), rule=()):
-    """Whether a claim of the engine is what the transcription says, side by side, at all sites."""
+def same(claim, transcription, meaning=(), rule=(), factor=1):
+    """Whether a claim of the engine is what the transcription says, side by side, at all sites.
+
+    ``rule`` says what the engine's letters are in the paper's, ``factor`` what both sides are multiplied by.
+    """
     read = Explicit(meaning)
     (left, right), (first, second) = sides(claim), sides(transcription)
-    rule = {str(key): value for key, value in dict(rule).items()}
     for env in points(left, right, first, second):
         for one, other in ((left, first), (right, second)):
-            found, wanted = (named(read(e, env), rule) for e in (one, other))
-            if not vanishes(found - wanted):
+            found = (sympify(factor) * read(one, env)).xreplace(dict(rule))
+            if not vanishes(found - read(other, env)):
                 return False
     return True
-
-
-def named(expr, rule):
-    """The engine's plain symbols by the letters of the paper."""
-    return expr.xreplace({s: rule[s.name] for s in expr.free_symbols if s.name in rule})
 
 
 __all__ = [name for name in dir() if not name.startswith("_")] + ["sqrt"]

@@ -19,30 +19,31 @@ class Row:
     verdict: str
     witness: str
     where: str
-    check: Callable[[], None]
+    check: Callable[..., None]
     remark: str = ""
+    is_claim: bool = False
 
     def data(self):
         out = {"number": self.number, "verdict": self.verdict, "witness": self.witness, "where": self.where}
         return {**out, "remark": self.remark} if self.remark else out
 
 
-def equation(number, verdict, where, witness=SYMBOLIC, remark=""):
+def equation(number, verdict, where, witness=SYMBOLIC, remark="", *, is_claim=False):
     """Register a function as the check of an equation."""
 
     def add(check):
         assert number not in ROWS
-        ROWS[number] = Row(number, verdict, witness, where, check, remark)
+        ROWS[number] = Row(number, verdict, witness, where, check, remark, is_claim)
         return check
 
     return add
 
 
-def claim(number, where, lhs, rhs, at=0, *, rule=(), verdict=DERIVED, remark=""):
+def claim(number, where, lhs, rhs, at=0, *, rule=(), factor=1, verdict=DERIVED, remark=""):
     """Register that a claim of the engine's record is the equation, side by side."""
 
-    def check():
+    def check(off=0):
         found = claims(where)[at]
-        assert same(found, (lhs, rhs), meanings(where), rule), f"{found} is not {lhs} = {rhs}"
+        assert same(found, (lhs, rhs + off), meanings(where), rule, factor), f"{found} is not {lhs} = {rhs + off}"
 
-    equation(number, verdict, where, SYMBOLIC, remark)(check)
+    equation(number, verdict, where, SYMBOLIC, remark, is_claim=True)(check)

@@ -10,3 +10,9 @@ from paper_rows import ROWS
 @pytest.mark.parametrize("number", ROWS)
 def test_equation(number):
     ROWS[number].check()
+
+
+@pytest.mark.parametrize("number", [n for n, row in ROWS.items() if row.is_claim])
+def test_a_false_transcription_is_seen(number):
+    with pytest.raises(AssertionError):
+        ROWS[number].check(off=1)

@@ -200,12 +200,19 @@ def _inline(expr: Expr, printer: Any) -> str:
 def projection_average(
     body: Expr, g: SupportFunction, size: Expr, k: Expr, cap: Expr = oo, softness: Expr = S.Zero
 ) -> Expr:
-    """Average an expression: term by term, with what does not depend on the projection moved out."""
+    """Average an expression: term by term, with what does not depend on the projection moved out.
+
+    Where a hard bound has a multiplier it is met: ``lam*g(v) = k*lam``.
+    """
     total = S.Zero
+    hard = cap == oo and softness == 0
     for term in Add.make_args(body.expand() if not body.has(Piecewise) else body):
+        factors = Mul.make_args(term)
+        if hard and any(factor.as_base_exp()[0] == LAM for factor in factors):
+            factors = Mul.make_args(term.xreplace({GV: k}))
         outside: list[Expr] = []
         inside: list[Expr] = []
-        for factor in Mul.make_args(term):
+        for factor in factors:
             (inside if factor.has(ProjectionSymbol) else outside).append(factor)
         total += Mul(*outside) * ProjectionAverage(Mul(*inside), g, size, k, cap, softness)
     return total
