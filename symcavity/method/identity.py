@@ -135,10 +135,24 @@ def identity_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 rests_on=("sources",),
             )
         )
+        steps += _load(theory, found, make)
         steps += _consistency(theory, found, make)
     if not theory.is_naive:
         steps += _interpretation(theory, make.within("Meaning of the responses"))
     return steps
+
+
+def _load(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[Step]:
+    """The load by the identity, where a fixed condition says what its one side is."""
+    given = found.averaged.xreplace({e.lhs: e.rhs for e in theory.system.fixed})
+    if given == found.averaged or alpha not in given.difference.free_symbols:
+        return []
+    solved = linear_solution(numerator(given.difference, []), alpha)
+    if solved is None:
+        return []
+    claim = Equation(1 / alpha, 1 / solved[0])
+    fixed = tuple(f"fixed.{k + 1}" for k in range(len(theory.system.fixed)))
+    return [make("load.identity", "load_identity", [claim], rests_on=("work_identity", *fixed))]
 
 
 def reduced_sides(theory: Theory, found: WorkIdentity) -> tuple[Expr, Expr]:

@@ -8,6 +8,7 @@ from symcavity.method.centre import centre_steps
 from symcavity.method.declared import declaration, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kkt import optimality_steps
+from symcavity.method.load import load_steps
 from symcavity.method.results import closing_steps, result_steps
 from symcavity.method.stability import stability_steps
 from symcavity.method.substitute import substitution_steps
@@ -30,6 +31,7 @@ def record(theory: Theory) -> Derivation:
         *sources(system, make),
         *theory.steps,
         *closing_steps(theory, make),
+        *load_steps(theory, make),
         *(substitution_steps(theory, make) if theory.is_naive else []),
         *result_steps(theory, make),
         *identity_steps(theory, make),

@@ -21,6 +21,19 @@ def closed_system(step: Step) -> Prose:
     return Prose(before, after)
 
 
+def load(step: Step) -> Prose:
+    """The load that a fixed average determines."""
+    after: Fragments = []
+    if step.data.get("written"):
+        after = ["The states of the site are put into the average, and what does not depend on its field is taken out."]
+    return Prose([Given("With the closure of "), step.data["fixed"], ", the condition on it gives the load,"], after)
+
+
+def load_identity(_step: Step) -> Prose:
+    """The load by the exact identity."""
+    return Prose([Given("By this identity the load is")])
+
+
 def elimination(step: Step) -> Prose:
     """What elimination solves for."""
     solved = step.data.get("solved")
@@ -37,14 +50,12 @@ def result(step: Step) -> Prose:
 def symmetry(step: Step) -> Prose:
     """Whether a rescaling protects the naive analysis, and why."""
     if step.data.get("found"):
-        before: Fragments = ["The declared law has a symmetry: it is left as it is by the rescaling"]
-        before = before if step.claims else ["The declared law has a scaling symmetry."]
-        after: Fragments = [
-            "A quantity that is invariant under this rescaling cannot depend on the response that it "
-        ]
-        after += [
-            "changes, so that any positive value of that response may be assumed for it; the naive analysis "
-        ]
+        before: Fragments = ["The declared law has a scaling symmetry."]
+        if step.claims:
+            before = ["The declared law has a scaling symmetry. Let what a feature hears act with a factor,"]
+        after: Fragments = ["For any factor the rescaled states solve the problem with all fields unchanged. "]
+        after += ["A quantity that is invariant under this rescaling cannot depend on the response that the factor "]
+        after += ["changes, so that any positive value of that response may be assumed for it; the naive analysis "]
         after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
         return Prose(before, after)
     before = ["No rescaling of the messages that a feature hears leaves the rest of the law as it is"]
@@ -144,6 +155,8 @@ TEMPLATES = {
     "stability_average": stability_average,
     "stability": stability,
     "work_identity": work_identity,
+    "load": load,
+    "load_identity": load_identity,
     "closed_system": closed_system,
     "elimination": elimination,
     "result": result,

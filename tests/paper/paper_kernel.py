@@ -34,6 +34,15 @@ claim("143", "kernel_ridge: feature.substitute", Delta[0],
       target[0] - rho[0] / gamma * heard - rho[0] / gamma * back * Delta[0] + down[0], 1)  # fmt: skip
 claim("145", "kernel_ridge: feature.cavity_field", eta_0, heard)
 claim("147", "kernel_ridge: feature.field_statistics", avg(eta_0), 0)
-F_paper = {"F_00": F_00 * gamma / Symbol("rho[0]")}  # the paper's self-coupling has the factor rho/gamma in it
+of_one = Symbol("rho[0]") / gamma  # the paper's self-coupling has the factor rho/gamma in it
+F_paper = {F_00: F_00 / of_one, avg(F_00): avg(F_00) / of_one}
 claim("144", "kernel_ridge: feature.cavity_equation", Delta[0],
       target[0] - rho[0] / gamma * eta_0 - F_00 * Delta[0] + down[0], rule=F_paper)  # fmt: skip
+claim("146", "kernel_ridge: feature.self_coupling", F_00, rho[0] / gamma * back, rule=F_paper, factor=of_one)
+E_train, E_test = mean(eps[mu] ** 2), Sum(mean(Delta[i] ** 2), modes)
+claim("148", "kernel_ridge: feature.field_statistics", avg(eta_0**2), P * E_train, 1)
+claim("149", "kernel_ridge: feature.self_coupling_mean", avg(F_00), rho[0] * P / gamma * S_eps,
+      rule=F_paper, factor=of_one)  # fmt: skip
+claim("150", "kernel_ridge: feature.response", avg(resp(Delta[0])), gamma / (gamma + P * rho[0] * S_eps))
+claim("137", "kernel_ridge: datum.field_statistics", avg(eta0**2), E_test, 1)
+claim("139", "kernel_ridge: datum.response", avg(resp(eps[0])), gamma / (gamma + S_Delta))

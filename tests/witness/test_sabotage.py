@@ -18,6 +18,7 @@ from symcavity.method import (
     eliminate,
     identify,
     identity,
+    load,
     insert,
     kkt,
     respond,
@@ -249,6 +250,21 @@ SABOTAGES = {
         ["truncated_moments"],
     ),
     "a wrong work": (gardner, "cavity", wrapped(identity, "field_by_law", lambda e: e + 1), ["work_identity"]),
+    "a load without its responses": (
+        gardner, "cavity", wrapped(load, "with_responses", lambda e: 2 * e), ["load.1"],
+    ),
+    "wrong states in the load": (
+        gardner, "cavity", wrapped(load, "_state", lambda e: 2 * e), ["load.1"],
+    ),
+    "a wrong vector in the load": (
+        manifold, "cavity", wrapped(load, "_state", lambda e: 2 * e), ["load.1"],
+    ),
+    "a wrong load by the identity": (
+        gardner, "cavity", wrapped(identity, "linear_solution", lambda f: f and (2 * f[0], f[1])), ["load.identity"],
+    ),
+    "a line that forgets a pair": (
+        gardner, "cavity", wrapped(identity, "_slack", lambda e: e + 1), ["work_identity"],
+    ),
     "a wrong identity": (
         gardner, "cavity", wrapped(identity, "reduced_sides", lambda f: (f[0], f[1] + 1)), ["consistency"],
     ),
@@ -262,6 +278,10 @@ SABOTAGES = {
     ),
     "a symmetry that is none": (
         soft_margin, "cavity", replaced(symmetry, "find_symmetry", lambda _: Symmetry(True)), ["symmetry"],
+    ),
+    "a factor that stands elsewhere": (
+        gardner, "cavity", wrapped(symmetry, "generalised", lambda f: [Equation(2 * e.lhs, e.rhs) for e in f]),
+        ["symmetry"],
     ),
     # stability
     "a spread that forgets half": (
