@@ -161,7 +161,8 @@ def _13():
     two = claims("gardner: disorder")[1].rhs.xreplace({Symbol("j", integer=True): sc.i})
     two = Explicit()(two, {"mu": 1, "nu": 1, "i": 1, "j": 1}), Explicit()(two, {"mu": 1, "nu": 2, "i": 1, "j": 1})
     assert two == (Rational(1, SIZES["N"]), 0)
-    summed = double_sum(KroneckerDelta(mu, nu) / N, mean(lam[mu] ** 2))
+    square = Explicit()(mean(lam[mu] ** 2), {})
+    summed = double_sum(KroneckerDelta(mu, nu) / N, Symbol("m")).xreplace({Symbol("m"): square})
     found = claims("gardner, naive: feature.field_statistics")[1]
     rule = {alpha: Rational(SIZES["P"], SIZES["N"])}
     assert same(found, (avg(eta_0**2), alpha * mean(lam[mu] ** 2)), meanings("gardner, naive: "))

@@ -92,8 +92,9 @@ class Explicit:
     def total(self, expr, env):
         body, (index, low, high), *rest = expr.args
         rest = Sum(body, *rest) if rest else body
+        bound = {*env.get("bound", ()), index.name}
         return sum(
-            (self(rest, {**env, index.name: value}) for value in range(int(self(low, env)), int(self(high, env)) + 1)),
+            (self(rest, {**env, index.name: value, "bound": bound}) for value in range(int(self(low, env)), int(self(high, env)) + 1)),
             S.Zero,
         )
 
@@ -118,8 +119,8 @@ class Explicit:
 
     def over_sites(self, expr, env):
         """An average over sites: one site stands for all, and components are written out."""
-        free = {s.name for s in expr.args[0].free_symbols} & {"i", "mu"}
-        return mean(self(expr.args[0], {**env, **dict.fromkeys(free, Symbol("site"))}))
+        free = ({s.name for s in expr.args[0].free_symbols} & {"i", "mu"}) - set(env.get("bound", ()))
+        return average_of(self(expr.args[0], {**env, **dict.fromkeys(free, Symbol("site"))}))
 
     def binder(self, expr, env):
         index, low, high = expr.components.range
@@ -147,11 +148,18 @@ class Explicit:
     )
 
 
+def average_of(expr):
+    """An average; parameters that are given for each site are no random numbers."""
+    given = [s for s in expr.free_symbols if s.name.startswith(("rho[", "a["))]
+    outside, inside = expr.as_independent(*(expr.free_symbols - set(given)), Function, as_Add=False)
+    return outside * mean(inside)
+
+
 class Mean(Expr):
     """The average of the quantity of one site, where the sum over sites stands outside."""
 
 
-Explicit.read_Mean = lambda self, expr, env: mean(self(expr.args[0], env))
+Explicit.read_Mean = lambda self, expr, env: average_of(self(expr.args[0], env))
 Explicit.read_mean = lambda self, expr, env: Explicit.over_sites(self, expr, env)
 
 
