@@ -11,11 +11,12 @@ import mpmath
 import numpy as np
 from sympy import Expr, Piecewise, S, Symbol, diff, lambdify
 
-from symcavity.algebra.matrices import evaluate
+from symcavity.algebra.matrices import BoldMatrix, evaluate
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.record.symbols import OrderParameter
 from symcavity.shapes.base import INTERIOR, WHOLE
@@ -86,6 +87,33 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     ok = bool(worst < 1e-8) and supporting > 20
     good = "the declared equations at projections of seeded fields on explicit sets"
     return [Verdict(EXPLICIT, ok, good if ok else f"residual {mpmath.nstr(worst, 3)}")]
+
+
+@witness("set_multiplier")
+def multiplier(step: Step, _dps: int) -> list[Verdict]:
+    """The claimed multiplier at projections of seeded fields on explicit sets, with their anchor points."""
+    side, s = site_of(step), step.data["s"]
+    solution = side.solution
+    convex = solution.convex
+    worst, supporting = mpmath.mpf(0), 0
+    for seed, shape in enumerate(shapes(convex.components.size)):
+        fixed = site_values(side, seed)
+        given = fixed | {q.xreplace({side.kind.index: S.Zero}): v for q, v in fixed.items()}
+        parts = (solution.bound, solution.cap, solution.strength, solution.softness)
+        bound, cap, strength, softness = (float(e.xreplace(fixed)) for e in parts)
+        T = np.random.default_rng(seed).normal(size=(40, shape.dimension)) * (0.5 + 1.5 * abs(bound))
+        V, lam, anchor = projected(shape, T, bound, cap, strength, softness)
+        for t, v, found, point in zip(T, V, lam, anchor, strict=True):
+            nodes = {node: mpmath.mpf(float(shape.support(v[None])[0])) for c in step.claims for node in c.rhs.atoms(Support)}
+            values = {**given, **nodes, s: mpmath.matrix(list(map(float, point)))}
+            fields = {m for c in step.claims for m in c.rhs.atoms(BoldMatrix)} - {s}
+            values |= {m: mpmath.matrix(list(map(float, t))) for m in fields}
+            values |= _of_size(convex.components.size, shape.dimension)
+            worst = max(worst, *(abs(evaluate(c.rhs, values) - float(found)) for c in step.claims))
+            supporting += int(found > 0)
+    ok = bool(worst < 1e-8) and supporting > 20
+    good = "projections of seeded fields on explicit sets, with their anchor points"
+    return [Verdict(EXPLICIT, ok, good if ok else f"differs by {mpmath.nstr(worst, 3)}")]
 
 
 # -- the response ----------------------------------------------------------------------------------

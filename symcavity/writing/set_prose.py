@@ -52,6 +52,15 @@ def _field(step: Step) -> str:
     return f"{step.data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
 
 
+def multiplier(step: Step) -> Prose:
+    """The multiplier by the anchor point."""
+    s = step.data["s"]
+    before: Fragments = [Given("The scalar product of the law, at zero source, with the anchor point "), s]
+    before += [" gives the multiplier: the product of ", s, " with the vector is ", step.data["g"], " (Euler), and"]
+    after = ["The second line uses that the multiplier vanishes unless the constraint is tight."]
+    return Prose([*before, " with it"], after if len(step.claims) > 1 else [])
+
+
 def interior(step: Step) -> Prose:
     """The first regime."""
     return Prose(
@@ -231,6 +240,14 @@ def euler(step: Step) -> Prose:
     return Prose(before, ["The second holds because the multiplier vanishes unless the constraint is tight."])
 
 
+def parts(step: Step) -> Prose:
+    """The density, and integration by parts with it."""
+    before: Fragments = ["With the Gaussian density ", formula("f"), " of the field, whose gradient is the density times "]
+    before += ["minus the field, the average is integrated by parts:"]
+    after = ["The boundary contributes nothing. The last line is what the regimes above add up to."]
+    return Prose(before, after)
+
+
 def stein(step: Step) -> Prose:
     """Integration by parts."""
     return Prose(
@@ -264,6 +281,8 @@ TEMPLATES = {
     "regime_saturated": saturated,
     "vector_response": response,
     "euler": euler,
+    "stein_parts": parts,
+    "set_multiplier": multiplier,
     "stein": stein,
     "stein_conclusion": stein_conclusion,
 }

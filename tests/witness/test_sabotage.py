@@ -329,6 +329,14 @@ SABOTAGES = {
         manifold, "cavity", wrapped(sets.VectorEnsemble, "at_site", lambda e: 2 * e),
         ["datum.response", "closure.S_Lambda", "closure.q_Lambda"],
     ),
+    "a wrong multiplier": (
+        manifold, "cavity", wrapped(set_steps, "form", lambda e: 2 * e), ["datum.multiplier"],
+    ),
+    "a response by a wrong multiplier": (
+        manifold, "cavity", wrong_touching(solved=lambda e: times(2, e)), ["datum.touching"],
+    ),
+    "a wrong density": (manifold, "cavity", replaced(stein, "pi", stein.pi / 2), ["stein.parts"]),
+    "a wrong divergence": (manifold, "cavity", replaced(stein, "DIVERGENCE", 2 * stein.DIVERGENCE), ["stein.parts"]),
     "a wrong theorem of Euler": (
         manifold, "cavity", replaced(stein, "LAM", 2 * stein.LAM), ["euler", "stein.conclusion"],
     ),

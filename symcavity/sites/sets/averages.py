@@ -45,6 +45,25 @@ TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
 
+T2 = ProjectionSymbol("t2", "\\lVert \\bm{t} \\rVert^{2}", nonnegative=True)
+DENSITY = ProjectionSymbol("f", "f\\left(\\bm{t}\\right)", nonnegative=True)
+SLOPE = ProjectionSymbol("slope", "\\nabla f \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
+DIVERGENCE = ProjectionSymbol("div", "\\nabla \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
+
+
+class SpaceIntegral(Expr):
+    """The integral of an expression in the symbols of the projection over all fields ``t``, without a density."""
+
+    is_commutative = True
+    is_real = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"Integral(dt {printer.doprint(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\int d\\bm{{t}}\\, {printer.doprint(self.args[0])}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
 
 def component(name: str, k: Any) -> ProjectionSymbol:
     """Component k of the projection ``v`` or of the displacement ``d = v - t``."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Eq, Expr, Identity, Piecewise, S, ZeroMatrix, latex, oo
+from sympy import Eq, Expr, Identity, Max, Piecewise, S, ZeroMatrix, latex, oo
 from sympy.printing.latex import LatexPrinter
 
-from symcavity.algebra.matrices import BoldMatrix
+from symcavity.algebra.matrices import BoldMatrix, form
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.support import Anchor, Support, bold
@@ -80,6 +80,14 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             evidence=evidence,
         ),
         make(
+            f"{key}.multiplier",
+            "set_multiplier",
+            multiplier_claims(site, response.s),
+            data={**base, "s": response.s},
+            rests_on=(f"{key}.effective_law", f"{key}.solution"),
+            evidence=evidence,
+        ),
+        make(
             f"{key}.interior",
             "regime_interior",
             [Equation(J, Identity(size)), Equation(message, none)],
@@ -98,7 +106,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
         make(
             f"{key}.touching",
             "touching_response",
-            [response.inverse, response.multiplier, response.field],
+            [response.inverse, response.solved, response.multiplier, response.field],
             data={**base, "P": response.P, "H": response.H, "s": response.s},
             rests_on=(f"{key}.differentiate",),
             evidence=evidence,
@@ -160,6 +168,21 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             )
         )
     return steps
+
+
+def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
+    """The multiplier by the anchor point: the law times the anchor point, with ``V.s = g(V)`` (Euler)."""
+    solution, zero = site.solution, {site.kind.index: S.Zero}
+    convex = solution.convex
+    T = BoldMatrix(site.heard[0].eta.whole(), convex.components.size, 1)
+    lam, strength, bound = (e.xreplace(zero) for e in (convex.lam, solution.strength, solution.bound))
+    level = Support(convex.g, convex.V.xreplace(zero), convex.components)
+    length, along = form([s.T, s]), form([T.T, s])
+    claims = [Equation(lam, (level - along) / (strength * length))]
+    if solution.cap == oo:
+        softness = solution.softness.xreplace(zero)
+        claims.append(Equation(lam, Max(0, bound - along) / (strength * length + softness)))
+    return claims
 
 
 class _Trace(Expr):
