@@ -48,7 +48,8 @@ problem = ConvexProblem(
         "work_identity": "22-24",
         "consistency": "61",
         "interpretation.S_lambda": "58",
-        "closure.q_w": "40",
+        "load.1": "40, 52",
+        "load.identity": "25, 59",
         "symmetry": "53",
         "naive.feature.field_statistics": "13",
         "naive.closure.q_w": "13",
@@ -58,6 +59,7 @@ problem = ConvexProblem(
         "naive.substitution.law": "19",
         "naive.datum.solution": "20",
         "naive.eliminate.alpha": "21",
-        "naive.inconsistency": "14, 25",
+        "naive.load.1": "14, 20",
+        "naive.load.identity": "25",
     },
 )

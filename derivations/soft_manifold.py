@@ -21,6 +21,7 @@ problem = ConvexProblem(
     name="Soft-margin classification of manifolds",
     source={
         "disorder": "73, 74",
+        "support.g_S": "68, 71",
         "dual.Lambda": "70",
         "stationarity.w": "72",
         "sources": "86, 87",
@@ -40,7 +41,7 @@ problem = ConvexProblem(
         "datum.self_coupling_mean": "107",
         "datum.effective_law": "108",
         "datum.differentiate": "A.3, A.4",
-        "datum.touching": "A.5, A.7, A.8",
+        "datum.touching": "A.5-A.8",
         "datum.touching_trace": "A.2, A.9",
         "datum.regimes": "A.10",
         "naive.feature.field_statistics": "75, 76",

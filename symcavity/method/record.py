@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from symcavity.method.centre import centre_steps
-from symcavity.method.declared import declaration, sources
+from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kkt import optimality_steps
 from symcavity.method.load import load_steps
@@ -27,6 +27,7 @@ def record(theory: Theory) -> Derivation:
         given,
         *centre_steps(system, make),
         *disorder,
+        *definitions(system, make),
         *(optimality_steps(system, make) if system.record is not None else []),
         *sources(system, make),
         *theory.steps,

@@ -143,7 +143,7 @@ def fixed(step: Step, dps: int) -> list[Verdict]:
 
 @witness("load")
 def load(step: Step, dps: int) -> list[Verdict]:
-    """One over the load at a solved point; averages over the field of a site by quadrature, or by the law of the site."""
+    """One over the load at a solved point; averages over a field by quadrature, or by the law of the site."""
     theory = step.evidence["theory"]
     solution, digits, where = solved_point(theory, dps)
     if solution is None:

@@ -77,11 +77,12 @@ def inconsistency(step: Step) -> Prose:
 
 def work_identity(step: Step) -> Prose:
     """The coupling energy, by the sites of either kind."""
-    after: Fragments = ["The first identity is exact at any size: the same bilinear form in the couplings is summed in "]
-    after += ["two orders. No average over the disorder has been taken, and no independence was assumed. The laws of the "]
-    after += ["sites then give the fields"]
+    after: Fragments = ["The first identity is exact at any size: the same bilinear form in the couplings is summed "]
+    after += ["in two orders. No average over the disorder has been taken, and no independence was assumed. The laws "]
+    after += ["of the sites then give the fields"]
     after += [", and complementary slackness the last line." if step.data.get("slack") else "."]
-    return Prose([Given("Multiplying each equation by its state and summing over the sites of either kind gives")], after)
+    lead = "Multiplying each equation by its state and summing over the sites of either kind gives"
+    return Prose([Given(lead)], after)
 
 
 def consistency(step: Step) -> Prose:

@@ -10,40 +10,40 @@ from symcavity.writing.fragments import Fragments, Given, Prose, formula
 from symcavity.writing.printing import CavityPrinter, tex
 
 
-def projection(step: Step) -> Prose:
+def support_function(step: Step) -> Prose:
+    """What a support function and its anchor points are."""
+    node, name = step.data["node"], step.data["set"]
+    before: Fragments = ["The support function ", formula(node.g), " of the set ", name, " is the least product "]
+    before += ["of a vector with the points of the set. Its gradient is the point at which the minimum is taken, the "]
+    before += ["anchor point,"]
+    return Prose(before, ["Only the convex hull of the set matters; it does not hold the origin."])
+
+
+def minimum(step: Step) -> Prose:
     """The law as the optimality conditions of a projection."""
     data = step.data
-    g, bound, cap, V = data["g"], data["bound"], data["cap"], data["V"]
+    hard = data["softness"] == 0 and data["cap"] == oo
     before: Fragments = [
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
-        " convex problem in one vector: of all vectors, ",
-        formula(bold(CavityPrinter(), V, V.indices[-1])),
-        " minimizes half the squared distance from the field and its source, ",
-        formula(_field(step)),
-    ]
-    softness, strength = data["softness"], data["strength"]
-    if softness != 0:
-        missed = formula(strength / (2 * softness), "\\left[", bound, "-", g, "\\right]_{+}^{2}")
-        before += [" plus ", missed]
-    elif cap == oo:
-        before += [" subject to ", formula(g, "\\ge", bound)]
-        before += [". It is the projection of the field on this convex set"]
-    else:
-        before += [" plus ", formula(data["strength"], "\\cdot", cap, "\\cdot \\left[", bound, "-", g, "\\right]_{+}")]
-    before += [", with the displacement along the anchor point,"]
+        " convex problem in one vector: ", "the projection of its field on a convex set," if hard else "the minimum",
+    ]  # fmt: skip
+    after: Fragments = ["With a source the field is ", formula(_field(step)), "."]
+    after += [" The minimum exists and is unique, because the function is strictly convex; that the set be smooth is "]
+    return Prose(before, [*after, "not needed."])
+
+
+def projection(step: Step) -> Prose:
+    """The displacement along the anchor point."""
     after: Fragments = [
-        (
-            "The minimum exists and is unique, because the function is strictly convex; that the set be smooth is not "
-            "needed. Where "
-        ),
-        g,
+        "Where ",
+        step.data["g"],
         (
             " is not differentiable, the gradient is to be read as the subgradient that the projection "
             "selects: a point of "
             "the convex set at which the minimum is taken."
         ),
     ]
-    return Prose(before, after)
+    return Prose([Given("The displacement is along the anchor point,")], after)
 
 
 def _field(step: Step) -> str:
@@ -240,10 +240,10 @@ def euler(step: Step) -> Prose:
     return Prose(before, ["The second holds because the multiplier vanishes unless the constraint is tight."])
 
 
-def parts(step: Step) -> Prose:
+def parts(_step: Step) -> Prose:
     """The density, and integration by parts with it."""
-    before: Fragments = ["With the Gaussian density ", formula("f"), " of the field, whose gradient is the density times "]
-    before += ["minus the field, the average is integrated by parts:"]
+    before: Fragments = ["With the Gaussian density ", formula("f"), " of the field, whose gradient is the density "]
+    before += ["times minus the field, the average is integrated by parts:"]
     after = ["The boundary contributes nothing. The last line is what the regimes above add up to."]
     return Prose(before, after)
 
@@ -271,6 +271,8 @@ def stein_conclusion(step: Step) -> Prose:
 
 
 TEMPLATES = {
+    "support_function": support_function,
+    "set_minimum": minimum,
     "projection": projection,
     "regime_interior": interior,
     "regime_touching": touching,

@@ -1,6 +1,6 @@
 """Sections 4 and 5: kernel ridge regression, and the Conclusion, equations 111 to 160."""
 
-from paper_reading import *  # noqa: F403 - the letters of the paper
+from paper_reading import *
 from paper_rows import claim
 from sympy import Sum
 

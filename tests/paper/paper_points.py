@@ -4,8 +4,8 @@ from functools import cache
 
 import mpmath
 import numpy as np
-from paper_reading import *  # noqa: F403 - the letters of the paper
-from paper_rows import DECLARED, DIGITS, DERIVED, SIMULATED, VERIFIED, claim, equation
+from paper_reading import *
+from paper_rows import DECLARED, DERIVED, DIGITS, SIMULATED, VERIFIED, claim, equation
 from sympy import Max, Piecewise, Rational, Sum, Symbol
 
 import symcavity as sc
@@ -145,7 +145,7 @@ def _9():
 @equation("10", DECLARED, "alpha, the ratio of the data", remark="a word of the package")
 def _10():
     assert sc.mu.kind.ratio == sc.alpha
-    assert instances()[0].P / instances()[0].N == float(half)
+    assert float(half) == instances()[0].P / instances()[0].N
 
 
 # -- the naive analysis ---------------------------------------------------------------------------------
@@ -277,7 +277,9 @@ def _60():
     k = gardner.kappa
     first = sc.average(steps("gardner")["complementarity"].data["pairs"][0].pair[0])
     load, message = found.closed_form(sc.alpha), found.closed_form(first)
-    assert same((1 / load, k**2 * message), (phi(2, kappa), kappa * phi(1, kappa) / (1 - phi(0, kappa) / phi(2, kappa))))
+    assert same(
+        (1 / load, k**2 * message), (phi(2, kappa), kappa * phi(1, kappa) / (1 - phi(0, kappa) / phi(2, kappa)))
+    )
     assert abs((1 / load - k**2 * message).xreplace({k: Rational(4, 3)}).evalf(50)) < 1e-50
 
 

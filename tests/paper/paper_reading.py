@@ -30,13 +30,14 @@ from symcavity.record.symbols import (
 SIZES = {"N": 3, "P": 2, "D": 1}
 RANGES = {"i": 3, "j": 3, "k": 3, "mu": 2, "nu": 2, "a": 2, "b": 2, "c": 2}
 
-i, j, k, mu, nu, a, b, c = (Symbol(name, integer=True) for name in "i j k mu nu a b c".split())
-N, P, D, alpha, kappa, gamma = (Symbol(name) for name in "N P D alpha kappa gamma".split())
+i, j, k, mu, nu, a, b, c = (Symbol(name, integer=True) for name in ["i", "j", "k", "mu", "nu", "a", "b", "c"])
+N, P, D, alpha, kappa, gamma = (Symbol(name) for name in ["N", "P", "D", "alpha", "kappa", "gamma"])
 x, w, lam, h, u, V, Lam, phi_, Delta, eps, rho, target = (
-    IndexedBase(name) for name in "x w lambda h u V Lambda phi Delta varepsilon rho a".split()
+    IndexedBase(name)
+    for name in ["x", "w", "lambda", "h", "u", "V", "Lambda", "phi", "Delta", "varepsilon", "rho", "a"]
 )
 up, down = IndexedBase("I^"), IndexedBase("I_")  # sources of data and of features
-delta, d, avg, mean, resp = (Function(name) for name in "delta d avg mean resp".split())  # mean: over sites too
+delta, d, avg, mean, resp = (Function(name) for name in ["delta", "d", "avg", "mean", "resp"])  # mean: over sites too
 eta_0, F_00, eta0, F00 = (Symbol(name) for name in ("eta_0", "F_00", "eta^0", "F^00"))
 
 
@@ -94,7 +95,10 @@ class Explicit:
         rest = Sum(body, *rest) if rest else body
         bound = {*env.get("bound", ()), index.name}
         return sum(
-            (self(rest, {**env, index.name: value, "bound": bound}) for value in range(int(self(low, env)), int(self(high, env)) + 1)),
+            (
+                self(rest, {**env, index.name: value, "bound": bound})
+                for value in range(int(self(low, env)), int(self(high, env)) + 1)
+            ),
             S.Zero,
         )
 

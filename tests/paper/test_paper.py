@@ -1,5 +1,6 @@
 """Every displayed equation of the paper, held against the engine's own objects."""
 
+import paper_appendix  # noqa: F401 - its rows
 import paper_kernel  # noqa: F401 - its rows
 import paper_manifolds  # noqa: F401
 import paper_points  # noqa: F401

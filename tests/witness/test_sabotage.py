@@ -18,9 +18,9 @@ from symcavity.method import (
     eliminate,
     identify,
     identity,
-    load,
     insert,
     kkt,
+    load,
     respond,
     results,
     stability,
@@ -328,6 +328,20 @@ SABOTAGES = {
     "a wrong average over a set": (
         manifold, "cavity", wrapped(sets.VectorEnsemble, "at_site", lambda e: 2 * e),
         ["datum.response", "closure.S_Lambda", "closure.q_Lambda"],
+    ),
+    "a support function that is twice itself": (
+        manifold, "cavity", wrapped(declared, "Extremum", lambda e: e.func(2 * e.body, *e.args[1:])), ["support.g_S"],
+    ),
+    "an anchor point of another component": (
+        manifold, "cavity", wrapped(declared, "Extremum", lambda e: e.func(*e.args[:3], 1)), ["support.g_S"],
+    ),
+    "a minimum of another function": (
+        manifold, "cavity", wrapped(set_steps, "Extremum", lambda e: e.func(-e.body, *e.args[1:])), ["datum.minimum"],
+    ),
+    "a minimum at another bound": (
+        manifold, "cavity",
+        wrapped(set_steps, "Extremum", lambda e: e.func(*e.args[:2], e.domain.lts < e.domain.gts - 1, e.at)),
+        ["datum.minimum"],
     ),
     "a wrong multiplier": (
         manifold, "cavity", wrapped(set_steps, "form", lambda e: 2 * e), ["datum.multiplier"],

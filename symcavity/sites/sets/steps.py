@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Eq, Expr, Identity, Max, Piecewise, S, ZeroMatrix, latex, oo
+from sympy import Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
 from sympy.printing.latex import LatexPrinter
 
 from symcavity.algebra.matrices import BoldMatrix, form
 from symcavity.model.equations import Equation
+from symcavity.model.extrema import Extremum
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.support import Anchor, Support, bold
 from symcavity.record.derivation import Step
@@ -70,6 +71,15 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
         ((at_tip * strength).expand(), Eq(REGIME, WHOLE)),
     ]
     steps = [
+        make(
+            f"{key}.minimum",
+            "set_minimum",
+            [Equation(V, minimiser(site))],
+            data=base,
+            assumptions=(("convexity", {}),),
+            rests_on=rests,
+            evidence=evidence,
+        ),
         make(
             f"{key}.solution",
             "projection",
@@ -168,6 +178,23 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             )
         )
     return steps
+
+
+def minimiser(site: Site) -> Extremum:
+    """The vector of a site as the minimum that its law says it is, at zero source."""
+    solution, zero = site.solution, {site.kind.index: S.Zero}
+    convex = solution.convex
+    V, strength, bound, cap, softness = (
+        e.xreplace(zero) for e in (convex.V, solution.strength, solution.bound, solution.cap, solution.softness)
+    )
+    level, a = Support(convex.g, V, convex.components), convex.components.index
+    distance = Sum((V - site.heard[0].eta) ** 2, convex.components.range) / 2
+    if softness != 0:
+        distance += strength * Max(0, bound - level) ** 2 / (2 * softness)
+    elif cap != oo:
+        distance += strength * cap * Max(0, bound - level)
+    hard = softness == 0 and cap == oo
+    return Extremum(distance, Symbol(V.family.name), level >= bound if hard else True, a)
 
 
 def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
