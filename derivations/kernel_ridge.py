@@ -10,18 +10,38 @@ its definition (135); the derivation has it.
 
 from sympy import Eq, Sum, Symbol
 
-from symcavity import BipartiteSystem, ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, i, mu
+from symcavity import (
+    BipartiteSystem,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    N,
+    P,
+    Quenched,
+    average,
+    i,
+    mu,
+    response,
+)
 
 phi = Coupling("phi", variance=1)
 Delta, eps, w = Feature("Delta"), Datum("eps"), Feature("w")
 rho, a = Quenched("rho", i), Quenched("a", i)
-gamma = Symbol("gamma", positive=True)
+gamma, kappa = Symbol("gamma", positive=True), Symbol("kappa", positive=True)
+E_train, E_test, A = Symbol("E_train"), Symbol("E_test"), Symbol("A")  # errors of training and test
 
 problem = BipartiteSystem(
     equations=[
         Eq(eps[mu], Sum(phi[mu, i] * Delta[i], (i, 1, N))),
         Eq(Delta[i], a[i] - rho[i] / gamma * Sum(phi[mu, i] * eps[mu], (mu, 1, P))),
     ],
+    named={
+        kappa: gamma + Sum(rho[i] * response(Delta[i]), (i, 1, N)),
+        E_train: average(eps[mu] ** 2),
+        E_test: Sum(Delta[i] ** 2, (i, 1, N)),
+        A: Sum(P * rho[i] ** 2 / (kappa + P * rho[i]) ** 2, (i, 1, N)),
+    },
     name="Kernel ridge regression",
     source={
         "disorder": "126, 127",
@@ -44,9 +64,9 @@ problem = BipartiteSystem(
         "feature.self_coupling_mean": "149",
         "feature.solution": "151",
         "feature.response": "150",
-        "closure.q_varepsilon": "154",
-        "closure.q_Delta": "155",
-        "eliminate.q_Delta": "157, 158",
+        "site.q_Delta": "155",
+        "named": "152, 124, 125, 158",
+        "named.result": "152-154, 156, 157",
     },
 )
 

@@ -81,6 +81,7 @@ def optimality(problem: Problem) -> System:
         problem.fixed,
         name=problem.name,
         source=problem.source,
+        named=problem.named,
         convex=True,
         record=record,
         centring=problem.centring,

@@ -9,6 +9,7 @@ from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kkt import optimality_steps
 from symcavity.method.load import load_steps
+from symcavity.method.named import named_steps
 from symcavity.method.results import closing_steps, result_steps
 from symcavity.method.stability import stability_steps
 from symcavity.method.substitute import substitution_steps
@@ -35,6 +36,7 @@ def record(theory: Theory) -> Derivation:
         *load_steps(theory, make),
         *(substitution_steps(theory, make) if theory.is_naive else []),
         *result_steps(theory, make),
+        *named_steps(theory, make),
         *identity_steps(theory, make),
         *symmetry_steps(system, make),
         *stability_steps(theory, make),

@@ -162,7 +162,10 @@ class Theory:
             raise DeclarationError(
                 f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
             )
-        expr = without_fields(self.system, self.system.own(self.system.centring.observable(sympify(key))))
+        expr = sympify(key)
+        for name, value in reversed(self.system.named.items()):
+            expr = expr.xreplace({name: value})
+        expr = without_fields(self.system, self.system.own(self.system.centring.observable(expr)))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))

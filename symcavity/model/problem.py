@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex, check_increasing
-from symcavity.model.equations import as_list, read_fixed
+from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
@@ -120,8 +120,9 @@ class Problem:
         *,
         name: str = "",
         source: dict[str, str] | None = None,
+        named: Any = None,
     ) -> None:
-        self.name, self.source = name, dict(source or {})
+        self.name, self.source, self.named = name, dict(source or {}), read_named(named or {})
         self.minimize = exact(minimize, "the objective")
         self.subject_to = as_list(subject_to, "subject_to")
         self._centre()

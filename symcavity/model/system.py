@@ -10,7 +10,7 @@ from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring
-from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
+from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
 from symcavity.model.kinds import (
     DATUM,
@@ -99,12 +99,14 @@ class System:
         *,
         name: str = "",
         source: dict[str, str] | None = None,
+        named: Any = None,
         convex: bool = False,
         record: Any = None,
         centring: Centring | None = None,
     ) -> None:
         self.name = name
         self.source = dict(source or {})
+        self.named = read_named(named or {})
         self.convex = convex
         self.record = record
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
@@ -326,6 +328,8 @@ class System:
                         f"The fixed condition {condition} is about {q}, which the system does not contain.",
                         ", ".join(str(u) for law in self.laws.values() for u in law.unknowns),
                     )
+        if taken := [name for name in self.named if name.name in {s.name for s in self.parameters}]:
+            raise DeclarationError(f"{taken[0]} names an observable, and is a parameter.", "names of their own")
         if len(self.fixed) > len(self.parameters) + 1:
             raise DeclarationError(
                 f"There are {len(self.fixed)} fixed conditions, and only alpha"
@@ -352,6 +356,7 @@ class System:
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
             name=self.name,
             source=self.source,
+            named=self.named,
             convex=self.convex,
             record=self.record,
             centring=self.centring,

@@ -27,7 +27,7 @@ from symcavity.witness.world import same
 EASY = 12  # digits below those asked for that a quadrature may lose without another name
 
 
-@witness("response")
+@witness("response", "site_average")
 def response(step: Step, dps: int) -> list[Verdict]:
     """Averaged responses, by Gaussian integration by parts from the states alone."""
     theory, kind = step.evidence["theory"], step.data["kind"]

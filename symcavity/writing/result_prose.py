@@ -42,6 +42,22 @@ def elimination(step: Step) -> Prose:
     return Prose([Given("Solving for "), solved, ","])
 
 
+def named(_step: Step) -> Prose:
+    """The quantities that the declaration names."""
+    return Prose(["The declaration names the quantities"])
+
+
+def named_result(_step: Step) -> Prose:
+    """The closed equations in these names."""
+    return Prose([Given("In these names the equations are")])
+
+
+def site_average(step: Step) -> Prose:
+    """The second moment of one site."""
+    who = step.data["kind"].plural
+    return Prose([Given(f"The {who} differ by their parameters. Averaged over its field, one of them has")])
+
+
 def result(step: Step) -> Prose:
     """The final formulas."""
     return Prose([Given(f"The final {plural(len(step.claims), 'formula is', 'formulas are')}")])
@@ -157,6 +173,9 @@ TEMPLATES = {
     "stability": stability,
     "work_identity": work_identity,
     "load": load,
+    "named": named,
+    "named_result": named_result,
+    "site_average": site_average,
     "load_identity": load_identity,
     "closed_system": closed_system,
     "elimination": elimination,

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from sympy import Identity, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
-from symcavity.derivations import anisotropic, gardner, manifold, output_bias, soft_manifold, soft_margin
+from symcavity import ConvexProblem, Coupling, Feature, N, P, System, i, mu
+from symcavity.derivations import anisotropic, gardner, kernel_ridge, manifold, output_bias, soft_manifold, soft_margin
 from symcavity.method import (
     average,
     declared,
@@ -21,6 +21,7 @@ from symcavity.method import (
     insert,
     kkt,
     load,
+    named,
     respond,
     results,
     stability,
@@ -283,6 +284,12 @@ SABOTAGES = {
         gardner, "cavity", wrapped(symmetry, "generalised", lambda f: [Equation(2 * e.lhs, e.rhs) for e in f]),
         ["symmetry"],
     ),
+    "a name for something else": (
+        kernel_ridge, "cavity", wrapped(named, "linear_solution", lambda f: f and (2 * f[0], f[1])), ["named.result"],
+    ),
+    "a wrong moment of a site": (
+        anisotropic, "cavity", wrapped(results, "simplest", lambda e: 2 * e), ["site.q_l_w"],
+    ),
     # stability
     "a spread that forgets half": (
         gardner, "cavity", wrapped(stability, "message_response", lambda e: e / 2), ["stability.spread"],
@@ -366,6 +373,8 @@ def derived(source, method):
 def anew(source):
     """A problem that knows nothing of what was derived of it before."""
     problem = getattr(source, "problem", source)
+    if isinstance(problem, System):
+        return System(problem.declared, problem.conditions, problem.fixed, source=problem.source, named=problem.named)
     return ConvexProblem(problem.minimize, problem.subject_to, problem.fixed, name=problem.name, source=problem.source)
 
 
