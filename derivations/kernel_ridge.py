@@ -65,7 +65,7 @@ problem = BipartiteSystem(
         "feature.solution": "151",
         "feature.response": "150",
         "site.q_Delta": "155",
-        "named": "152, 124, 125, 158",
+        "named": "124, 125, 158",
         "named.result": "152-154, 156, 157",
     },
 )

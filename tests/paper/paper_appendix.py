@@ -169,7 +169,7 @@ def hinge():
     return Explicit()(in_letters(claims("manifold: datum.multiplier")[1].rhs), {}) * S
 
 
-@equation("A.13", DERIVED, "manifold: load.identity, datum.multiplier, eliminate.S_w")
+@equation("A.13", DERIVED, "manifold: load.identity", remark="with datum.multiplier and eliminate.S_w")
 def _A13():
     load = claims("manifold: load.identity")[0]
     site = Symbol("lambda[site]")

@@ -180,7 +180,7 @@ def _20():
     assert same(found, (lam[0], Max(0, 1 - eta0 - up[0])))
 
 
-@equation("21", DERIVED, "gardner, naive: load.1; gardner: eliminate.alpha", DIGITS)
+@equation("21", DERIVED, "gardner, naive: load.1", DIGITS, "and eliminate.alpha of both analyses")
 def _21():
     assert same(claims("gardner, naive: load.1")[1], (1 / alpha, kappa**2 * avg(Max(0, 1 - eta0) ** 2)))
     for method in ("cavity", "naive"):
@@ -264,7 +264,7 @@ claim("58", "gardner: interpretation.S_lambda", S_w, 1 - alpha * mean(Piecewise(
       remark="supporting points over N: alpha times their fraction")  # fmt: skip
 
 
-@equation("59", DERIVED, "gardner: load.1 and load.identity", remark="40 with the response, and 25")
+@equation("59", DERIVED, "gardner: load.1, load.identity", remark="40 with the response, and 25")
 def _59():
     first, second = claims("gardner: load.1")[0], claims("gardner: load.identity")[0]
     assert same(first, (1 / alpha, kappa**2 * S_w**2 * mean(lam[mu] ** 2)), meanings("gardner: "))

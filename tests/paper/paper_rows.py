@@ -1,5 +1,6 @@
 """The rows of the table: one for each displayed equation, with what checks it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ DERIVED, DECLARED, VERIFIED, CORRECTED = "derived", "declared", "verified", "cor
 SYMBOLIC, DIGITS, SIMULATED = "symbolic", "50 digits", "simulation"
 NUMBERS = [*map(str, range(1, 161)), *(f"A.{k}" for k in range(1, 20))]
 ROWS = {}
+PLACE = re.compile(r"(gardner|manifold|kernel_ridge)(, naive)?: ([\w., ]+)")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,15 @@ class Row:
     check: Callable[..., None]
     remark: str = ""
     is_claim: bool = False
+
+    @property
+    def steps(self):
+        """The steps of a record that the row names, by their keys in the declaration's own table of sources."""
+        found = PLACE.fullmatch(self.where)
+        if found is None:
+            return []
+        name, naive, keys = found.groups()
+        return [(name, f"naive.{key}" if naive else key) for key in keys.split(", ")]
 
     def data(self):
         out = {"number": self.number, "verdict": self.verdict, "witness": self.witness, "where": self.where}
