@@ -2,7 +2,8 @@
 
 Clark & Sompolinsky, section 4.  The features are the errors ``Delta = a - w`` of the eigenmodes, the data
 the errors ``eps`` of the predictions.  Values: arrays ``rho`` and ``a`` over the modes, ``gamma``, and ``P``.
-The same theory follows from the loss (``from_loss``), whose weights are ``w = a - Delta``.
+The same theory follows from the loss (``from_loss``), whose weights are ``w = a - Delta``, and from the loss in the
+coefficients of the kernel (``from_coefficients``).
 
 The mean of the self-coupling of a datum (paper, equation 138) is printed there without the minus sign of
 its definition (135); the derivation has it.
@@ -16,6 +17,7 @@ from symcavity import (
     Coupling,
     Datum,
     Feature,
+    Kernel,
     N,
     P,
     Quenched,
@@ -67,6 +69,24 @@ problem = BipartiteSystem(
         "site.q_Delta": "155",
         "named": "124, 125, 158",
         "named.result": "152-154, 156, 157",
+    },
+)
+
+nu = Symbol("nu", integer=True)
+K, lam = Kernel("K", phi, rho), Datum("lambda")  # the same in the coefficients of the representer theorem
+f, y = Sum(K[mu, nu] * lam[nu], (nu, 1, P)), Sum(phi[mu, i] * a[i], (i, 1, N))
+norm = Sum(K[mu, nu] * lam[mu] * lam[nu], (mu, 1, P), (nu, 1, P))
+
+from_coefficients = ConvexProblem(
+    minimize=Sum((f - y) ** 2, (mu, 1, P)) / 2 + gamma * norm / 2,
+    name="Kernel ridge regression, from the coefficients of its kernel",
+    source={
+        "problem": "113, 119",
+        "kernel": "112, 115-118, 120",
+        "lagrangian": "111",
+        "dual.g": "121",
+        "stationarity.w": "122",
+        "kernel.coefficients": "114, 123",
     },
 )
 

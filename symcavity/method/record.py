@@ -7,6 +7,7 @@ from dataclasses import replace
 from symcavity.method.centre import centre_steps
 from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.identity import identity_steps
+from symcavity.method.kernel import coefficient_steps, kernel_steps
 from symcavity.method.kkt import optimality_steps
 from symcavity.method.load import load_steps
 from symcavity.method.named import named_steps
@@ -26,10 +27,11 @@ def record(theory: Theory) -> Derivation:
     given, *disorder = declaration(system, make)
     steps = [
         given,
+        *kernel_steps(system, make),
         *centre_steps(system, make),
         *disorder,
         *definitions(system, make),
-        *(optimality_steps(system, make) if system.record is not None else []),
+        *([*optimality_steps(system, make), *coefficient_steps(system, make)] if system.record is not None else []),
         *sources(system, make),
         *theory.steps,
         *closing_steps(theory, make),

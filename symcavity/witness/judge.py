@@ -14,6 +14,7 @@ from symcavity.witness import (
     centre,
     effective,
     identities,
+    kernels,
     optimality,
     set_identities,
     sets,
@@ -29,7 +30,7 @@ from symcavity.witness.world import DIGITS
 
 # they fill the table
 SUBJECTS = (
-    *(centre, optimality, verbs, statistics, effective, averages),
+    *(centre, kernels, optimality, verbs, statistics, effective, averages),
     *(sets, set_identities, solved, identities, substitution, stability),
 )
 

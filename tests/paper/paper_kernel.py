@@ -3,7 +3,7 @@
 import numpy as np
 from paper_reading import *
 from paper_rows import CORRECTED, DECLARED, DERIVED, SIMULATED, VERIFIED, claim, equation
-from sympy import Rational, Sum, tanh
+from sympy import Piecewise, Rational, Sum, tanh
 
 import symcavity as sc
 from symcavity.derivations import anisotropic, kernel_ridge
