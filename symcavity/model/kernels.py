@@ -3,7 +3,7 @@
 A function ``f(x) = sum_nu K(x, x^nu) lambda^nu`` with ``K(x, x') = sum_i rho_i phi_i(x) phi_i(x')`` is
 ``sum_i w_i phi_i(x)`` with ``w_i = rho_i sum_nu lambda^nu phi_i(x^nu)``, and its squared norm
 ``sum_(mu nu) K(x^mu, x^nu) lambda^mu lambda^nu`` is ``sum_i w_i^2 / rho_i``.  A problem in the coefficients lambda that
-knows them by such functions and norms only is one in w: by the representer theorem its minimum over all w is of this form.
+knows them by such functions and norms only is one in w: by the representer theorem its minimum over all w has this form.
 """
 
 from __future__ import annotations

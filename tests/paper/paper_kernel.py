@@ -3,7 +3,7 @@
 import numpy as np
 from paper_reading import *
 from paper_rows import CORRECTED, DECLARED, DERIVED, SIMULATED, VERIFIED, claim, equation
-from sympy import Piecewise, Rational, Sum, tanh
+from sympy import Rational, Sum, tanh
 
 import symcavity as sc
 from symcavity.derivations import anisotropic, kernel_ridge
@@ -50,6 +50,102 @@ claim("149", "kernel_ridge: feature.self_coupling_mean", avg(F_00), rho[0] * P /
 claim("150", "kernel_ridge: feature.response", avg(resp(Delta[0])), gamma / (gamma + P * rho[0] * S_eps))
 claim("137", "kernel_ridge: datum.field_statistics", avg(eta0**2), E_test, 1)
 claim("139", "kernel_ridge: datum.response", avg(resp(eps[0])), gamma / (gamma + S_Delta))
+
+
+# -- the kernel and its eigenfunctions --------------------------------------------------------------------
+
+whole = "kernel_ridge, cavity, from_coefficients: "
+K, over = IndexedBase("K"), Function("over")  # over: the average over one example, at fixed others
+Explicit.read_KernelValue = lambda self, e, env: self.site("K", e.args[1:], env)
+Explicit.read_ExampleAverage = lambda self, e, env: over(self(e.args[0], env), Symbol(str(e.args[1])))
+f_mu, y_mu = Sum(phi_[mu, i] * w[i], modes), Sum(phi_[mu, i] * target[i], modes)
+of_nu = Sum(K[mu, nu] * lam[nu], (nu, 1, P))
+twice = Sum(K[mu, nu] * lam[mu] * lam[nu], data, (nu, 1, P))
+claim("111", whole + "lagrangian", Symbol("L"),
+      Sum((f_mu - y_mu) ** 2, data) / 2 + gamma / 2 * Sum(w[i] ** 2 / rho[i], modes),
+      remark="f and its norm by claims 3 and 4 of the step kernel")  # fmt: skip
+claim("112", whole + "kernel", of_nu, f_mu, 4)
+
+
+@equation("113", DECLARED, "kernel_ridge: from_coefficients.minimize")
+def _113():
+    problem = kernel_ridge.from_coefficients
+    assert same((problem.written[0], 0), (Sum((of_nu - y_mu) ** 2, data) / 2 + gamma / 2 * twice, 0))
+    assert same(claims(whole + "kernel")[3], (twice, Sum(w[i] ** 2 / rho[i], modes)))
+
+
+@equation("114", DERIVED, whole + "kernel.coefficients")
+def _114():
+    (found,) = claims(whole + "kernel.coefficients")
+    assert same((found.lhs - found.rhs, 0), (f_mu - y_mu + gamma * lam[mu], 0))
+
+
+claim("115", whole + "kernel", K[mu, nu], Sum(rho[i] * phi_[mu, i] * phi_[nu, i], modes))
+
+
+@equation("116", DERIVED, whole + "kernel", remark="the integral over x' is the average over one example")
+def _116():
+    found = claims(whole + "kernel")[2]
+    for env in points(K[mu, nu], phi_[nu, i]):
+        left, right = (Explicit()(side, env) for side in (found.lhs, found.rhs))
+        assert left == over(Explicit()(K[mu, nu], env) * Explicit()(phi_[nu, i], env), Symbol("nu"))
+        assert right == Explicit()(rho[i] * phi_[mu, i], env)
+
+
+@equation("117", DERIVED, whole + "kernel", remark="as 116")
+def _117():
+    found = claims(whole + "kernel")[1]
+    for env in points(phi_[mu, i] * phi_[mu, j]):
+        assert Explicit()(found.lhs, env) == over(Explicit()(phi_[mu, i] * phi_[mu, j], env), Symbol("mu"))
+        assert Explicit()(found.rhs, env) == int(env["i"] == env["j"])
+
+
+@equation("118", DERIVED, whole + "sources", remark="the field of an example, at zero source")
+def _118():
+    found = claims(whole + "sources")[1]
+    for env in points(found.lhs):
+        value = Explicit()(found.rhs, env)
+        quiet = value.xreplace({s: 0 for s in value.free_symbols if s.name.startswith("I")})
+        assert (quiet - Explicit()(f_mu, env)).expand() == 0
+
+
+@equation("119", DECLARED, "kernel_ridge: from_coefficients.minimize")
+def _119():
+    assert same((kernel_ridge.y, 0), (y_mu, 0))
+    assert kernel_ridge.from_coefficients.written[0].has(kernel_ridge.y)
+
+
+claim("120", whole + "kernel", w[i], rho[i] * Sum(lam[mu] * phi_[mu, i], data), 5)
+
+
+@equation("121", DERIVED, whole + "dual.g", remark="the message of an example is its error; at zero source")
+def _121():
+    (found,) = claims(whole + "dual.g")
+    fields = {c.lhs: c.rhs for c in claims(whole + "sources")}
+    for env in points(found.lhs):
+        value = Explicit()(found.rhs.xreplace(fields), env)
+        quiet = value.xreplace({s: 0 for s in value.free_symbols if s.name.startswith("I")})
+        assert (quiet - Explicit()(y_mu - f_mu, env)).expand() == 0
+
+
+@equation("122", DERIVED, whole + "stationarity.w", remark="a - w obeys the law 129 of Delta")
+def _122():
+    (found,) = claims(whole + "stationarity.w")
+    law = claims("kernel_ridge: sources")[1]
+    messages = {Symbol(f"varepsilon[{m}]"): Symbol(f"g[{m}]") for m in (1, 2)}
+    for k_ in (1, 2, 3):
+        env = {"i": k_}
+        weight = Explicit()(found.rhs, env) * Symbol(f"rho[{k_}]") / gamma
+        assert Explicit()(found.lhs, env) == gamma * Symbol(f"w[{k_}]") / Symbol(f"rho[{k_}]")
+        error = Explicit()(law.rhs, env).xreplace({**messages, Symbol(f"I_[{k_}]"): 0})
+        assert (Symbol(f"a[{k_}]") - weight - error).expand() == 0
+
+
+@equation("123", DERIVED, whole + "kernel.coefficients", remark="with dual.g: the same right-hand side")
+def _123():
+    (found,) = claims(whole + "kernel.coefficients")
+    assert same(found, (gamma * lam[mu], y_mu - f_mu))
+    _121()
 
 
 @equation(

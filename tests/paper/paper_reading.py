@@ -119,7 +119,8 @@ class Explicit:
         return self.site(name, expr.indices, env)
 
     def site(self, name, indices, env):
-        return Symbol(f"{name}[{', '.join(str(self(index, env)) for index in indices)}]")
+        read = [str(self(index, env)) for index in indices]
+        return Symbol(f"{name}[{', '.join(sorted(read) if name == 'K' else read)}]")  # a kernel is symmetric
 
     def over_sites(self, expr, env):
         """An average over sites: one site stands for all, and components are written out."""

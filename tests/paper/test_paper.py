@@ -61,8 +61,8 @@ def test_sources_have_the_numbers_of_the_equations(name):
     places = {}
     for number, row in ROWS.items():
         for where, key in row.steps:
-            known = where == name and key.removeprefix("naive.") in steps(name, "naive" if "naive." in key else "cavity")
-            if known:
+            method = "naive" if key.startswith("naive.") else "cavity"
+            if where == name and key.removeprefix("naive.") in steps(name, method):
                 places.setdefault(key, set()).add(number)
     for key, text in ALSO[name].items():
         places.setdefault(key, set()).update(numbers(text))

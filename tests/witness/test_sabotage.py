@@ -19,6 +19,7 @@ from symcavity.method import (
     identify,
     identity,
     insert,
+    kernel,
     kkt,
     load,
     named,
@@ -30,6 +31,7 @@ from symcavity.method import (
 )
 from symcavity.method.symmetry import Symmetry
 from symcavity.method.theory import Theory
+from symcavity.model import kernels
 from symcavity.model import system as model
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, site_quantities
@@ -284,6 +286,15 @@ SABOTAGES = {
         gardner, "cavity", wrapped(symmetry, "generalised", lambda f: [Equation(2 * e.lhs, e.rhs) for e in f]),
         ["symmetry"],
     ),
+    "a wrong average over an example": (
+        kernel_ridge.from_coefficients, "cavity", wrapped(kernel, "over_example", lambda e: 2 * e), ["kernel"],
+    ),
+    "wrong coefficients of a kernel": (
+        kernel_ridge.from_coefficients, "cavity", wrapped(kernel, "cancel", lambda e: 2 * e), ["kernel.coefficients"],
+    ),
+    "a wrong norm": (
+        kernel_ridge.from_coefficients, "cavity", wrapped(kernels.Expansion, "_read", lambda e: 2 * e), ["kernel"],
+    ),
     "a name for something else": (
         kernel_ridge, "cavity", wrapped(named, "linear_solution", lambda f: f and (2 * f[0], f[1])), ["named.result"],
     ),
@@ -375,7 +386,7 @@ def anew(source):
     problem = getattr(source, "problem", source)
     if isinstance(problem, System):
         return System(problem.declared, problem.conditions, problem.fixed, source=problem.source, named=problem.named)
-    return ConvexProblem(problem.minimize, problem.subject_to, problem.fixed, name=problem.name, source=problem.source)
+    return ConvexProblem(*problem.written, problem.fixed, name=problem.name, source=problem.source)
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
