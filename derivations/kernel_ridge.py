@@ -82,7 +82,8 @@ from_coefficients = ConvexProblem(
     name="Kernel ridge regression, from the coefficients of its kernel",
     source={
         "problem": "113, 119",
-        "kernel": "112, 115-118, 120",
+        "kernel": "112, 115-117, 120",
+        "sources": "118",
         "lagrangian": "111",
         "dual.g": "121",
         "stationarity.w": "122",

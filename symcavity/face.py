@@ -144,8 +144,8 @@ class BipartiteSystem(_Confrontable, SystemData):
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
     name : str, optional
         A title for the derivation.
-    source : dict, optional
-        Equation numbers of a source text, by the key of the step: ``{"datum.cavity_field": "40"}``.
+    source, named : dict, optional
+        Equation numbers of a source text, ``{"datum.cavity_field": "40"}``; names of observables, ``{E: ...}``.
 
     Notes
     -----
@@ -196,8 +196,8 @@ class ConvexProblem(_Confrontable, Problem):
         Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
     fixed : sequence of Eq
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name, source : str and dict, optional
-        A title for the derivation; equation numbers of a source text, by the key of the derivation step.
+    name, source, named : str and dicts, optional
+        A title; equation numbers of a source text, by the key of the step; names of observables: ``{E: average(...)}``.
 
     Raises
     ------

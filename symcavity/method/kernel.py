@@ -42,7 +42,8 @@ def kernel_steps(system: System, make: StepMaker) -> list[Step]:
 
 def over_example(body: Expr, index: Expr, *limits: Any) -> Expr:
     """The average of a product of two eigenfunctions at one example, and of what does not depend on it, summed."""
-    fresh, rest = [], []
+    fresh: list[Any] = []
+    rest: list[Any] = []
     for factor in Mul.make_args(body):
         (fresh if is_coupling(factor) and index in factor.indices else rest).append(factor)
     first, second = fresh

@@ -2,8 +2,8 @@
 
 A function ``f(x) = sum_nu K(x, x^nu) lambda^nu`` with ``K(x, x') = sum_i rho_i phi_i(x) phi_i(x')`` is
 ``sum_i w_i phi_i(x)`` with ``w_i = rho_i sum_nu lambda^nu phi_i(x^nu)``, and its squared norm
-``sum_(mu nu) K(x^mu, x^nu) lambda^mu lambda^nu`` is ``sum_i w_i^2 / rho_i``.  A problem in the coefficients lambda that
-knows them by such functions and norms only is one in w: by the representer theorem its minimum over all w has this form.
+``sum_(mu nu) K(x^mu, x^nu) lambda^mu lambda^nu`` is ``sum_i w_i^2 / rho_i``.  A problem that knows the coefficients by
+such functions and norms only is one in w: by the representer theorem its minimum over all w has this form.
 """
 
 from __future__ import annotations
@@ -65,8 +65,12 @@ class Kernel(DataAtom):
 
     def __getitem__(self, index: Any) -> KernelValue:
         """The kernel at two examples."""
-        first, second = index
-        return KernelValue(self, sympify(first), sympify(second))
+        if not isinstance(index, tuple) or len(index) != 2:
+            raise DeclarationError(f"The kernel {self} is indexed by {index!r}.", "two examples", f"{self}[mu, nu]")
+        return KernelValue(self, *map(sympify, index))
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self.name} is a kernel of two examples; write {self.name}[mu, nu].")
 
     def _sympystr(self, _printer: Any) -> str:
         return self.name

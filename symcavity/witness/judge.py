@@ -17,6 +17,7 @@ from symcavity.witness import (
     kernels,
     optimality,
     set_identities,
+    set_minima,
     sets,
     solved,
     stability,
@@ -31,7 +32,7 @@ from symcavity.witness.world import DIGITS
 # they fill the table
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages),
-    *(sets, set_identities, solved, identities, substitution, stability),
+    *(sets, set_minima, set_identities, solved, identities, substitution, stability),
 )
 
 

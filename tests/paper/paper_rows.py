@@ -10,7 +10,7 @@ DERIVED, DECLARED, VERIFIED, CORRECTED = "derived", "declared", "verified", "cor
 SYMBOLIC, DIGITS, SIMULATED = "symbolic", "50 digits", "simulation"
 NUMBERS = [*map(str, range(1, 161)), *(f"A.{k}" for k in range(1, 20))]
 ROWS = {}
-PLACE = re.compile(r"(gardner|manifold|kernel_ridge)(, naive)?: ([\w., ]+)")
+PLACE = re.compile(r"(gardner|manifold|kernel_ridge)(, naive|, cavity, from_coefficients)?: ([\w., ]+)")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Row:
         found = PLACE.fullmatch(self.where)
         if found is None:
             return []
-        name, naive, keys = found.groups()
+        name, other, keys = found.groups()
+        name, naive = (f"{name}:from_coefficients", False) if "coefficients" in (other or "") else (name, bool(other))
         return [(name, f"naive.{key}" if naive else key) for key in keys.split(", ")]
 
     def data(self):
