@@ -166,7 +166,7 @@ def _at_point(theory: Any, solution: Any, node: DisorderAverage) -> Expr:
     if site_quantities(body):  # a vector that follows from its field by a minimum: by the law V = T + F*Lambda
         convex, strength = site.solution.convex, site.solution.strength
         body = _from_zero(body, {S.Zero: eta.kind.index}).xreplace({convex.V: eta + strength * convex.Lam})
-        return Average(body)
+        return site.ensemble.average(body)
     variance = site.covariance[eta, eta]
     z, digits = Dummy("z", real=True), mpmath.mp.dps
     values = {s: Float(solution[s], digits) for s in {*body.free_symbols, *variance.free_symbols} - {eta}}

@@ -8,6 +8,7 @@ from sympy import Indexed, S, Sum, lambdify, symbols
 from sympy.core.relational import Relational
 
 from symcavity.algebra.matrices import BoldMatrix, evaluate
+from symcavity.model.extrema import Extremum
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.witness.explicit_sets import projected, shapes
@@ -20,6 +21,8 @@ def support_function(step: Step, _dps: int) -> list[Verdict]:
     """The claimed minimum over many points of explicit sets, at seeded vectors; the anchor point attains it."""
     node, worst, count = step.data["node"], 0.0, 0
     value, point = step.claims
+    if not all(isinstance(claim.rhs, Extremum) for claim in step.claims):
+        return [Verdict(EXPLICIT, False, "no minimum is claimed")]
     s = next(iter(value.rhs.atoms(Indexed)))
     for seed, shape in enumerate(shapes(node.components.size)):
         rng = np.random.default_rng(seed)
@@ -45,6 +48,8 @@ def support_function(step: Step, _dps: int) -> list[Verdict]:
 def minimum(step: Step, _dps: int) -> list[Verdict]:
     """What is minimised at the projection of a field is no larger than at those of other fields."""
     (claim,) = step.claims
+    if not isinstance(claim.rhs, Extremum):
+        return [Verdict(EXPLICIT, False, "no minimum is claimed")]
     side = site_of(step)
     solution = side.solution
     convex, zero = solution.convex, {side.kind.index: S.Zero}

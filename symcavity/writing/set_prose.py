@@ -27,7 +27,7 @@ def minimum(step: Step) -> Prose:
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
         " convex problem in one vector: ", "the projection of its field on a convex set," if hard else "the minimum",
     ]  # fmt: skip
-    after: Fragments = ["With a source the field is ", formula(_field(step)), "."]
+    after: Fragments = ["In general the distance is that from the field and its source, ", formula(_field(step)), "."]
     after += [" The minimum exists and is unique, because the function is strictly convex; that the set be smooth is "]
     return Prose(before, [*after, "not needed."])
 
