@@ -2,7 +2,8 @@
 
 Clark & Sompolinsky, section 4.  The features are the errors ``Delta = a - w`` of the eigenmodes, the data
 the errors ``eps`` of the predictions.  Values: arrays ``rho`` and ``a`` over the modes, ``gamma``, and ``P``.
-The same theory follows from the loss (``from_loss``), whose weights are ``w = a - Delta``.
+The same theory follows from the loss (``from_loss``), whose weights are ``w = a - Delta``, and from the loss in the
+coefficients of the kernel (``from_coefficients``).
 
 The mean of the self-coupling of a datum (paper, equation 138) is printed there without the minus sign of
 its definition (135); the derivation has it.
@@ -10,18 +11,39 @@ its definition (135); the derivation has it.
 
 from sympy import Eq, Sum, Symbol
 
-from symcavity import BipartiteSystem, ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, i, mu
+from symcavity import (
+    BipartiteSystem,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Kernel,
+    N,
+    P,
+    Quenched,
+    average,
+    i,
+    mu,
+    response,
+)
 
 phi = Coupling("phi", variance=1)
 Delta, eps, w = Feature("Delta"), Datum("eps"), Feature("w")
 rho, a = Quenched("rho", i), Quenched("a", i)
-gamma = Symbol("gamma", positive=True)
+gamma, kappa = Symbol("gamma", positive=True), Symbol("kappa", positive=True)
+E_train, E_test, A = Symbol("E_train"), Symbol("E_test"), Symbol("A")  # errors of training and test
 
 problem = BipartiteSystem(
     equations=[
         Eq(eps[mu], Sum(phi[mu, i] * Delta[i], (i, 1, N))),
         Eq(Delta[i], a[i] - rho[i] / gamma * Sum(phi[mu, i] * eps[mu], (mu, 1, P))),
     ],
+    named={
+        kappa: gamma + Sum(rho[i] * response(Delta[i]), (i, 1, N)),
+        E_train: average(eps[mu] ** 2),
+        E_test: Sum(Delta[i] ** 2, (i, 1, N)),
+        A: Sum(P * rho[i] ** 2 / (kappa + P * rho[i]) ** 2, (i, 1, N)),
+    },
     name="Kernel ridge regression",
     cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
     source={
@@ -45,9 +67,28 @@ problem = BipartiteSystem(
         "feature.self_coupling_mean": "149",
         "feature.solution": "151",
         "feature.response": "150",
-        "closure.q_varepsilon": "154",
-        "closure.q_Delta": "155",
-        "eliminate.q_Delta": "157, 158",
+        "site.q_Delta": "155",
+        "named": "124, 125, 158",
+        "named.result": "152-154, 156, 157",
+    },
+)
+
+nu = Symbol("nu", integer=True)
+K, lam = Kernel("K", phi, rho), Datum("lambda")  # the same in the coefficients of the representer theorem
+f, y = Sum(K[mu, nu] * lam[nu], (nu, 1, P)), Sum(phi[mu, i] * a[i], (i, 1, N))
+norm = Sum(K[mu, nu] * lam[mu] * lam[nu], (mu, 1, P), (nu, 1, P))
+
+from_coefficients = ConvexProblem(
+    minimize=Sum((f - y) ** 2, (mu, 1, P)) / 2 + gamma * norm / 2,
+    name="Kernel ridge regression, from the coefficients of its kernel",
+    source={
+        "problem": "113, 119",
+        "kernel": "112, 115-117, 120",
+        "sources": "118",
+        "lagrangian": "111",
+        "dual.g": "121",
+        "stationarity.w": "122",
+        "kernel.coefficients": "114, 123",
     },
 )
 

@@ -26,6 +26,7 @@ from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
+from symcavity.model.kernels import Kernel
 from symcavity.model.kinds import (
     N,
     P,
@@ -72,6 +73,7 @@ __all__ = [
     "Global",
     "Infeasible",
     "InternalError",
+    "Kernel",
     "MissingDependency",
     "N",
     "NoClosedForm",

@@ -1,4 +1,4 @@
-"""The command line: derive, check, solve, simulate, sweep, experiment, report, manifold."""
+"""The command line: paper, derive, check, solve, simulate, sweep, experiment, report, manifold."""
 
 from __future__ import annotations
 
@@ -102,6 +102,15 @@ def build_parser() -> argparse.ArgumentParser:
 
     words = "Show the derivations that are installed."
     _add(commands, "list", actions.show_list, words, _examples("symcavity list"))
+
+    paper = _add(
+        commands,
+        "paper",
+        actions.paper,
+        "Show every displayed equation of the paper: derived, declared, verified or corrected, by what, and where.",
+        _examples("symcavity paper", "symcavity paper --json"),
+    )
+    paper.add_argument("--json", action="store_true", help="print JSON: number, verdict, witness, where, remark")
 
     derive = _add(
         commands,

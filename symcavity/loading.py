@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import importlib.resources
 import importlib.util
+import json
 import pkgutil
 import sys
 import traceback
@@ -40,6 +42,15 @@ def installed() -> dict[str, str]:
         words = (ast.get_docstring(ast.parse(read(spec.name))) or "") if read is not None and spec else ""
         out[entry.name] = words.partition("\n")[0]
     return dict(sorted(out.items()))
+
+
+def paper_table() -> list[dict[str, str]]:
+    """Return the table of the equations of the paper that the installed derivations follow, one row each.
+
+    Each has ``number``, ``verdict``, ``witness`` and ``where``, and some a ``remark``.  The tests make it.
+    """
+    text = importlib.resources.files(PACKAGE).joinpath("paper.json").read_text(encoding="utf-8")
+    return list(json.loads(text)["rows"])
 
 
 def is_file(target: str) -> bool:

@@ -65,6 +65,16 @@ def test_list_names_every_installed_derivation_with_a_line_about_it(run):
         assert words in out
 
 
+def test_paper_prints_the_table_of_the_equations(run):
+    rows = json.loads(run("paper", "--json").out)
+    assert len(rows) == 179
+    assert all({"number", "verdict", "witness", "where"} <= set(row) for row in rows)
+    lines = run("paper").out.splitlines()
+    assert lines[0].split() == ["number", "verdict", "witness", "where"]
+    assert len(lines) == 181
+    assert lines[-1].startswith("179 equations")
+
+
 def test_derive_prints_the_whole_record(run):
     got = run("derive", "gardner")
     assert got.status == 0
@@ -555,7 +565,7 @@ def test_help_teaches_by_examples_that_parse(run):
     from symcavity.cli import build_parser
 
     examples = []
-    for command in ("list", "derive", "check", "solve", "simulate", "sweep", "experiment", "manifold"):
+    for command in ("list", "paper", "derive", "check", "solve", "simulate", "sweep", "experiment", "manifold"):
         text = run(command, "--help").out
         found = re.findall(r"^  symcavity (.+?)(?:\s+#.*)?$", text, flags=re.MULTILINE)
         assert found, command

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import mpmath
-from sympy import Add, Expr, Identity, MatAdd, MatMul, Mul, S, Trace, Transpose, ZeroMatrix, sympify
+from sympy import Add, Expr, Identity, MatAdd, MatMul, Max, Mul, S, Trace, Transpose, ZeroMatrix, sympify
 from sympy.matrices.expressions.inverse import Inverse
 from sympy.matrices.expressions.matexpr import MatrixExpr, MatrixSymbol
 from sympy.matrices.expressions.matpow import MatPow
@@ -44,6 +44,7 @@ class Form(Expr):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         x, m, y = (printer.doprint(arg) for arg in self.args)
+        x = f"\\left({x}\\right)" if "^" in x else x
         tex = f"{x}^{{T}} {m} {y}" if not isinstance(self.args[1], Identity) else f"{x}^{{T}} {y}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
@@ -183,6 +184,8 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
         for part in parts[1:]:
             total = total + part if isinstance(expr, MatAdd | Add) else total * part
         return total
+    if isinstance(expr, Max):
+        return max(evaluate(arg, values) for arg in expr.args)
     if expr.is_Pow:
         return evaluate(expr.base, values) ** evaluate(expr.exp, values)
     if expr.is_Rational:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,24 @@ def show_list(_: argparse.Namespace) -> int:
     width = max(map(len, names))
     for name, words in names.items():
         print(f"{name:<{width}}  {words}")
+    return 0
+
+
+def paper(args: argparse.Namespace) -> int:
+    """Print what each displayed equation of the paper is to the engine, and what was checked."""
+    from symcavity.loading import paper_table
+
+    rows = paper_table()
+    if args.json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    columns = ("number", "verdict", "witness", "where")
+    widths = [max(len(name), *(len(row[name]) for row in rows)) for name in columns]
+    lines = [tuple(columns), *(tuple(row[name] for name in columns) for row in rows)]
+    for line in lines:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    counts = Counter(row["verdict"] for row in rows)
+    print(f"{len(rows)} equations: " + ", ".join(f"{word} {count}" for word, count in sorted(counts.items())))
     return 0
 
 

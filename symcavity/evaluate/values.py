@@ -27,6 +27,7 @@ from symcavity.method.stability import Gains
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
 from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.sites.branching.averages import divides_by, hears_nothing
 from symcavity.sites.sets.averages import ProjectionAverage
 
 MANY_SITES = 4000
@@ -265,6 +266,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
     _check_positive(laws)
     _check_variances(task, laws)
+    _check_zeros(task, laws)
     exact = {**plain, **sizes}
     candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
     _count(task, exact, candidates)
@@ -363,6 +365,16 @@ def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
                     f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
                     "positive values: for others the problem is not convex, or its law does not fix the states",
                 )
+
+
+def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
+    """Refuse sites at which a quenched parameter is zero, and the equations divide by it."""
+    for law in laws.values():
+        for q in law.names:
+            (values,), _ = law.table([q])
+            divided = any(divides_by(side, q.at_site()) for e in task.equations for side in (e.lhs, e.rhs))
+            if divided and np.any(values == 0):
+                raise ValuesError(*hears_nothing(q.at_site()))
 
 
 def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:

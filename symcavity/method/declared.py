@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import S
+from sympy import IndexedBase, S, Sum, Symbol
 
 from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import fresh_index
@@ -12,7 +12,9 @@ from symcavity.method.average import coupling_covariance
 from symcavity.method.sources import source_of
 from symcavity.model.couplings import correlation_of
 from symcavity.model.equations import Equation
+from symcavity.model.extrema import Extremum
 from symcavity.model.quantities import Field, Global, SiteQuantity
+from symcavity.model.support import Anchor, Support
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -70,6 +72,27 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     ]
 
 
+def definitions(system: System, make: StepMaker) -> list[Step]:
+    """The support functions that the laws use, and their anchor points, by the sets that they belong to."""
+    make, steps = make.within("The problem"), []
+    nodes = {node.g: node for law in system.laws.values() for e in law.equations for node in _supports(e)}
+    for g, node in nodes.items():
+        a = node.components.index
+        name = Symbol(g.name.partition("_")[2] or "S")
+        product = Sum(node.body * IndexedBase("s")[a], node.components.range)
+        claims = [
+            Equation(node, Extremum(product, Symbol("s"), name)),
+            Equation(Anchor(g, node.body, node.components, a), Extremum(product, Symbol("s"), name, a)),
+        ]
+        data = {"node": node, "set": name}
+        steps.append(make(f"support.{g.name}", "support_function", claims, data=data, rests_on=("problem",)))
+    return steps
+
+
+def _supports(equation: Equation) -> list[Support]:
+    return sorted(equation.difference.atoms(Support), key=str, reverse=True)
+
+
 def sources(system: System, make: StepMaker) -> list[Step]:
     """The equations that couple the kinds of sites, with their sources."""
     make = make.within("Bipartite system" if system.is_bipartite else "Coupled system")
@@ -103,4 +126,4 @@ def _declared(q: SiteQuantity, kkt: Any) -> bool:
     return q not in made
 
 
-__all__ = ["declaration", "sources"]
+__all__ = ["declaration", "definitions", "sources"]

@@ -42,12 +42,15 @@ class WorkIdentity:
         The summands, with the fields written by the laws and slackness used.
     averaged : Equation
         The same in averages of single-site quantities.
+    written : Equation
+        The averages before slackness is used: the same where no law has pairs.
     """
 
     exact: Equation
     feature: Expr
     datum: Expr
     averaged: Equation
+    written: Equation
 
 
 def work_identity(theory: Theory) -> WorkIdentity | None:
@@ -60,17 +63,22 @@ def work_identity(theory: Theory) -> WorkIdentity | None:
         return None
     limits = [tuple(v.inner)] if v.inner else []
     exact = Equation(_total(FEATURE, u.emission * v.as_sum), _total(DATUM, v.emission * u.as_sum, *limits))
-    feature = _slack(system.feature, u.emission * field_by_law(system.feature, v))
+    whole = u.emission * field_by_law(system.feature, v)
     product = v.emission * field_by_law(system.datum, u)
-    datum = _slack(system.datum, euler(system.datum, product) if limits else product)
+    product = euler(system.datum, product) if limits else product
+    feature, datum = _slack(system.feature, whole), _slack(system.datum, product)
     if feature.has(v.symbol) or datum.has(u.symbol):
         return None
     uses_sizes = system.feature.fields[0].coupling.family.variance.subs(N, 1) == u.coupling.family.variance
-    if uses_sizes:
-        averaged = Equation(Sum(feature, FEATURE.range), P * Average(datum))
-    else:
-        averaged = Equation(Average(feature), alpha * Average(datum))
-    return WorkIdentity(exact, feature, datum, averaged)
+
+    def averages(first: Expr, second: Expr) -> Equation:
+        if uses_sizes:
+            return Equation(Sum(first, FEATURE.range), P * Average(second))
+        return Equation(Average(first), alpha * Average(second))
+
+    used = (feature - whole).expand() != 0 or (datum - product).expand() != 0
+    averaged = averages(feature, datum)
+    return WorkIdentity(exact, feature, datum, averaged, averages(whole, product) if used else averaged)
 
 
 def _total(side: Kind, body: Expr, *inner: Any) -> Expr:
@@ -122,15 +130,29 @@ def identity_steps(theory: Theory, make: StepMaker) -> list[Step]:
             make(
                 "work_identity",
                 "work_identity",
-                (found.exact, found.averaged),
-                data={},
+                dict.fromkeys((found.exact, found.written, found.averaged)),
+                data={"slack": found.written != found.averaged},
                 rests_on=("sources",),
             )
         )
+        steps += _load(theory, found, make)
         steps += _consistency(theory, found, make)
     if not theory.is_naive:
         steps += _interpretation(theory, make.within("Meaning of the responses"))
     return steps
+
+
+def _load(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[Step]:
+    """The load by the identity, where a fixed condition says what its one side is."""
+    given = found.averaged.xreplace({e.lhs: e.rhs for e in theory.system.fixed})
+    if given == found.averaged or alpha not in given.difference.free_symbols:
+        return []
+    solved = linear_solution(numerator(given.difference, []), alpha)
+    if solved is None:
+        return []
+    claim = Equation(1 / alpha, 1 / solved[0])
+    fixed = tuple(f"fixed.{k + 1}" for k in range(len(theory.system.fixed)))
+    return [make("load.identity", "load_identity", [claim], rests_on=("work_identity", *fixed))]
 
 
 def reduced_sides(theory: Theory, found: WorkIdentity) -> tuple[Expr, Expr]:

@@ -50,7 +50,8 @@ def optimality(problem: Problem) -> System:
     every += [f.emission for f in record.fields] + [f.coupling for f in record.fields]
     declared = {q.family.name for expr in every for q in site_quantities(expr)}
     declared |= {symbol.name for expr in every for symbol in expr.atoms(Symbol)}
-    names = _Names(declared | {"u", "v"})
+    coefficients = {problem.kernels.coefficients.family.name} if problem.kernels else set()
+    names = _Names(declared | coefficients | {"u", "v"})
     objective, record.shared = dict(problem.objective), problem.global_objective
     for condition in problem.conditions:
         nu = _multiplier(condition, names.fresh("nu"))
@@ -82,6 +83,7 @@ def optimality(problem: Problem) -> System:
         name=problem.name,
         source=problem.source,
         cite=problem.cite,
+        named=problem.named,
         convex=True,
         record=record,
         centring=problem.centring,

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 from symcavity.algebra.phi import phi
 from symcavity.method.centre import centre_steps
-from symcavity.method.declared import declaration, sources
+from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.identity import identity_steps
+from symcavity.method.kernel import coefficient_steps, kernel_steps
 from symcavity.method.kkt import optimality_steps
+from symcavity.method.load import load_steps
+from symcavity.method.named import named_steps
 from symcavity.method.results import closing_steps, result_steps
 from symcavity.method.stability import stability_steps
 from symcavity.method.substitute import substitution_steps
@@ -25,14 +28,18 @@ def record(theory: Theory) -> Derivation:
     given, *disorder = declaration(system, make)
     steps = [
         given,
+        *kernel_steps(system, make),
         *centre_steps(system, make),
         *disorder,
-        *(optimality_steps(system, make) if system.record is not None else []),
+        *definitions(system, make),
+        *([*optimality_steps(system, make), *coefficient_steps(system, make)] if system.record is not None else []),
         *sources(system, make),
         *theory.steps,
         *closing_steps(theory, make),
+        *load_steps(theory, make),
         *(substitution_steps(theory, make) if theory.is_naive else []),
         *result_steps(theory, make),
+        *named_steps(theory, make),
         *identity_steps(theory, make),
         *symmetry_steps(system, make),
         *stability_steps(theory, make),

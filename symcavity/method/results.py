@@ -10,13 +10,17 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import NoClosedForm
 from symcavity.method.close import averaged_parts
+from symcavity.method.eliminate import simplest
+from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
+from symcavity.model.averages import SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import Quenched, SiteQuantity, families
+from symcavity.model.quantities import Quenched, SiteQuantity, families, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.sets.averages import ProjectionAverage
 
 READABLE = 300  # operations in a formula that fills half a page
@@ -42,6 +46,11 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
         )
     for symbol, value in theory.closures.items():
         meaning = theory.order_parameters[symbol]
+        of_one = site_average(theory, meaning)
+        if of_one is not None:
+            (kind,) = {kind for q in site_quantities(meaning) for kind in q.site}
+            rests = (f"{kind.key}.solution",)
+            steps.append(make(f"site.{symbol}", "site_average", [of_one], data={"kind": kind}, rests_on=rests))
         steps.append(
             make(
                 f"closure.{symbol}",
@@ -84,6 +93,18 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
         )
     )
     return steps
+
+
+def site_average(theory: Theory, meaning: Expr) -> Equation | None:
+    """The second moment of one site over its field, where sites differ by parameters of their own; else None."""
+    body = meaning.args[0]
+    if meaning.has(SiteResponse):
+        return None
+    (kind,) = {kind for q in site_quantities(body) for kind in q.site}
+    value = theory.inserted[kind].ensemble.at_site(body)
+    if not site_quantities(value, Quenched) or value.count_ops() > READABLE:
+        return None
+    return Equation(DisorderAverage(at_zero(body, kind)), at_zero(simplest(value), kind))
 
 
 def _parameters(theory: Theory, free: list[Symbol]) -> list[Any]:

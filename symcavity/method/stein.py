@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Symbol, oo
+from sympy import Expr, Symbol, exp, oo, pi
 
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, TD, ProjectionAverage
+from symcavity.sites.sets.averages import (
+    DENSITY,
+    DIVERGENCE,
+    GAP2,
+    GV,
+    LAM,
+    PSI,
+    SLOPE,
+    T2,
+    TD,
+    ProjectionAverage,
+    SpaceIntegral,
+)
 from symcavity.sites.sets.solution import ProjectionSolution
 
 
@@ -42,11 +54,25 @@ def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
             **common,
         ),
         make(
+            "stein.parts",
+            "stein_parts",
+            (
+                Equation(DENSITY, (2 * pi) ** (-size / 2) * exp(-T2 / 2)),
+                Equation(SLOPE, -DENSITY * TD),
+                Equation(-mean(TD), SpaceIntegral(SLOPE)),
+                Equation(SpaceIntegral(SLOPE), -SpaceIntegral(DENSITY * DIVERGENCE)),
+                Equation(DIVERGENCE, PSI),
+            ),
+            data={"size": size},
+            rests_on=("consistency",),
+            **common,
+        ),
+        make(
             "stein",
             "stein",
             (Equation(mean(TD), mean(PSI)),),
             data={"size": size},
-            rests_on=("consistency",),
+            rests_on=("stein.parts",),
             **common,
         ),
         make(

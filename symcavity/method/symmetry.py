@@ -14,12 +14,15 @@ from typing import Any
 
 from sympy import Dummy, Expr, Symbol, cancel
 
+from symcavity.method.sources import source_of
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import Law, System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+
+FACTOR = Symbol("A", positive=True)
 
 
 @dataclass(frozen=True)
@@ -256,9 +259,24 @@ def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
         make(
             "symmetry",
             "symmetry",
-            data={"found": bool(found), "reason": _words(found)},
+            generalised(system) if found else (),
+            data={"found": bool(found), "reason": _words(found), "scaled": [*found.scaled, *found.feature_scaled]},
         )
     ]
+
+
+def generalised(system: System) -> list[Equation]:
+    """The laws of a feature with a factor in front of what it hears, which the rescaled states absorb."""
+    law = system.feature
+    rule = {f.symbol: f.as_sum for f in law.fields}
+    still = dict.fromkeys((q for f in system.datum.fields for q in f.states()), 0)
+    out: dict[Equation, Expr] = {}
+    for f in law.fields:
+        carrier = law.carrier(f)
+        forces = -carrier.difference.xreplace(still)
+        whole = Equation((carrier.difference + forces).expand().xreplace(rule), forces.xreplace(rule))
+        out[whole] = out.get(whole, whole.rhs) + source_of(system, f).at_site()
+    return [Equation(whole.lhs, FACTOR * heard) for whole, heard in out.items()]
 
 
 def _words(found: Symmetry) -> list[Any]:
@@ -267,4 +285,4 @@ def _words(found: Symmetry) -> list[Any]:
         return ["The reason: ", *found.parts]
     scaled = [*found.scaled, *found.feature_scaled]
     names = [part for k, q in enumerate(scaled) for part in ((", ", q) if k else (q,))]
-    return ["Here ", *names, " may be divided by any ", Symbol("A") > 0, " at fixed fields."]
+    return ["Here ", *names, " may be divided by ", FACTOR, " at fixed fields."]

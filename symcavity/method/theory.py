@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Self
 
-from sympy import Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
+from sympy import Dummy, Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
@@ -162,7 +162,15 @@ class Theory:
             raise DeclarationError(
                 f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
             )
-        expr = without_fields(self.system, self.system.own(self.system.centring.observable(sympify(key))))
+        expr = sympify(key)
+        named = self.system.named
+        if expr in named:
+            return self.observable(named[expr])
+        if names := [name for name in named if expr.has(name)]:
+            known = {name: Dummy(name.name, real=True) for name in names}
+            found = self.observable(expr.xreplace(known))
+            return found.xreplace({mark: self.observable(name) for name, mark in known.items()})
+        expr = without_fields(self.system, self.system.own(self.system.centring.observable(expr)))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))

@@ -32,9 +32,10 @@ def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
 
 
 def sample_quenched(family: Quenched, rng: random.Random) -> float:
-    """Draw a value of a quenched parameter: from its finite law, or from the reals."""
+    """Draw a value of a quenched parameter: from its finite law, where a zero says least, or from the reals."""
     if isinstance(family.law, Tuple):
-        return float(rng.choice(list(family.law))[0])
+        values = [value for value, _ in family.law]
+        return float(rng.choice([v for v in values if v != 0] or values))
     positive = isinstance(family.law, RandomSymbol) and family.law.pspace.domain.set.inf.is_nonnegative
     value = rng.gauss(0, 1.5)
     return abs(value) + 0.05 if positive or family.positive else value

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Basic, Dummy, Equality, Expr, Piecewise, S, latex
+from sympy import Basic, Dummy, Equality, Expr, Piecewise, S, Symbol, latex
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.exact import exact
 from symcavity.model.fields import free_kind
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import RESERVED, SiteQuantity
 from symcavity.model.refusals import check_words
+
+EXAMPLE = 'named={Symbol("E"): average(eps[mu]**2)}'
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,6 +94,20 @@ def read_fixed(fixed: Sequence[Any]) -> list[Equation]:
     return out
 
 
+def read_named(named: Any) -> dict[Symbol, Expr]:
+    """Read the names that a declaration gives to observables; a later one may use those before it."""
+    if not isinstance(named, Mapping):
+        raise DeclarationError(f"named is {named!r}.", "a dictionary of symbols and observables", EXAMPLE)
+    out: dict[Symbol, Expr] = {}
+    for name, value in named.items():
+        if type(name) is not Symbol or name in RESERVED.values():
+            raise DeclarationError(f"The name {name!r} of an observable is taken, or no symbol.", "a Symbol", EXAMPLE)
+        out[name] = exact(value, f"the observable {name}")
+        if out[name].has(name):
+            raise DeclarationError(f"{name} stands for an observable that contains it.", "observables, names before it")
+    return out
+
+
 def _solved_for_average(equation: Equation, where: str) -> tuple[Average, Expr]:
     averages = sorted(equation.difference.atoms(Average), key=str)
     outside = equation.difference.xreplace(dict.fromkeys(averages, S.Zero))
@@ -124,4 +140,4 @@ def _check_range(average: Average, value: Expr, where: str) -> None:
         )
 
 
-__all__ = ["Equation", "as_equation", "as_list", "read_fixed"]
+__all__ = ["Equation", "as_equation", "as_list", "read_fixed", "read_named"]

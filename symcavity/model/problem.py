@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, And, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
+from sympy import Add, And, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex, check_increasing
-from symcavity.model.equations import as_list, read_fixed
+from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
+from symcavity.model.kernels import Expansion
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
 from symcavity.model.refusals import check_names, check_words
@@ -121,8 +122,10 @@ class Problem:
         name: str = "",
         source: dict[str, str] | None = None,
         cite: str = "",
+        named: Any = None,
     ) -> None:
         self.name, self.source, self.cite = name, dict(source or {}), cite
+        self.named = read_named(named or {})
         self.minimize = exact(minimize, "the objective")
         self.subject_to = as_list(subject_to, "subject_to")
         self._centre()
@@ -142,6 +145,9 @@ class Problem:
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
         self.written = (self.minimize, self.subject_to)
+        self.kernels = Expansion([self.minimize, *(c for c in self.subject_to if isinstance(c, Basic))])
+        self.minimize = self.kernels(self.minimize)
+        self.subject_to = tuple(self.kernels(c) for c in self.subject_to)
         self.centring = Centring([self.minimize, *self.subject_to])
         self.minimize = self.centring(self.minimize, "the objective", objective=True)
         self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)

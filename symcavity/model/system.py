@@ -10,7 +10,7 @@ from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring
-from symcavity.model.equations import Equation, as_equation, as_list, read_fixed
+from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
 from symcavity.model.kinds import (
     DATUM,
@@ -100,12 +100,14 @@ class System:
         name: str = "",
         source: dict[str, str] | None = None,
         cite: str = "",
+        named: Any = None,
         convex: bool = False,
         record: Any = None,
         centring: Centring | None = None,
     ) -> None:
         self.name = name
         self.source, self.cite = dict(source or {}), cite
+        self.named = read_named(named or {})
         self.convex = convex
         self.record = record
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
@@ -327,6 +329,8 @@ class System:
                         f"The fixed condition {condition} is about {q}, which the system does not contain.",
                         ", ".join(str(u) for law in self.laws.values() for u in law.unknowns),
                     )
+        if taken := [name for name in self.named if name.name in {s.name for s in self.parameters}]:
+            raise DeclarationError(f"{taken[0]} names an observable, and is a parameter.", "names of their own")
         if len(self.fixed) > len(self.parameters) + 1:
             raise DeclarationError(
                 f"There are {len(self.fixed)} fixed conditions, and only alpha"
@@ -354,6 +358,7 @@ class System:
             name=self.name,
             source=self.source,
             cite=self.cite,
+            named=self.named,
             convex=self.convex,
             record=self.record,
             centring=self.centring,

@@ -49,6 +49,21 @@ class DisorderAverage(Expr):
         return f"{tex}^{{{exp}}}" if exp else tex
 
 
+class ExampleAverage(Expr):
+    """The average of an expression over all couplings that hold one index: over one example, at fixed others."""
+
+    is_commutative = True
+    is_real = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"⟨{printer.doprint(self.args[0])}⟩_{printer.doprint(self.args[1])}"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        body, index = (printer.doprint(arg) for arg in self.args)
+        tex = f"\\left\\langle {body} \\right\\rangle_{{x^{{{index}}}}}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
 class ResponseElement(Expr):
     """The response d(message at one site)/d(source at another) of the unperturbed system."""
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import mpmath
-from sympy import Add, Expr, Min, S, sqrt
+from sympy import Add, Dummy, Expr, Float, Max, Min, Rational, S, sqrt
 
+from symcavity.algebra.quadrature import mp_average
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
-from symcavity.record.symbols import DisorderAverage
+from symcavity.record.symbols import CavitySymbol, DisorderAverage
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.direct import direct_average, hold
+from symcavity.witness.points import solved_point
 from symcavity.witness.registry import numeric, result, witness
 from symcavity.witness.set_averages import vector_average
 from symcavity.witness.world import same
@@ -24,7 +27,7 @@ from symcavity.witness.world import same
 EASY = 12  # digits below those asked for that a quadrature may lose without another name
 
 
-@witness("response")
+@witness("response", "site_average")
 def response(step: Step, dps: int) -> list[Verdict]:
     """Averaged responses, by Gaussian integration by parts from the states alone."""
     theory, kind = step.evidence["theory"], step.data["kind"]
@@ -138,6 +141,41 @@ def fixed(step: Step, dps: int) -> list[Verdict]:
     return _verdict(*_by_quadrature(theory, declared.lhs, claim.lhs, dps))
 
 
+@witness("load")
+def load(step: Step, dps: int) -> list[Verdict]:
+    """One over the load at a solved point; averages over a field by quadrature, or by the law of the site."""
+    theory = step.evidence["theory"]
+    solution, digits, where = solved_point(theory, dps)
+    if solution is None:
+        return [Verdict(numeric(dps), False, where)]
+    worst = mpmath.mpf(0)
+    with mpmath.workdps(dps + 10):
+        for claim in step.claims:
+            rule = {node: _at_point(theory, solution, node) for node in claim.rhs.atoms(DisorderAverage)}
+            left, right = solution[claim.lhs], solution[claim.rhs.xreplace(rule)]
+            worst = max(worst, abs(left - right) / abs(left))
+    how = f"at the solution for {where}; averages over the field of the site"
+    return _verdict(worst, digits, dps, how)
+
+
+def _at_point(theory: Any, solution: Any, node: DisorderAverage) -> Expr:
+    """The average of the states of the inserted site over its field, at a solved point."""
+    (eta,) = node.atoms(CavitySymbol)
+    site = theory.inserted[eta.kind]
+    body = node.args[0]
+    if site_quantities(body):  # a vector that follows from its field by a minimum: by the law V = T + F*Lambda
+        convex, strength = site.solution.convex, site.solution.strength
+        body = _from_zero(body, {S.Zero: eta.kind.index}).xreplace({convex.V: eta + strength * convex.Lam})
+        return site.ensemble.average(body)
+    variance = site.covariance[eta, eta]
+    z, digits = Dummy("z", real=True), mpmath.mp.dps
+    values = {s: Float(solution[s], digits) for s in {*body.free_symbols, *variance.free_symbols} - {eta}}
+    density = body.xreplace({eta: sqrt(variance) * z}).xreplace(values)
+    gaps = [first - second for kink in density.atoms(Max, Min) for first, second in combinations(kink.args, 2)]
+    breaks = [-gap.xreplace({z: S.Zero}) / gap.diff(z) for gap in gaps if gap.diff(z).is_number and gap.diff(z) != 0]
+    return Rational(mpmath.nstr(mp_average(density, z, breaks, mpmath.mp.prec), digits))
+
+
 def _worlds(theory: Any) -> list[Any]:
     return [declared_of(theory).world(seed) for seed in (2, 3)]
 
@@ -148,4 +186,4 @@ def closed_claims(theory: Any) -> list[Equation]:
     return [*closures, *theory.global_equations, *theory.fixed_equations]
 
 
-__all__ = ["closed_claims", "closure", "fixed", "global_condition", "response"]
+__all__ = ["closed_claims", "closure", "fixed", "global_condition", "load", "response"]

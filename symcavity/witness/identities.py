@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import mpmath
+from sympy import S
 
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import prove
+from symcavity.method.symmetry import FACTOR
+from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import SiteCount, alpha
+from symcavity.model.kinds import FEATURE, SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
-from symcavity.witness.declared import declared_of
+from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.points import compare_with_naive, other_theory, solved_point
-from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.registry import numeric, one_to_one, result, witness
 from symcavity.witness.solved import held
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import same
+from symcavity.witness.world import free_points, same
 
 QUICK = 25  # digits of what is said of another theory
 
@@ -28,10 +33,20 @@ def work(step: Step, dps: int) -> list[Verdict]:
     exact, *averaged = step.claims
     ok = same(world.value(exact.lhs), world.value(exact.rhs)) and bool(averaged)
     out = result(BRUTE_FORCE, ok, f"the same bilinear form, {SMALL}")
-    # the identity holds for the true states, which the naive theory does not have
+    return out + _true_states(theory, averaged, dps)
+
+
+def _true_states(theory: Theory, claims: Iterable[Equation], dps: int) -> list[Verdict]:
+    """What holds for the true states, which the naive theory does not have."""
     if theory.is_naive:
-        return out + held(other_theory(theory, naive=False), averaged, min(dps, QUICK))
-    return out + held(theory, averaged, dps)
+        return held(other_theory(theory, naive=False), claims, min(dps, QUICK))
+    return held(theory, claims, dps)
+
+
+@witness("load_identity")
+def load_identity(step: Step, dps: int) -> list[Verdict]:
+    """The load of the cavity theory at a solved point."""
+    return _true_states(step.evidence["theory"], step.claims, dps)
 
 
 @witness("consistency")
@@ -64,8 +79,30 @@ def contradiction(step: Step, dps: int) -> list[Verdict]:
 
 @witness("symmetry")
 def symmetry(step: Step, _dps: int) -> list[Verdict]:
-    """Compare the load (or the first order parameter) with and without the dropped echo, at solved points."""
-    return compare_with_naive(step.evidence["theory"], symmetric=bool(step.data["found"]))
+    """Compare the load (or the first order parameter) with and without the dropped echo, at solved points.
+
+    The generalised law is the declared one at A = 1; the rescaled states absorb any other factor.
+    """
+    theory = step.evidence["theory"]
+    out = compare_with_naive(theory, symmetric=bool(step.data["found"]))
+    if not step.claims:
+        return out
+    declared = declared_of(theory)
+    world, rows = declared.world(3), declared.carriers(FEATURE)
+    shrunk = {q: q / FACTOR for q in step.data["scaled"]}
+
+    def absorbs(claim: Equation, row: Carrier) -> bool:
+        for env in free_points(world, [row.declared, row.source]):
+            wanted = world.value(row.declared.difference, env)
+            source = world.value(row.source, env)
+            for value in (S.One, S(3)):
+                gap = Equation(claim.lhs, claim.rhs.xreplace(shrunk)).xreplace({FACTOR: value}).difference
+                if not same(world.value(gap, env) + value * source, wanted):
+                    return False
+        return True
+
+    ok = one_to_one(step.claims, rows, absorbs)
+    return out + result(BRUTE_FORCE, ok, f"the declared law of the features at A = 1, and rescaled at A = 3, {SMALL}")
 
 
-__all__ = ["consistency", "contradiction", "symmetry", "work"]
+__all__ = ["consistency", "contradiction", "load_identity", "symmetry", "work"]

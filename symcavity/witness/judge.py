@@ -15,8 +15,10 @@ from symcavity.witness import (
     centre,
     effective,
     identities,
+    kernels,
     optimality,
     set_identities,
+    set_minima,
     sets,
     solved,
     stability,
@@ -30,8 +32,8 @@ from symcavity.witness.world import DIGITS
 
 # they fill the table
 SUBJECTS = (
-    *(centre, optimality, verbs, statistics, effective, averages),
-    *(sets, set_identities, solved, identities, substitution, stability),
+    *(centre, kernels, optimality, verbs, statistics, effective, averages),
+    *(sets, set_minima, set_identities, solved, identities, substitution, stability),
 )
 
 

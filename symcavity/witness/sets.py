@@ -169,7 +169,7 @@ def site_values(side: Any, seed: int) -> dict[Any, Any]:
     return {**seeded(parts, seed), **rule}
 
 
-def _of_size(size: Any, rows: int) -> dict[Any, int]:
+def of_size(size: Any, rows: int) -> dict[Any, int]:
     """The value of the symbol in a number of components that makes it the given one."""
     return {symbol: rows - int(size.subs(symbol, 0)) for symbol in size.free_symbols}
 
@@ -220,7 +220,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
         with mpmath.workdps(dps + 12):
             values |= with_strength(side, point["F"])
             rows = shape.dimension
-            values |= _of_size(side.solution.convex.components.size, rows)
+            values |= of_size(side.solution.convex.components.size, rows)
             values[response.P] = mpmath.inverse(mpmath.eye(rows) - point["F"] * point["lam"] * point["H"])
             if strength.is_number:
                 continue
@@ -301,7 +301,7 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
         rho = float(evaluate(side.solution.softness, values) / evaluate(strength, values))
         for _, _, J in _quotients(shape, which, rho=rho):
             rows = shape.dimension
-            values |= _of_size(side.solution.convex.components.size, rows)
+            values |= of_size(side.solution.convex.components.size, rows)
             F = evaluate(strength, values)
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
@@ -438,4 +438,4 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict(EXPLICIT, ok, detail)]
 
 
-__all__ = ["EXPLICIT", "projection", "site_of"]
+__all__ = ["EXPLICIT", "of_size", "projection", "site_of", "site_values"]

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import mpmath
-from sympy import Expr, Float, Rational, S
+from sympy import Expr, Float, Rational, S, Sum
 
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import SiteCount
-from symcavity.record.derivation import SYMBOLIC, Step, Verdict
+from symcavity.model.quantities import site_quantities
+from symcavity.record.derivation import PREMISE, SYMBOLIC, Step, Verdict
+from symcavity.record.symbols import DisorderAverage
 from symcavity.witness.averages import EASY, closed_claims
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import scatter, solved_point
@@ -40,6 +42,28 @@ def closed_system(step: Step, dps: int) -> list[Verdict]:
 def eliminated(step: Step, dps: int) -> list[Verdict]:
     """Both sides of each claim at a point at which the closed system holds."""
     return held(step.evidence["theory"], step.claims, dps)
+
+
+@witness("named")
+def named(step: Step, _dps: int) -> list[Verdict]:
+    """The names are those of the declaration, and stand for what it says."""
+    declared = [Equation(name, value) for name, value in step.evidence["theory"].system.named.items()]
+    return result(PREMISE, list(step.claims) == declared, "the names of the declaration", "not as it was declared")
+
+
+@witness("named_result")
+def named_result(step: Step, dps: int) -> list[Verdict]:
+    """Both sides at a solved point; what is said of one site, summed over all sites."""
+
+    def everywhere(claim: Equation) -> Equation:
+        if not isinstance(claim.lhs, DisorderAverage):
+            return claim
+        body = claim.lhs.args[0]
+        (kind,) = {kind for q in site_quantities(body) for kind in q.site}
+        zeros = {q: q.xreplace({S.Zero: kind.index}) for q in site_quantities(body - claim.rhs)}
+        return Equation(Sum(body.xreplace(zeros), kind.range), Sum(claim.rhs.xreplace(zeros), kind.range))
+
+    return held(step.evidence["theory"], map(everywhere, step.claims), dps)
 
 
 def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:

@@ -32,7 +32,7 @@ class CavityPrinter(LatexPrinter):
         self._inline = int(inline)
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
-        found = super()._print_Symbol(expr, style)
+        found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
         return found if _is_formula(expr.name, found) else f"\\text{{{escape_tex(expr.name)}}}"
 
     # -- powers, products, sums -----------------------------------------------------------------

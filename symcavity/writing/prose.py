@@ -67,6 +67,20 @@ _PLAIN = {
         "The condition of the variable that all sites share becomes, per site,",
         "A sum over all sites is self-averaging, and is replaced by the average over one of them.",
     ),
+    "kernel": (
+        (
+            "The kernel is expanded in its eigenfunctions, which are orthonormal under the average over one example. A "
+            "function of the declared form is then a sum over features, and its squared norm another one,"
+        ),
+        (
+            "By the representer theorem the minimum over all such functions has the declared form, so that the problem "
+            "may be solved for the new variable; the last line gives it by the coefficients."
+        ),
+    ),
+    "kernel_coefficients": (
+        "In terms of the coefficients, stationarity says",
+        "Where the kernel is singular this is one choice of the coefficients: others give the same function.",
+    ),
     "fixed": ("The condition that the declaration fixes reads", ""),
     "units": (
         (
@@ -74,13 +88,6 @@ _PLAIN = {
             "deviation of that field it is given by"
         ),
         "",
-    ),
-    "work_identity": (
-        "Multiplying each equation by its state and summing over the sites of either kind gives",
-        (
-            "The identity is exact at any size: the same bilinear form in the couplings is summed in two "
-            "orders. No average over the disorder has been taken, and no independence was assumed."
-        ),
     ),
 }
 

@@ -23,12 +23,41 @@ def closed_system(step: Step) -> Prose:
     return Prose(before, after)
 
 
+def load(step: Step) -> Prose:
+    """The load that a fixed average determines."""
+    after: Fragments = []
+    if step.data.get("written"):
+        after = ["The states of the site are put into the average, and what does not depend on its field is taken out."]
+    return Prose([Given("With the closure of "), step.data["fixed"], ", the condition on it gives the load,"], after)
+
+
+def load_identity(_step: Step) -> Prose:
+    """The load by the exact identity."""
+    return Prose([Given("By this identity the load is")])
+
+
 def elimination(step: Step) -> Prose:
     """What elimination solves for."""
     solved = step.data.get("solved")
     if solved is None:
         return Prose([Given("Elimination gives")])
     return Prose([Given("Solving for "), solved, ","])
+
+
+def named(_step: Step) -> Prose:
+    """The quantities that the declaration names."""
+    return Prose(["The declaration names the quantities"])
+
+
+def named_result(_step: Step) -> Prose:
+    """The closed equations in these names."""
+    return Prose([Given("In these names the equations are")])
+
+
+def site_average(step: Step) -> Prose:
+    """The second moment of one site."""
+    who = step.data["kind"].plural
+    return Prose([Given(f"The {who} differ by their parameters. Averaged over its field, one of them has")])
 
 
 def result(step: Step) -> Prose:
@@ -39,14 +68,12 @@ def result(step: Step) -> Prose:
 def symmetry(step: Step) -> Prose:
     """Whether a rescaling protects the naive analysis, and why."""
     if step.data.get("found"):
-        before: Fragments = ["The declared law has a symmetry: it is left as it is by the rescaling"]
-        before = before if step.claims else ["The declared law has a scaling symmetry."]
-        after: Fragments = [
-            "A quantity that is invariant under this rescaling cannot depend on the response that it "
-        ]
-        after += [
-            "changes, so that any positive value of that response may be assumed for it; the naive analysis "
-        ]
+        before: Fragments = ["The declared law has a scaling symmetry."]
+        if step.claims:
+            before = ["The declared law has a scaling symmetry. Let what a feature hears act with a factor,"]
+        after: Fragments = ["For any factor the rescaled states solve the problem with all fields unchanged. "]
+        after += ["A quantity that is invariant under this rescaling cannot depend on the response that the factor "]
+        after += ["changes, so that any positive value of that response may be assumed for it; the naive analysis "]
         after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
         return Prose(before, after)
     before = ["No scaling symmetry was found that would make the naive analysis right"]
@@ -64,6 +91,16 @@ def inconsistency(step: Step) -> Prose:
     first, *_, second = [claim.lhs for claim in step.claims] or ["once", "again"]
     before: Fragments = [Given("The load follows twice, "), first, " from the naive statistics, and ", second]
     return Prose([*before, " from the exact identity with the naive states:"], after)
+
+
+def work_identity(step: Step) -> Prose:
+    """The coupling energy, by the sites of either kind."""
+    after: Fragments = ["The first identity is exact at any size: the same bilinear form in the couplings is summed "]
+    after += ["in two orders. No average over the disorder has been taken, and no independence was assumed. The laws "]
+    after += ["of the sites then give the fields"]
+    after += [", and complementary slackness the last line." if step.data.get("slack") else "."]
+    lead = "Multiplying each equation by its state and summing over the sites of either kind gives"
+    return Prose([Given(lead)], after)
 
 
 def consistency(step: Step) -> Prose:
@@ -136,6 +173,12 @@ TEMPLATES = {
     "spread": spread,
     "stability_average": stability_average,
     "stability": stability,
+    "work_identity": work_identity,
+    "load": load,
+    "named": named,
+    "named_result": named_result,
+    "site_average": site_average,
+    "load_identity": load_identity,
     "closed_system": closed_system,
     "elimination": elimination,
     "result": result,

@@ -10,46 +10,55 @@ from symcavity.writing.fragments import Fragments, Given, Prose, formula
 from symcavity.writing.printing import CavityPrinter, tex
 
 
-def projection(step: Step) -> Prose:
+def support_function(step: Step) -> Prose:
+    """What a support function and its anchor points are."""
+    node, name = step.data["node"], step.data["set"]
+    before: Fragments = ["The support function ", formula(node.g), " of the set ", name, " is the least product "]
+    before += ["of a vector with the points of the set. Its gradient is the point at which the minimum is taken, the "]
+    before += ["anchor point,"]
+    return Prose(before, ["Only the convex hull of the set matters; it does not hold the origin."])
+
+
+def minimum(step: Step) -> Prose:
     """The law as the optimality conditions of a projection."""
     data = step.data
-    g, bound, cap, V = data["g"], data["bound"], data["cap"], data["V"]
+    hard = data["softness"] == 0 and data["cap"] == oo
     before: Fragments = [
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
-        " convex problem in one vector: of all vectors, ",
-        formula(bold(CavityPrinter(), V, V.indices[-1])),
-        " minimises half the squared distance from the field and its source, ",
-        formula(_field(step)),
-    ]
-    softness, strength = data["softness"], data["strength"]
-    if softness != 0:
-        missed = formula(strength / (2 * softness), "\\left[", bound, "-", g, "\\right]_{+}^{2}")
-        before += [" plus ", missed]
-    elif cap == oo:
-        before += [" subject to ", formula(g, "\\ge", bound)]
-        before += [". It is the projection of the field on this convex set"]
-    else:
-        before += [" plus ", formula(data["strength"], "\\cdot", cap, "\\cdot \\left[", bound, "-", g, "\\right]_{+}")]
-    before += [", with the displacement along the anchor point,"]
+        " convex problem in one vector: ", "the projection of its field on a convex set," if hard else "the minimum",
+    ]  # fmt: skip
+    after: Fragments = ["In general the distance is that from the field and its source, ", formula(_field(step)), "."]
+    after += [" The minimum exists and is unique, because the function is strictly convex; that the set be smooth is "]
+    return Prose(before, [*after, "not needed."])
+
+
+def projection(step: Step) -> Prose:
+    """The displacement along the anchor point."""
     after: Fragments = [
-        (
-            "The minimum exists and is unique, because the function is strictly convex; that the set be smooth is not "
-            "needed. Where "
-        ),
-        g,
+        "Where ",
+        step.data["g"],
         (
             " is not differentiable, the gradient is to be read as the subgradient that the projection "
             "selects: a point of "
             "the convex set at which the minimum is taken."
         ),
     ]
-    return Prose(before, after)
+    return Prose([Given("The displacement is along the anchor point,")], after)
 
 
 def _field(step: Step) -> str:
     """TeX of the field of the site with its source, as vectors."""
     source = step.data["source"]
     return f"{step.data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
+
+
+def multiplier(step: Step) -> Prose:
+    """The multiplier by the anchor point."""
+    s = step.data["s"]
+    before: Fragments = [Given("The scalar product of the law, at zero source, with the anchor point "), s]
+    before += [" gives the multiplier: the product of ", s, " with the vector is ", step.data["g"], " (Euler), and"]
+    after = ["The second line uses that the multiplier vanishes unless the constraint is tight."]
+    return Prose([*before, " with it"], after if len(step.claims) > 1 else [])
 
 
 def interior(step: Step) -> Prose:
@@ -232,6 +241,14 @@ def euler(step: Step) -> Prose:
     return Prose(before, ["The second holds because the multiplier vanishes unless the constraint is tight."])
 
 
+def parts(_step: Step) -> Prose:
+    """The density, and integration by parts with it."""
+    before: Fragments = ["With the Gaussian density ", formula("f"), " of the field, whose gradient is the density "]
+    before += ["times minus the field, the average is integrated by parts:"]
+    after = ["The boundary contributes nothing. The last line is what the regimes above add up to."]
+    return Prose(before, after)
+
+
 def stein(step: Step) -> Prose:
     """Integration by parts."""
     return Prose(
@@ -255,6 +272,8 @@ def stein_conclusion(step: Step) -> Prose:
 
 
 TEMPLATES = {
+    "support_function": support_function,
+    "set_minimum": minimum,
     "projection": projection,
     "regime_interior": interior,
     "regime_touching": touching,
@@ -265,6 +284,8 @@ TEMPLATES = {
     "regime_saturated": saturated,
     "vector_response": response,
     "euler": euler,
+    "stein_parts": parts,
+    "set_multiplier": multiplier,
     "stein": stein,
     "stein_conclusion": stein_conclusion,
 }

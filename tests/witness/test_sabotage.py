@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from sympy import Identity, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
-from symcavity.derivations import anisotropic, gardner, manifold, output_bias, soft_manifold, soft_margin
+from symcavity import ConvexProblem, Coupling, Feature, N, P, System, i, mu
+from symcavity.derivations import anisotropic, gardner, kernel_ridge, manifold, output_bias, soft_manifold, soft_margin
 from symcavity.method import (
     average,
     declared,
@@ -19,7 +19,10 @@ from symcavity.method import (
     identify,
     identity,
     insert,
+    kernel,
     kkt,
+    load,
+    named,
     respond,
     results,
     stability,
@@ -28,6 +31,7 @@ from symcavity.method import (
 )
 from symcavity.method.symmetry import Symmetry
 from symcavity.method.theory import Theory
+from symcavity.model import kernels
 from symcavity.model import system as model
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, site_quantities
@@ -249,6 +253,21 @@ SABOTAGES = {
         ["truncated_moments"],
     ),
     "a wrong work": (gardner, "cavity", wrapped(identity, "field_by_law", lambda e: e + 1), ["work_identity"]),
+    "a load without its responses": (
+        gardner, "cavity", wrapped(load, "with_responses", lambda e: 2 * e), ["load.1"],
+    ),
+    "wrong states in the load": (
+        gardner, "cavity", wrapped(load, "_state", lambda e: 2 * e), ["load.1"],
+    ),
+    "a wrong vector in the load": (
+        manifold, "cavity", wrapped(load, "_state", lambda e: 2 * e), ["load.1"],
+    ),
+    "a wrong load by the identity": (
+        gardner, "cavity", wrapped(identity, "linear_solution", lambda f: f and (2 * f[0], f[1])), ["load.identity"],
+    ),
+    "a line that forgets a pair": (
+        gardner, "cavity", wrapped(identity, "_slack", lambda e: e + 1), ["work_identity"],
+    ),
     "a wrong identity": (
         gardner, "cavity", wrapped(identity, "reduced_sides", lambda f: (f[0], f[1] + 1)), ["consistency"],
     ),
@@ -262,6 +281,25 @@ SABOTAGES = {
     ),
     "a symmetry that is none": (
         soft_margin, "cavity", replaced(symmetry, "find_symmetry", lambda _: Symmetry(True)), ["symmetry"],
+    ),
+    "a factor that stands elsewhere": (
+        gardner, "cavity", wrapped(symmetry, "generalised", lambda f: [Equation(2 * e.lhs, e.rhs) for e in f]),
+        ["symmetry"],
+    ),
+    "a wrong average over an example": (
+        kernel_ridge.from_coefficients, "cavity", wrapped(kernel, "over_example", lambda e: 2 * e), ["kernel"],
+    ),
+    "wrong coefficients of a kernel": (
+        kernel_ridge.from_coefficients, "cavity", wrapped(kernel, "cancel", lambda e: 2 * e), ["kernel.coefficients"],
+    ),
+    "a wrong norm": (
+        kernel_ridge.from_coefficients, "cavity", wrapped(kernels.Expansion, "_read", lambda e: 2 * e), ["kernel"],
+    ),
+    "a name for something else": (
+        kernel_ridge, "cavity", wrapped(named, "linear_solution", lambda f: f and (2 * f[0], f[1])), ["named.result"],
+    ),
+    "a wrong moment of a site": (
+        anisotropic, "cavity", wrapped(results, "simplest", lambda e: 2 * e), ["site.q_l_w"],
     ),
     # stability
     "a spread that forgets half": (
@@ -309,6 +347,28 @@ SABOTAGES = {
         manifold, "cavity", wrapped(sets.VectorEnsemble, "at_site", lambda e: 2 * e),
         ["datum.response", "closure.S_Lambda", "closure.q_Lambda"],
     ),
+    "a support function that is twice itself": (
+        manifold, "cavity", wrapped(declared, "Extremum", lambda e: e.func(2 * e.body, *e.args[1:])), ["support.g_S"],
+    ),
+    "an anchor point of another component": (
+        manifold, "cavity", wrapped(declared, "Extremum", lambda e: e.func(*e.args[:3], 1)), ["support.g_S"],
+    ),
+    "a minimum of another function": (
+        manifold, "cavity", wrapped(set_steps, "Extremum", lambda e: e.func(-e.body, *e.args[1:])), ["datum.minimum"],
+    ),
+    "a minimum at another bound": (
+        manifold, "cavity",
+        wrapped(set_steps, "Extremum", lambda e: e.func(*e.args[:2], e.domain.lts < e.domain.gts - 1, e.at)),
+        ["datum.minimum"],
+    ),
+    "a wrong multiplier": (
+        manifold, "cavity", wrapped(set_steps, "form", lambda e: 2 * e), ["datum.multiplier"],
+    ),
+    "a response by a wrong multiplier": (
+        manifold, "cavity", wrong_touching(solved=lambda e: times(2, e)), ["datum.touching"],
+    ),
+    "a wrong density": (manifold, "cavity", replaced(stein, "pi", stein.pi / 2), ["stein.parts"]),
+    "a wrong divergence": (manifold, "cavity", replaced(stein, "DIVERGENCE", 2 * stein.DIVERGENCE), ["stein.parts"]),
     "a wrong theorem of Euler": (
         manifold, "cavity", replaced(stein, "LAM", 2 * stein.LAM), ["euler", "stein.conclusion"],
     ),
@@ -324,7 +384,9 @@ def derived(source, method):
 def anew(source):
     """A problem that knows nothing of what was derived of it before."""
     problem = getattr(source, "problem", source)
-    return ConvexProblem(problem.minimize, problem.subject_to, problem.fixed, name=problem.name, source=problem.source)
+    if isinstance(problem, System):
+        return System(problem.declared, problem.conditions, problem.fixed, source=problem.source, named=problem.named)
+    return ConvexProblem(*problem.written, problem.fixed, name=problem.name, source=problem.source)
 
 
 @pytest.mark.parametrize("name", SABOTAGES)

@@ -27,9 +27,11 @@ _spec.loader.exec_module(s)
 
 
 def test_the_sample_has_every_rule():
-    from symcavity.derivations import gardner, manifold, soft_manifold
+    from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold
 
-    derived = [step for module in (gardner, manifold, soft_manifold) for step in module.problem.cavity().derivation]
+    problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold)]
+    problems.append(kernel_ridge.from_coefficients)
+    derived = [step for problem in problems for step in problem.cavity().derivation]
     assert set(rules()) <= {step.rule for step in (*s.STEPS, *derived)}
 
 

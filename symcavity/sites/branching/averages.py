@@ -360,6 +360,21 @@ def cholesky(rows: list[list[Expr]]) -> Matrix:
     return lower
 
 
+def divides_by(expr: Expr, q: SiteQuantity) -> bool:
+    """Whether an expression divides by what vanishes with a quenched parameter."""
+    bases = {node.base for node in expr.atoms(Pow) if node.exp.is_negative and node.has(q)}
+    return any(base.xreplace({q: S.Zero}) == 0 for base in bases)
+
+
+def hears_nothing(q: SiteQuantity) -> tuple[str, str, str]:
+    """What is wrong with a site at which a quenched parameter is zero: found, supported, what to try."""
+    return (
+        f"{q} takes the value 0, at which a site does not hear its field: what it is at other values divides by {q}.",
+        "values that are not zero",
+        f"leave the sites out at which {q} = 0, which change nothing for the others; the load counts those left",
+    )
+
+
 def quenched_average(expr: Expr) -> Expr:
     """Average over the quenched parameters of the site; finite laws that are declared are summed at once."""
     quenched = site_quantities(expr, Quenched)
@@ -368,6 +383,8 @@ def quenched_average(expr: Expr) -> Expr:
     for q in quenched:
         law = q.family.law
         if isinstance(law, Tuple):
+            if any(value == 0 for value, _ in law) and divides_by(expr, q):
+                raise UnsupportedLaw(*hears_nothing(q))
             expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
     if not site_quantities(expr, Quenched):
         return expr

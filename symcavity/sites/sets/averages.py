@@ -45,6 +45,25 @@ TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
 
+T2 = ProjectionSymbol("t2", "\\lVert \\bm{t} \\rVert^{2}", nonnegative=True)
+DENSITY = ProjectionSymbol("f", "f\\left(\\bm{t}\\right)", nonnegative=True)
+SLOPE = ProjectionSymbol("slope", "\\nabla f \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
+DIVERGENCE = ProjectionSymbol("div", "\\nabla \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
+
+
+class SpaceIntegral(Expr):
+    """The integral of an expression in the symbols of the projection over all fields ``t``, without a density."""
+
+    is_commutative = True
+    is_real = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"Integral(dt {printer.doprint(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\int d\\bm{{t}}\\, {printer.doprint(self.args[0])}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
 
 def component(name: str, k: Any) -> ProjectionSymbol:
     """Component k of the projection ``v`` or of the displacement ``d = v - t``."""
@@ -200,12 +219,19 @@ def _inline(expr: Expr, printer: Any) -> str:
 def projection_average(
     body: Expr, g: SupportFunction, size: Expr, k: Expr, cap: Expr = oo, softness: Expr = S.Zero
 ) -> Expr:
-    """Average an expression: term by term, with what does not depend on the projection moved out."""
+    """Average an expression: term by term, with what does not depend on the projection moved out.
+
+    Where a hard bound has a multiplier it is met: ``lam*g(v) = k*lam``.
+    """
     total = S.Zero
+    hard = cap == oo and softness == 0
     for term in Add.make_args(body.expand() if not body.has(Piecewise) else body):
+        factors = Mul.make_args(term)
+        if hard and any(factor.as_base_exp()[0] == LAM for factor in factors):
+            factors = Mul.make_args(term.xreplace({GV: k}))
         outside: list[Expr] = []
         inside: list[Expr] = []
-        for factor in Mul.make_args(term):
+        for factor in factors:
             (inside if factor.has(ProjectionSymbol) else outside).append(factor)
         total += Mul(*outside) * ProjectionAverage(Mul(*inside), g, size, k, cap, softness)
     return total

@@ -37,8 +37,8 @@ class TouchingResponse:
         dV/dI, dlambda/dI, the anchor point, the Hessian of g, and the inverse that solves the law.
     law, constraint : Equation
         The law and the constraint, differentiated.
-    inverse, multiplier, field : Equation
-        P; dlambda/dI; dV/dI.
+    inverse, solved, multiplier, field : Equation
+        P; dV/dI by dlambda/dI; dlambda/dI; dV/dI.
     message : Equation
         d(lambda s)/dI.
     trace : Expr
@@ -53,6 +53,7 @@ class TouchingResponse:
     law: Equation
     constraint: Equation
     inverse: Equation
+    solved: Equation
     multiplier: Equation
     field: Equation
     message: Equation
@@ -104,6 +105,7 @@ def touching_response(
         Equation(J, law),
         Equation(constraint, ZeroMatrix(1, size)),
         Equation(P, Inverse(A)),
+        Equation(J, solved),
         Equation(l, column),
         Equation(J, found),
         Equation(M, answer),

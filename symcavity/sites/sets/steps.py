@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Eq, Expr, Identity, Piecewise, S, ZeroMatrix, latex, oo
+from sympy import Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
 from sympy.printing.latex import LatexPrinter
 
-from symcavity.algebra.matrices import BoldMatrix
+from symcavity.algebra.matrices import BoldMatrix, form
 from symcavity.model.equations import Equation
+from symcavity.model.extrema import Extremum
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.support import Anchor, Support, bold
 from symcavity.record.derivation import Step
@@ -71,12 +72,29 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     ]
     steps = [
         make(
+            f"{key}.minimum",
+            "set_minimum",
+            [Equation(V, minimiser(site))],
+            data=base,
+            assumptions=(("convexity", {}),),
+            rests_on=rests,
+            evidence=evidence,
+        ),
+        make(
             f"{key}.solution",
             "projection",
             [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack],
             data=base,
             assumptions=(("convexity", {}), *((("sign", {"relations": signs}),) if signs else ())),
             rests_on=rests,
+            evidence=evidence,
+        ),
+        make(
+            f"{key}.multiplier",
+            "set_multiplier",
+            multiplier_claims(site, response.s),
+            data={**base, "s": response.s},
+            rests_on=(f"{key}.effective_law", f"{key}.solution"),
             evidence=evidence,
         ),
         make(
@@ -98,7 +116,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
         make(
             f"{key}.touching",
             "touching_response",
-            [response.inverse, response.multiplier, response.field],
+            [response.inverse, response.solved, response.multiplier, response.field],
             data={**base, "P": response.P, "H": response.H, "s": response.s},
             rests_on=(f"{key}.differentiate",),
             evidence=evidence,
@@ -160,6 +178,38 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             )
         )
     return steps
+
+
+def minimiser(site: Site) -> Extremum:
+    """The vector of a site as the minimum that its law says it is, at zero source."""
+    solution, zero = site.solution, {site.kind.index: S.Zero}
+    convex = solution.convex
+    V, strength, bound, cap, softness = (
+        e.xreplace(zero) for e in (convex.V, solution.strength, solution.bound, solution.cap, solution.softness)
+    )
+    level, a = Support(convex.g, V, convex.components), convex.components.index
+    distance = Sum((V - site.heard[0].eta) ** 2, convex.components.range) / 2
+    if softness != 0:
+        distance += strength * Max(0, bound - level) ** 2 / (2 * softness)
+    elif cap != oo:
+        distance += strength * cap * Max(0, bound - level)
+    hard = softness == 0 and cap == oo
+    return Extremum(distance, Symbol(V.family.name), level >= bound if hard else True, a)
+
+
+def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
+    """The multiplier by the anchor point: the law times the anchor point, with ``V.s = g(V)`` (Euler)."""
+    solution, zero = site.solution, {site.kind.index: S.Zero}
+    convex = solution.convex
+    T = BoldMatrix(site.heard[0].eta.whole(), convex.components.size, 1)
+    lam, strength, bound = (e.xreplace(zero) for e in (convex.lam, solution.strength, solution.bound))
+    level = Support(convex.g, convex.V.xreplace(zero), convex.components)
+    length, along = form([s.T, s]), form([T.T, s])
+    claims = [Equation(lam, (level - along) / (strength * length))]
+    if solution.cap == oo:
+        softness = solution.softness.xreplace(zero)
+        claims.append(Equation(lam, Max(0, bound - along) / (strength * length + softness)))
+    return claims
 
 
 class _Trace(Expr):

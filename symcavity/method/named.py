@@ -1,0 +1,115 @@
+"""Quantities that a declaration names, and the closed equations in these names.
+
+A name stands for an observable.  Where this is linear in one order parameter, the name takes its place as an unknown
+(paper, equation 152); a name for given numbers and other names is an abbreviation of what stands in the results (158).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sympy import Add, Expr, Mul, Sum, Symbol, cancel, fraction
+
+from symcavity.algebra.factors import factor
+from symcavity.method.eliminate import Masks, linear_solution, size, tidy_arguments
+from symcavity.method.results import site_average
+from symcavity.method.theory import Theory
+from symcavity.model.averages import Average
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import OrderParameter
+
+
+def named_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """What the names stand for, and the eliminated equations in them; nothing where nothing is named."""
+    named = theory.system.named
+    if not named or theory.is_naive:
+        return []
+    make, rests = make.within("Results"), ("closed_system",)
+    meanings = [Equation(name, value) for name, value in named.items()]
+    data = {"names": list(named)}
+    return [
+        make("named", "named", meanings, data=data),
+        make("named.result", "named_result", list(in_names(theory)), data=data, rests_on=(*rests, "named")),
+    ]
+
+
+def in_names(theory: Theory) -> Iterator[Equation]:
+    """The eliminated unknowns and what is left of the closed system, in the names of the declaration."""
+    taken: dict[Expr, tuple[Symbol, Expr]] = {}
+    short: dict[Expr, Expr] = {}
+    for name, declared in theory.system.named.items():
+        if all(isinstance(q.family, Quenched) for q in site_quantities(declared)):
+            (constant, body), *more = _terms(tidy(theory.system.own(declared)))
+            if not more and isinstance(body, Sum | Average):
+                short[body] = name / constant
+            continue
+        value = theory.observable(declared)
+        own = sorted(value.atoms(OrderParameter), key=str)
+        solved = linear_solution(value - name, own[0]) if len(own) == 1 else None
+        if solved is not None and own[0] not in taken:
+            taken[own[0]] = (name, solved[0])
+    rule = {symbol: instead for symbol, (_, instead) in taken.items()}
+
+    def written(expr: Expr) -> Expr:
+        return shortest(tidy(expr.xreplace(rule)).xreplace(short))
+
+    closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
+    found: list[Equation] = []
+    for symbol, expr in closed.definitions.items():
+        name, instead = taken.get(symbol, (symbol, symbol))
+        slope = instead.diff(name)
+        found.append(Equation(name, shortest(((written(expr) - instead) / slope + name).expand(deep=False))))
+    yield from found
+    for core in closed.core:
+        yield _solved(written(core), [name for name, _ in taken.values()])
+    for meaning in theory.order_parameters.values():  # of one site, where sites differ
+        of_one = site_average(theory, meaning)
+        if of_one is not None:
+            value = of_one.rhs.xreplace(rule)
+            for equation in found[:-1] if len(found) > 1 else []:
+                value = value.xreplace({equation.lhs: equation.rhs})
+            yield Equation(of_one.lhs, shortest(tidy(value)))
+
+
+def _terms(expr: Expr) -> list[tuple[Expr, Expr]]:
+    return [term.as_independent(Sum, Average, as_Add=False) for term in Add.make_args(expr)]
+
+
+def tidy(expr: Expr) -> Expr:
+    """An expression whose sums over sites hold fractions in lowest terms, without constants."""
+    rule = {node: Sum(factor(cancel(node.function)), *node.limits) for node in expr.atoms(Sum)}
+    return tidy_arguments(expr.xreplace(rule))
+
+
+def shortest(expr: Expr) -> Expr:
+    """The shortest of an expression, its quotient of two polynomials, and the factors of these."""
+    masks = Masks()
+    hidden = masks.hide(expr)
+    found = [hidden, cancel(hidden), factor(cancel(hidden))]
+    top, bottom = fraction(min(found, key=lambda e: (size(e), len(str(e)))))
+    if bottom.as_coeff_Add()[0].is_negative:
+        top, bottom = -top, -bottom
+    return masks.show(top / bottom)
+
+
+def _solved(expr: Expr, names: list[Symbol]) -> Equation:
+    """An equation with a name alone on the left, where it is what the others add up to."""
+    for name in names:
+        for term in Add.make_args(expr.expand(deep=False)):
+            constant, rest = term.as_independent(name, as_Add=False)
+            if rest == name and constant.is_number:
+                rest = (name - expr / constant).expand(deep=False)
+                return Equation(name, Add(*map(_joined, Add.make_args(rest))))
+    return Equation(expr, expr * 0)
+
+
+def _joined(term: Expr) -> Expr:
+    """A factor of a sum over sites, inside of it."""
+    constant, body = term.as_independent(Sum, as_Add=False)
+    return Sum(Mul(constant, body.function), *body.limits) if isinstance(body, Sum) else term
+
+
+__all__ = ["in_names", "named_steps", "shortest", "tidy"]

@@ -1,0 +1,75 @@
+"""Minima and where they are taken, as expressions that say what is minimised over what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Symbol, sympify
+from sympy.core.relational import Relational
+
+
+class Extremum(Expr):
+    """The least value of an expression over a vector, or a component of the vector at which it is taken.
+
+    Parameters
+    ----------
+    body : Expr
+        What is minimised; vectors are written by their components.
+    point : Symbol
+        The vector.
+    domain : Symbol, Relational or True
+        A set that holds the vector, or a condition on it, or nothing.
+    at : Expr or None
+        Which component of the minimiser; None for the least value itself.
+    """
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any, point: Symbol, domain: Any = True, at: Any = None) -> Expr:
+        """Return the expression."""
+        return Expr.__new__(cls, sympify(body), point, sympify(domain), *([] if at is None else [sympify(at)]))
+
+    @property
+    def body(self) -> Expr:
+        """What is minimised."""
+        return self.args[0]
+
+    @property
+    def domain(self) -> Any:
+        """A set, a condition, or True."""
+        return self.args[2]
+
+    @property
+    def at(self) -> Expr | None:
+        """Which component of the minimiser is meant; None for the value."""
+        return self.args[3] if len(self.args) > 3 else None
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbols that the value depends on."""
+        own = {self.args[1]}
+        return (self.body.free_symbols - own) | (self.at.free_symbols if self.at is not None else set())
+
+    def _condition(self, printer: Any) -> str:
+        return printer.doprint(self.domain) if isinstance(self.domain, Relational) else ""
+
+    def _sympystr(self, printer: Any) -> str:
+        point, body, condition = printer.doprint(self.args[1]), printer.doprint(self.body), self._condition(printer)
+        word = "min" if self.at is None else f"argmin_{printer.doprint(self.at)}"
+        where = f" in {printer.doprint(self.domain)}" if self.domain.is_Symbol else ""
+        return f"{word}({body}, {point}{where}{' with ' + condition if condition else ''})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        body, condition = printer.doprint(self.body), self._condition(printer)
+        where = f" \\in {printer.doprint(self.domain)}" if self.domain.is_Symbol else ""
+        below = f"_{{\\bm{{{printer.doprint(self.args[1])}}}{where}}}"
+        tail = f"\\ :\\ {condition}" if condition else ""
+        word = "\\min" if self.at is None else "\\arg\\min"
+        tex = f"{word}{below}\\, {body}{tail}"
+        if self.at is not None:
+            tex = f"\\left({tex}\\right)_{{{printer.doprint(self.at)}}}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+__all__ = ["Extremum"]
