@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sympy import Add, Sum, Symbol
 
-from symcavity.method.theory import Theory as TheoryData
 from symcavity.model.problem import Problem
 from symcavity.model.system import System as SystemData
 from symcavity.record.derivation import Derivation as DerivationData
 from symcavity.record.derivation import Step as StepData
 from symcavity.record.derivation import Verdict
 from symcavity.record.derivation import Verification as VerificationData
+from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
     from symcavity.evaluate.solution import Solution
@@ -245,7 +245,7 @@ class ConvexProblem(_Confrontable, Problem):
 # -- what is derived -----------------------------------------------------------------------------
 
 
-class Theory(TheoryData):
+class Theory(StudiedTheory):
     """A derived theory: order parameters, closed equations, numbers, and the record of the derivation.
 
     Attributes

@@ -30,6 +30,12 @@ def _theory(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
     return system.naive() if args.method == "naive" else system.cavity()
 
 
+def read_theory(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory]:
+    """The declared system of a command line, and its theory."""
+    system = _system(args)
+    return system, _theory(args, system)
+
+
 def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
     """Turn conditions on averages into the load, or the parameters, at which an instance meets them.
 

@@ -40,6 +40,27 @@ def _is_theory(row: Mapping[str, Any]) -> bool:
     return not row.get("N")
 
 
+def plot_line(points: Sequence[tuple[float, float]], x: Any, y: Any, label: str, *, ax: Any = None) -> Any:
+    """Draw a line through points of a plane of two parameters; several at one place are left as points.
+
+    Parameters
+    ----------
+    points : sequence of pairs
+    x, y : Symbol
+        The parameters.
+    label : str
+        What is lost on the line.
+    """
+    ax = _axes(ax)
+    rows = sorted(points)
+    single = len({place for place, _ in rows}) == len(rows)
+    ax.plot(*zip(*rows, strict=True), "-" if single else ".", color=BLUE, label=label)
+    ax.set_xlabel(label_tex(str(x)))
+    ax.set_ylabel(label_tex(str(y)))
+    ax.legend(frameon=False)
+    return _finish(ax)
+
+
 def plot_sweep(
     rows: Sequence[Mapping[str, Any]],
     x: str,
