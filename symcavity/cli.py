@@ -158,6 +158,10 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(derive)
     derive.add_argument("--latex", metavar="F", help="write a complete LaTeX document ('-' for stdout)")
     derive.add_argument("--html", metavar="F", help="write a self-contained page ('-' for stdout)")
+    derive.add_argument(
+        "--json", metavar="F", nargs="?", const="-", help="write a record for machines, with verdicts (default: stdout)"
+    )
+    derive.add_argument("--lean", metavar="F", help="write what is plain algebra as Lean 4 statements")
 
     check = _add(
         commands,

@@ -75,14 +75,14 @@ def show_list(_: argparse.Namespace) -> int:
 
 def derive(args: argparse.Namespace) -> int:
     """Derive a theory and print its record."""
-    for name in (args.latex, args.html):
+    files = (args.latex, args.html, args.json, args.lean)
+    for name in files:
         check_writable(name)
     derivation = _theory(args, _system(args)).derivation
-    if args.latex:
-        write(args.latex, derivation.to_latex())
-    if args.html:
-        write(args.html, derivation.to_html())
-    if "-" not in (args.latex, args.html):
+    for name, said in zip(files, ("to_latex", "to_html", "to_json", "to_lean"), strict=True):
+        if name:
+            write(name, getattr(derivation, said)())
+    if "-" not in files:
         print(derivation.to_text(), end="")
     return 0
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sympy import Add, Sum
+
+from symcavity.model.problem import Problem
+from symcavity.model.system import System
 from symcavity.record.derivation import Derivation, Step
 from symcavity.writing.fragments import Emphasis, Formula
 from symcavity.writing.layout import (
@@ -189,4 +193,22 @@ def _label(key: str) -> str:
     return f"\\label{{{label(key)}}}" if key else ""
 
 
-__all__ = ["document", "fragment_tree", "step_latex"]
+def system_latex(system: System) -> str:
+    """A declared system, for display."""
+    rows = [tex(e) for law in system.laws.values() for e in law.written()]
+    rows += [tex(p) for law in system.laws.values() for p in law.pairs]
+    rows += [f"{tex(Add(*(Sum(e, s.range) for s, e in c.items())))} = 0" for c in system.global_conditions]
+    rows += [tex(e) for e in system.fixed]
+    return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
+
+
+def problem_latex(problem: Problem) -> str:
+    """A declared problem, for display."""
+    minimize, subject_to = problem.written
+    rows = [f"\\text{{minimise }} & {tex(minimize)}"]
+    rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
+    rows += [f"\\text{{fixed }} & {tex(e)}" for e in problem.fixed]
+    return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
+
+
+__all__ = ["document", "fragment_tree", "problem_latex", "step_latex", "system_latex"]
