@@ -45,7 +45,8 @@ class Boundary:
     along, across : Symbol
         The parameters; along is None where a single value was asked for.
     points : tuple of (number, number, number)
-        The value along, the boundary across, and by how much the last extrapolation moved it.
+        The value along, the boundary across, and its error: by how much the last extrapolation moved it, or the last
+        of the digits asked for.
     """
 
     what: str
@@ -79,10 +80,10 @@ class Boundary:
 
     def __str__(self) -> str:
         head = f"{self.what} is lost at" if self.what in (STABILITY, FEASIBILITY) else f"{self.what}:"
-        digits = max(6, *(int(-np.log10(max(e / (abs(float(y)) or 1), 1e-60))) for _, y, e in self.points))
+        digits = max(6, *(round(-np.log10(max(e / (abs(float(y)) or 1), 1e-300))) for _, y, e in self.points))
         at = "" if self.along is None else f"{self.along} = {{}}: "
         return "\n".join(
-            [head, *(f"  {at.format(x)}{self.across} = {mpmath.nstr(y, min(digits, 50))}" for x, y, _ in self.points)]
+            [head, *(f"  {at.format(x)}{self.across} = {mpmath.nstr(y, digits)}" for x, y, _ in self.points)]
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -265,7 +266,7 @@ class _Line:
                     hint="boundary('feasibility', ...)",
                 )
         with mp.workdps(self.dps):
-            return +end, float(error)
+            return +end, float(max(error, abs(end) * mp.mpf(10) ** -self.dps))
 
     def _halved(self, states: list[tuple[Any, Solution]], inner: Any, outer: Any, share: Any) -> tuple[Any, Any]:
         """A narrower bracket."""
