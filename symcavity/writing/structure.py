@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -17,6 +18,7 @@ from sympy.core.symbol import Str
 from symcavity.errors import SymcavityError, UnsupportedLaw, ValuesError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.kinds import SiteCount, SiteIndex
+from symcavity.model.quantities import Global
 
 _SYMPY = (
     *("Add", "Mul", "Pow", "Tuple", "Sum", "Integral", "Derivative", "Subs", "Piecewise", "Max", "Min", "Abs", "sign"),
@@ -26,12 +28,7 @@ _SYMPY = (
     *("Equality", "Unequality", "StrictLessThan", "StrictGreaterThan", "LessThan", "GreaterThan", "And", "Or", "Not"),
     *("MatAdd", "MatMul", "MatPow", "Transpose", "Inverse", "Trace", "Identity", "ZeroMatrix", "uppergamma"),
 )
-_MODULES = (
-    *("model.quantities", "model.couplings", "model.kinds", "model.averages", "model.support", "model.fields"),
-    *("model.convex_law", "record.symbols", "algebra.gaussian", "algebra.implicit", "algebra.indexed", "algebra.phi"),
-    *("algebra.polyhedral", "algebra.matrices", "algebra.prove", "algebra.tails"),
-    *("sites.sets.averages", "sites.sets.steps"),
-)
+_ROOMS = ("algebra", "model", "record", "sites")  # whose classes of expressions stand in claims
 _CONSTANTS = ("Infinity", "NegativeInfinity", "ComplexInfinity", "NaN", "Pi", "Exp1", "ImaginaryUnit", "GoldenRatio")
 _TRUTHS = {"true": S.true, "false": S.false}
 LARGEST = 4000  # digits of a number
@@ -42,10 +39,12 @@ def classes() -> dict[str, Any]:
     """The classes of nodes that are written and read, by name."""
     found: dict[str, Any] = {name: getattr(sympy, name) for name in _SYMPY}
     found |= {"ExprCondPair": sympy.functions.elementary.piecewise.ExprCondPair, "Str": Str, "Symbol": Symbol}
-    for module in _MODULES:
-        for name, item in vars(importlib.import_module(f"symcavity.{module}")).items():
-            if inspect.isclass(item) and issubclass(item, Basic) and item.__module__ == f"symcavity.{module}":
-                found[name] = item
+    for room in _ROOMS:
+        package = importlib.import_module(f"symcavity.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for name, item in vars(importlib.import_module(module.name)).items():
+                if inspect.isclass(item) and issubclass(item, Basic) and item.__module__ == module.name:
+                    found[name] = item
     return found
 
 
@@ -185,7 +184,8 @@ class Decoder:
             return found._make(*values)
         if issubclass(found, Symbol | Str):
             _check_texts(a for v in values if isinstance(v, tuple) for a in v)
-            return found(*values, **assumptions)
+            known_positive = found is Global and assumptions.get("positive")
+            return Global.above_zero(*values) if known_positive else found(*values, **assumptions)
         _check_texts(values)
         if found.__module__.startswith("sympy.") and not issubclass(found, Tuple):
             return _unevaluated(found, values)

@@ -1,6 +1,7 @@
 """Derivations as JSON: round trips, the schema, what is refused, and claims that were falsified on the way."""
 
 import json
+import pickle
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from symcavity import (
     Coupling,
     Derivation,
     Feature,
+    Global,
     N,
     P,
     Quenched,
@@ -145,6 +147,14 @@ def test_unevaluated_nodes_stay_as_they_are():
         write = Encoder()
         place = write(expr)
         assert str(Decoder(json.loads(json.dumps(write.nodes)))[place]) == str(expr)
+
+
+def test_globals_that_are_known_to_be_positive_stay_so():
+    for symbol in (Global.above_zero("R"), Global("b", positive=True), Global("b")):
+        write = Encoder()
+        place = write(symbol)
+        assert Decoder(write.nodes)[place] == symbol
+        assert pickle.loads(pickle.dumps(symbol)) == symbol  # noqa: S301 - this process's own
 
 
 def test_the_command_line(tmp_path, capsys):
