@@ -16,6 +16,7 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity for random points",
+    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
     source={
         "disorder": "11, 12",
         "lagrangian": "5",

@@ -23,6 +23,7 @@ problem = BipartiteSystem(
         Eq(Delta[i], a[i] - rho[i] / gamma * Sum(phi[mu, i] * eps[mu], (mu, 1, P))),
     ],
     name="Kernel ridge regression",
+    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
     source={
         "disorder": "126, 127",
         "sources": "128, 129",

@@ -21,6 +21,7 @@ problem = ConvexProblem(
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Manifold capacity",
+    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
     source={
         "disorder": "73, 74",
         "dual.Lambda": "70",

@@ -19,6 +19,7 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(xi[mu], (mu, 1, P)),
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1 - xi[mu], xi[mu] >= 0],
     name="Soft-margin classification of manifolds",
+    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
     source={
         "disorder": "73, 74",
         "dual.Lambda": "70",

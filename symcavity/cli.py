@@ -1,15 +1,20 @@
-"""The command line: derive, check, solve, simulate, sweep, experiment, manifold."""
+"""The command line: derive, check, solve, simulate, sweep, experiment, report, manifold."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 from symcavity.commands import actions
+from symcavity.commands.arguments import in_shell
 from symcavity.errors import SymcavityError
+from symcavity.evaluate.progress import silent
 
 REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 TRACEBACK = "SYMCAVITY_TRACEBACK"
@@ -30,6 +35,20 @@ def _examples(*lines: str) -> str:
 # -- the parser ----------------------------------------------------------------------------------------
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that suggests what was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1) if found else []
+        super().error(f"{message}; did you mean {near[0]}?" if near else message)
+
+
+def _add_loudness(parser: argparse.ArgumentParser, default: Any) -> None:
+    parser.add_argument("-q", "--quiet", action="store_true", default=default, help="results and errors only")
+    parser.add_argument("-v", "--verbose", action="store_true", default=default, help="tracebacks, and the time spent")
+
+
 def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], words: str, epilog: str) -> Any:
     parser = commands.add_parser(
         name,
@@ -39,6 +58,7 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], wor
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
+    _add_loudness(parser, argparse.SUPPRESS)
     return parser
 
 
@@ -124,7 +144,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     from symcavity import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="symcavity",
         description="Derive, print, evaluate and test cavity theories of convex learning problems.",
         epilog=_examples(
@@ -138,6 +158,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"symcavity {__version__}")
+    _add_loudness(parser, default=False)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     words = "Show the derivations that are installed."
@@ -261,6 +282,28 @@ def build_parser() -> argparse.ArgumentParser:
     _add_instances(experiment)
     experiment.add_argument("--plot", metavar="F", help="draw the new variables against their prediction")
 
+    report = _add(
+        commands,
+        "report",
+        _report,
+        "Write the derivation, its checks, numbers, plots and a page of all of them into a folder.",
+        _examples(
+            "symcavity report gardner -o gardner",
+            "symcavity report gardner kappa=1/2 -o gardner --sweep kappa=0:3:31",
+            "symcavity report my_problem.py alpha=2 C=1 -o mine --N 100,200 --seeds 20",
+            "symcavity report mine/report.json -o again             # the same once more",
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(report, values=True)
+    _add_instances(report)
+    report.set_defaults(N="100")
+    report.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder")
+    report.add_argument("--dps", type=int, default=30, help="digits of numbers and checks (default: 30)")
+    report.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="and this number")
+    report.add_argument("--sweep", action="append", default=[], metavar="name=grid", help="draw the theory over a grid")
+
     manifold = _add(
         commands,
         "manifold",
@@ -280,6 +323,12 @@ def build_parser() -> argparse.ArgumentParser:
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")
     return parser
+
+
+def _report(args: argparse.Namespace) -> int:
+    from symcavity.commands.reporting import make_report
+
+    return make_report(args)
 
 
 def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
@@ -303,28 +352,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    tracebacks, began = bool(os.environ.get(TRACEBACK)), time.monotonic()
+    hush = silent.set(False)
     try:
         args = _parse(build_parser(), argv)
+        tracebacks |= args.verbose
+        silent.set(args.quiet)
         status = args.run(args)
         sys.stdout.flush()
+        if args.verbose:
+            print(f"symcavity: {time.monotonic() - began:.1f} s", file=sys.stderr)
     except SymcavityError as error:
-        if os.environ.get(TRACEBACK):
+        if tracebacks:
             raise
-        _complain(str(error))
+        _complain(in_shell(str(error)))
+        return REFUSED
+    except MemoryError as error:
+        if tracebacks:
+            raise
+        size = re.search(r"allocate ([\d.]+ \w+)", str(error))
+        _complain(f"The memory is not enough{f': {size[1]} are needed at once' if size else ''}.\nTry: a smaller --N")
         return REFUSED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        resume = "; go on with --resume" if getattr(stop, "kept", "") else ""
+        _complain(f"stopped{f': {stop}{resume}' if str(stop) else ''}")
         return INTERRUPTED
     except Exception as error:  # a defect of ours is said in a sentence
-        if os.environ.get(TRACEBACK):
+        if tracebacks:
             raise
         _complain(
             f"This is a defect of symcavity: {type(error).__name__}: {error}\n"
-            f"Try: {TRACEBACK}=1 shows where it happened; please report it with the declaration."
+            "Try: --verbose shows where it happened; please report it with the declaration."
         )
         return INTERNAL
+    finally:
+        silent.reset(hush)
     return int(status)
 
 

@@ -93,6 +93,20 @@ class OutOfTime(SymcavityError, TimeoutError):
     """A computation that has spent the time that it was given."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """An interruption of work on many pieces: says how many are done.
+
+    Attributes
+    ----------
+    kept : str
+        Where finished pieces are kept; empty if they are lost.
+    """
+
+    def __init__(self, found: str, kept: str = "") -> None:
+        self.kept = kept
+        super().__init__(found)
+
+
 class SeveralSolutions(NotConverged):
     """The closed equations of a system that is not declared convex have several admissible solutions.
 

@@ -63,6 +63,8 @@ class _Confrontable(ABC):
             ``'gaussian'``, ``'rademacher'``, ``'uniform'``, or a function of (generator, shape).
         executor : int, Executor or None
             A number of processes, or any executor of ``concurrent.futures``.
+        **options
+            ``progress`` (a bar, or a function of done, total, seconds elapsed, seconds left), ``method``.
 
         Returns
         -------
@@ -137,7 +139,7 @@ class BipartiteSystem(_Confrontable, SystemData):
     name : str, optional
         A title for the derivation.
     source : dict, optional
-        Equation numbers of a source text, by the key of the step: ``{"datum.cavity_field": "40"}``.
+        Equation numbers in the work ``cite``, by the key of the step: ``{"datum.cavity_field": "40"}``.
 
     Notes
     -----
@@ -163,7 +165,7 @@ class BipartiteSystem(_Confrontable, SystemData):
         return find_symmetry(self)
 
     def _repr_latex_(self) -> str:
-        from symcavity.writing.latex import system_latex
+        from symcavity.writing.displays import system_latex
 
         return system_latex(self)
 
@@ -184,8 +186,8 @@ class ConvexProblem(_Confrontable, Problem):
         Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
     fixed : sequence of Eq
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name, source : str and dict, optional
-        A title for the derivation; equation numbers of a source text, by the key of the derivation step.
+    name, cite, source : str, str and dict, optional
+        A title for the derivation; a work, and its equation numbers by the key of the derivation step.
 
     Raises
     ------
@@ -221,7 +223,7 @@ class ConvexProblem(_Confrontable, Problem):
         return self.kkt().symmetry()
 
     def _repr_latex_(self) -> str:
-        from symcavity.writing.latex import problem_latex
+        from symcavity.writing.displays import problem_latex
 
         return problem_latex(self)
 
@@ -352,10 +354,10 @@ class Theory(StudiedTheory):
 
         return Derivation.of(record(self))
 
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.printing import tex
+    def _repr_html_(self) -> str:
+        from symcavity.writing.displays import theory_html
 
-        return "$$\\begin{gathered}" + " \\\\ ".join(tex(e) for e in self.equations) + "\\end{gathered}$$"
+        return theory_html(self)
 
 
 # -- the record ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import shlex
@@ -19,8 +20,8 @@ import pytest
 from symcavity.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "howto").glob("*.md"))]
+BLOCK = re.compile(r"^```(?:\{code-cell\} )?(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path) -> list[tuple[str, str, int]]:
@@ -69,10 +70,27 @@ def test_page(page, tmp_path, monkeypatch):
             assert kind in {"sh", "bibtex"}, where
 
 
-def test_every_page_is_linked_from_the_readme():
+WITH_EXAMPLES = [p for p in sorted((ROOT / "symcavity").rglob("*.py")) if ">>> " in p.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_of_docstrings(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    found = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted
+    assert not found.failed
+
+
+def test_every_page_is_linked_from_the_readme_and_stands_in_the_site():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = {"index"}
+    for folder in ("", "howto/"):
+        index = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+        listed |= {folder + name for name in re.findall(r"^(?:[\w ]+<)?([\w/]+)>?$", index, flags=re.MULTILINE)}
     for page in PAGES[1:]:
-        assert f"docs/{page.name}" in readme
+        place = page.relative_to(ROOT / "docs")
+        assert str(place.with_suffix("")) in listed, place
+        assert place.parts[0] == "index.md" or f"docs/{place.parts[0]}" in readme
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

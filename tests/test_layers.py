@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "symcavity"
 ORDER = (  # a layer imports only what stands before it
     *("errors", "algebra", "shapes", "model", "record", "sites", "method", "writing", "evaluate", "finite"),
-    *("study", "witness", "face", "loading", "commands", "cli"),
+    *("study", "witness", "face", "loading", "commands", "cli", "__main__"),
 )
 TOP = ("loading", "commands", "cli")  # these may import the package itself, with what it offers
 LIGHT = {"sympy", "numpy", "mpmath", "symcavity"}

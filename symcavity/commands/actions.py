@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symcavity.commands.files import check_figure, check_writable, save_figure, write
+from symcavity.commands.files import check_figure, check_writable, save_figure, say, write
 from symcavity.errors import SymcavityError, ValuesError
 
 if TYPE_CHECKING:
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-def _system(args: argparse.Namespace) -> BipartiteSystem:
+def load_system(args: argparse.Namespace) -> BipartiteSystem:
+    """Return the system of a declaration: by its name, or from a file."""
     from symcavity.face import ConvexProblem
     from symcavity.loading import load
 
@@ -26,17 +26,18 @@ def _system(args: argparse.Namespace) -> BipartiteSystem:
     return problem.kkt() if isinstance(problem, ConvexProblem) else problem
 
 
-def _theory(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
+def theory_of(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
+    """Derive by the method that was asked for."""
     return system.naive() if args.method == "naive" else system.cavity()
 
 
 def read_theory(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory]:
     """The declared system of a command line, and its theory."""
-    system = _system(args)
-    return system, _theory(args, system)
+    system = load_system(args)
+    return system, theory_of(args, system)
 
 
-def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
+def finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
     """Turn conditions on averages into the load, or the parameters, at which an instance meets them.
 
     At finite size such a condition is not imposed but comes out: ``kappa=1`` means the load at which the
@@ -58,7 +59,7 @@ def _finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theo
     found = {s: float(solution[s]) for s in wanted}
     told = ", ".join(f"{s} = {values[s]}" for s in values if s in outer) or ", ".join(map(str, system.fixed))
     named = ", ".join(f"{'the load ' if s == alpha else ''}{s} = {v:.6g}" for s, v in found.items())
-    print(f"{told}: the theory has {named}", file=sys.stderr)
+    say(f"{told}: the theory has {named}")
     return {k: v for k, v in values.items() if k not in outer} | found
 
 
@@ -78,7 +79,7 @@ def derive(args: argparse.Namespace) -> int:
     files = (args.latex, args.html, args.json, args.lean)
     for name in files:
         check_writable(name)
-    derivation = _theory(args, _system(args)).derivation
+    derivation = theory_of(args, load_system(args)).derivation
     for name, said in zip(files, ("to_latex", "to_html", "to_json", "to_lean"), strict=True):
         if name:
             write(name, getattr(derivation, said)())
@@ -91,7 +92,7 @@ def verify(args: argparse.Namespace) -> int:
     """Check every claim of a derivation."""
     if args.dps < 1:
         raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
-    verification = _theory(args, _system(args)).derivation.verify(dps=args.dps)
+    verification = theory_of(args, load_system(args)).derivation.verify(dps=args.dps)
     print(verification)
     return 0 if verification else FAILED
 
@@ -102,16 +103,16 @@ def solve(args: argparse.Namespace) -> int:
 
     if args.dps < 1:
         raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
-    system = _system(args)
+    system = load_system(args)
     values = read_pairs(args.values, system)
-    theory = _theory(args, system)
+    theory = theory_of(args, system)
     shown = {text: read_observable(text, system, theory.order_parameters) for text in args.show}
     for observable in shown.values():
         theory.observable(observable)
     solution = theory.solve(values, dps=args.dps, timeout=args.timeout, certify=args.certify)
     extra = {text: solution[observable] for text, observable in shown.items()}
     if args.json:
-        print(json.dumps(_solved(args, system, values, solution, extra), indent=2))
+        print(json.dumps(solved(args, system, values, solution, extra), indent=2))
         return 0
     print(solution)
     for symbol, ball in (solution.certified or {}).items():
@@ -127,7 +128,7 @@ def _digits(value: Any, digits: int) -> str:
     return str(mpmath.nstr(value, digits))
 
 
-def _solved(
+def solved(
     args: argparse.Namespace,
     system: BipartiteSystem,
     values: dict[Any, Any],
@@ -163,20 +164,20 @@ def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[
     from symcavity.commands.arguments import read_pairs, whole_numbers
     from symcavity.model.quantities import N
 
-    system = _system(args)
+    system = load_system(args)
     values = read_pairs(args.values, system)
-    theory = _theory(args, system)
+    theory = theory_of(args, system)
     given = values.pop(N, None)
     size: Any = whole_numbers(args.N, "--N") if args.N else [int(given)] if given is not None else []
     options: dict[str, Any] = {"seeds": args.seeds, "couplings": args.couplings, "executor": args.jobs}
     if size:
         options["N"] = size if len(size) > 1 else size[0]
-    return system, theory, _finite_values(values, system, theory), options
+    return system, theory, finite_values(values, system, theory), options
 
 
 def simulate(args: argparse.Namespace) -> int:
     """Simulate a declaration and compare with its theory."""
-    from symcavity.commands.arguments import read_observable
+    from symcavity.commands.arguments import in_shell, read_observable
     from symcavity.finite import compare
     from symcavity.finite import simulate as run
 
@@ -187,7 +188,7 @@ def simulate(args: argparse.Namespace) -> int:
     print(simulation)
     print()
     comparison = compare(theory, simulation, shown or None)
-    print(comparison)
+    print(in_shell(str(comparison)))
     if args.plot:
         save_figure(comparison.plot(), args.plot)
     return 0
@@ -212,12 +213,14 @@ def sweep(args: argparse.Namespace) -> int:
 
     check_figure(args.plot)
     check_writable(args.csv)
-    system = _system(args)
-    rows, drawn = run_sweep(args, system, _theory(args, system))
+    system = load_system(args)
+    rows, drawn = run_sweep(args, system, theory_of(args, system))
     print(rows)
+    if rows.failed:
+        say(f"symcavity: warning: {len(rows.failed)} of {len(rows)} rows have no value")
     if args.plot:
         save_figure(drawn(), args.plot)
-    return 0
+    return 0 if len(rows.failed) < len(rows) else FAILED
 
 
 def manifold(args: argparse.Namespace) -> int:

@@ -233,6 +233,18 @@ def whole_numbers(text: str, name: str) -> list[int]:
     return [int(p) for p in parts]
 
 
+_OPTIONS = "dps|timeout|seeds|couplings|N"
+
+
+def in_shell(text: str) -> str:
+    """Write what a message says in Python as it is typed on a command line: ``{kappa: 1/2}`` as ``kappa=1/2``."""
+    text = re.sub(rf"\b({_OPTIONS})=\[([\d, ]+)\]", lambda m: f"--{m[1]} {m[2].replace(' ', '')}", text)
+    text = re.sub(rf"\b({_OPTIONS})=(?=[\d ;,.]|$)", r"--\1 ", text)
+    law = str.maketrans("", "", " '")
+    text = re.sub(r"\{(\w+): \{([^{}]*)\}\}", lambda m: f"{m[1]}={m[2].translate(law)}", text)
+    return re.sub(r"\{(?!value\b)(\w+(?:/\w+)?): ([^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?", r"\1=\2", text)
+
+
 # -- observables ---------------------------------------------------------------------------------------
 
 
@@ -335,6 +347,8 @@ class _Reader:
             return Sum(self.read(node.args[0]), limits)
         if name == "Eq" and len(node.args) == 2:
             return Eq(*(self.read(a) for a in node.args))
+        if name not in _FUNCTIONS and (near := get_close_matches(name, [*_FUNCTIONS, "Sum", "Eq"], n=1)):
+            raise self._refuse(node, f"; the nearest function is {near[0]}")
         if name not in _FUNCTIONS or not 1 <= len(node.args) <= (2 if name == "response" else 1):
             raise self._refuse(node)
         return _FUNCTIONS[name](*(self.read(a) for a in node.args))
@@ -376,4 +390,4 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
         ) from None
 
 
-__all__ = ["number", "read_grid", "read_npy", "read_observable", "read_pairs", "whole_numbers"]
+__all__ = ["in_shell", "number", "read_grid", "read_npy", "read_observable", "read_pairs", "whole_numbers"]

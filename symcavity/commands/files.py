@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from symcavity.errors import ValuesError
+from symcavity.evaluate.progress import silent
+
+
+def say(text: str) -> None:
+    """Say something beside the results, on stderr, unless asked to be quiet."""
+    if not silent.get():
+        print(text, file=sys.stderr)
 
 
 def check_writable(name: str | None) -> None:
@@ -35,7 +42,7 @@ def write(name: str, content: str) -> None:
         Path(name).write_text(content, encoding="utf-8")
     except OSError as error:
         raise ValuesError(f"The file {name} cannot be written: {error.strerror or error}.") from None
-    print(f"wrote {name}", file=sys.stderr)
+    say(f"wrote {name}")
 
 
 def save_figure(drawn: Any, name: str) -> None:
@@ -46,7 +53,7 @@ def save_figure(drawn: Any, name: str) -> None:
         raise ValuesError(
             f"The figure {name} cannot be written: {error}.", "file names that end in .pdf, .png or .svg"
         ) from None
-    print(f"wrote {name}", file=sys.stderr)
+    say(f"wrote {name}")
 
 
 def check_figure(name: str | None) -> None:
@@ -66,4 +73,4 @@ def check_figure(name: str | None) -> None:
         )
 
 
-__all__ = ["check_figure", "check_writable", "save_figure", "write"]
+__all__ = ["check_figure", "check_writable", "save_figure", "say", "write"]

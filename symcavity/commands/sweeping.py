@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +53,6 @@ def run_sweep(
     if size is not None and not args.simulate:
         rest[N] = size
     files = _files(args)
-    telling = sys.stderr.isatty()
     points = grid | {k: [v] for k, v in rest.items() if isinstance(v, Expr)}
     fixed = {k: v for k, v in rest.items() if not isinstance(v, Expr)}
     sweep = sweep_theory(
@@ -64,7 +62,6 @@ def run_sweep(
         observables=[*free, *columns],
         file=files[0],
         executor=args.jobs,
-        progress=telling,
     )
     if args.simulate:
         finite = sweep_simulation(
@@ -77,7 +74,6 @@ def run_sweep(
             couplings=args.couplings,
             file=files[1],
             executor=args.jobs,
-            progress=telling,
         )
         sweep = sweep + Sweep(_measured(finite.rows, system), finite.columns)
     return sweep, lambda: sweep.plot(

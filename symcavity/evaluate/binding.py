@@ -129,10 +129,13 @@ def solve_theory(
         if bound.binding and is_sampled(bound):
             if certify:
                 raise UnsupportedLaw("Averages that are sampled are not enclosed.", "laws whose fields are numbers")
-            return sampled_solution(bound, rest, dps, guess)
-        found = solve_bound(bound, rest, dps, guess)
+            found = sampled_solution(bound, rest, dps, guess)
+        else:
+            found = solve_bound(bound, rest, dps, guess)
         if certify:
             found.certified = enclosed(found)
+        numbers = {str(k) for k in found.given.exact}
+        found.beside = {k: v for k, v in (values or {}).items() if str(k) not in numbers}
         return found
 
 
@@ -205,7 +208,7 @@ def is_sampled(theory: Theory) -> bool:
     return any(n.g.shape is not None and n.g.sampling[2] is None and needs_samples(n) for n in nodes)
 
 
-def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess: Any) -> Any:
+def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess: Any) -> Solution:
     """Solve with all samples, and with each independent set of them for the standard errors."""
     def at(one: Theory, start: Any) -> Any:
         return solve(task_of(one), values, dps, one.observable, start)

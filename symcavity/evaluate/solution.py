@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from html import escape
 from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Basic, Expr, Float, Symbol, latex
+from sympy import Basic, Expr, Float, Symbol
+from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -20,6 +22,7 @@ from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
+from symcavity.writing.printing import mathml
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 
@@ -40,6 +43,8 @@ class Solution:
     residual : mpf
         The largest relative residual of the closed equations, measured at higher precision than they were
         solved in.
+    beside : dict
+        What was given that is no number: laws and arrays of quenched parameters, convex sets.
     certified : dict or None
         With ``solve(..., certify=True)``: every unknown as a python-flint ball; in the box of these balls there is
         exactly one solution, proved.
@@ -58,6 +63,7 @@ class Solution:
         self.values, self.dps = values, given.dps
         self._refine, self._guard = refine, guard
         self._residual: Any = None
+        self.beside: dict[Any, Any] = {}
         self.certified: dict[Symbol, Any] | None = None
 
     @property
@@ -248,8 +254,7 @@ class Solution:
 
     def __str__(self) -> str:
         digits = max(self.dps, 6)
-        given = ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
-        lines = [f"Solution at {given}" if given else "Solution"]
+        lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
         lines += [f"  {s!s:<18} = {mpmath.nstr(v, digits)}" for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
             lines.append(f"  stability          = {mpmath.nstr(self.stability, 6)}  (stable below 1)")
@@ -260,15 +265,32 @@ class Solution:
 
     __repr__ = __str__
 
+    def _point(self) -> str:
+        """Where it was solved, in a line."""
+        return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self._given.exact, **self.beside}.items())
+
     def _repr_html_(self) -> str:
         digits = max(self.dps, 6)
+        head = f"<caption>{escape(str(self).splitlines()[0])}</caption>"
         rows = "".join(
-            f"<tr><td>${latex(s)}$</td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
+            f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
             for s, v in self.rows()
         )
         with suppress(UnsupportedLaw, NotConverged):
             rows += f"<tr><td>stability</td><td>{mpmath.nstr(self.stability, 6)} (stable below 1)</td></tr>"
-        return f"<table>{rows}<tr><td>residual</td><td>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
+        return f"<table>{head}{rows}<tr><td>residual</td><td>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
+
+
+def _brief(value: Any) -> str:
+    """Return a value in a few words: long arrays by their number of entries."""
+    if isinstance(value, RandomSymbol):
+        return str(value.pspace.distribution).replace("Distribution", "", 1)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        entries = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in value]
+        return f"[{', '.join(entries)}]" if len(entries) <= 6 else f"{len(entries)} values"
+    return str(value)
 
 
 def _free(expr: Expr) -> set[Any]:

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from symcavity.errors import OutOfTime, ValuesError
+from symcavity.evaluate.progress import is_running, silent
 
 QUIET, OFTEN = 2.0, 0.25  # seconds before the first word on a terminal, and between two
 
@@ -41,7 +42,7 @@ class Watch:
                 f"The budget of {self.budget:g} seconds was spent, at last on {self.stage}.",
                 hint="a larger timeout=; fewer digits; guess=, the values of a solution nearby",
             )
-        if passed > QUIET and passed - self.said > OFTEN and sys.stderr.isatty():
+        if passed > QUIET and passed - self.said > OFTEN and sys.stderr.isatty() and not (is_running() or silent.get()):
             self.said = passed
             text = f"solving for {passed:.0f} s: {self.stage}"
             sys.stderr.write("\r" + text.ljust(self.width))

@@ -14,7 +14,7 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex
-from symcavity.finite.tables import aligned, html
+from symcavity.finite.tables import Formula, aligned, html, to_pandas, with_error
 from symcavity.method.theory import Theory
 from symcavity.model.averages import average, response
 from symcavity.model.convex_law import holds_set, regime_of
@@ -62,17 +62,13 @@ class Row:
         return {}
 
     @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """The numbers of the row: theory, simulation, standard error, z."""
-        return (
-            f"{self.theory:.6g}",
-            f"{self.simulation.mean:.6g}",
-            f"{self.simulation.stderr:.1e}",
-            f"{self.z:+.2f}",
-        )
+    def cells(self) -> tuple[str, str, str]:
+        """The numbers of the row: theory, simulation with its standard error in the last digits, z."""
+        simulated = with_error(self.simulation.mean, self.simulation.stderr)
+        return f"{self.theory:.6g}", simulated, f"{self.z:+.2f}"
 
 
-_HEAD = ("theory", "simulation", "std. error", "z")
+_HEAD = ("theory", "simulation", "z")
 
 
 @dataclass(frozen=True)
@@ -176,27 +172,43 @@ class Comparison:
 
     def to_latex(self) -> str:
         """Return the table as a LaTeX tabular."""
-        head = " & ".join(("observable", *_HEAD[:3], "$z$"))
+        head = " & ".join(("observable", *_HEAD[:2], "$z$"))
         body = [
             f"${label_tex(r.observable)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
             for r in self.rows
         ]
         rule = r"\hline"
-        return "\n".join([r"\begin{tabular}{lrrrr}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
+        return "\n".join([r"\begin{tabular}{lrrr}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
-        rows = ((f"${label_tex(r.observable)}$", *r.cells) for r in self.rows)
+        rows = ((Formula.read(label_tex(r.observable)), *r.cells) for r in self.rows)
         return html(("observable", *_HEAD), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame: observable, theory, simulation, stderr, z, note."""
+        return to_pandas(
+            {
+                "observable": label(r.observable),
+                "theory": r.theory,
+                "simulation": r.simulation.mean,
+                "stderr": r.simulation.stderr,
+                "z": r.z,
+                "note": r.note,
+            }
+            for r in self.rows
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the z-score of every observable; see :func:`symcavity.finite.plots.plot_comparison`."""
         from symcavity.finite.plots import plot_comparison
 
-        return plot_comparison(self, ax)
+        return plot_comparison(self, ax=ax)
 
 
 def _tex_number(text: str) -> str:
     mantissa, mark, power = text.partition("e")
+    if text in {"inf", "-inf"}:
+        return text.replace("inf", r"\infty")
     return f"{mantissa} \\times 10^{{{int(power)}}}" if mark else text.replace("nan", r"\mathrm{nan}")
 
 

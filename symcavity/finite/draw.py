@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -134,6 +136,29 @@ def seed_list(seeds: int | Iterable[int]) -> list[int]:
 def stream(seed: int, *path: int) -> np.random.Generator:
     """Return the generator of one quantity of one instance; it depends on nothing else."""
     return np.random.default_rng(np.random.SeedSequence([seed, *path]))
+
+
+def check_memory(shapes: Iterable[tuple[int, ...]]) -> None:
+    """Refuse couplings that this machine cannot hold.
+
+    Raises
+    ------
+    ValuesError
+        If they alone need more than all of its memory.
+    """
+    needed = 8 * sum(math.prod(shape) for shape in shapes)
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # a system that does not tell
+        return
+    if needed > there:
+        sizes = ", ".join(" x ".join(map(str, shape)) for shape in shapes)
+        raise ValuesError(
+            f"An instance needs {needed / 2**30:.1f} GiB for its couplings alone ({sizes}); this machine has "
+            f"{there / 2**30:.1f} GiB.",
+            "sizes that fit into memory",
+            "a smaller N",
+        )
 
 
 __all__ = ["LAWS", "Law", "coupling_law", "mixing", "reciprocal", "seed_list", "stream"]

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.finite.tables import with_error
+
 _UNDERFLOW = 1e-290
 
 
@@ -75,7 +77,7 @@ class Estimate:
     def __str__(self) -> str:
         left_out = {"infeasible": self.infeasible, "without a unique value": self.flat, "not solved": self.failed}
         note = "".join(f", {count} {what}" for what, count in left_out.items() if count)
-        return f"{self.mean:.6g} ± {self.stderr:.2g} ({len(self.samples)} instances{note})"
+        return f"{with_error(self.mean, self.stderr)} ({len(self.samples)} instances{note})"
 
     __repr__ = __str__
 
@@ -158,7 +160,7 @@ class Extrapolation:
 
     def __str__(self) -> str:
         rows = [f"  N = {n}: {e}" for n, e in self.raw.items()]
-        return "\n".join([f"{small_term(root=self.root)} -> 0: {self.mean:.6g} ± {self.stderr:.2g}", *rows])
+        return "\n".join([f"{small_term(root=self.root)} -> 0: {with_error(self.mean, self.stderr)}", *rows])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a size: N, mean, stderr."""

@@ -33,6 +33,10 @@ class BrokenExecutor(SymcavityError, RuntimeError):
         super().__init__(found, "", hint)
 
 
+class _Processes(ProcessPoolExecutor):
+    """Processes of ours: they are ended where work is interrupted, not waited for."""
+
+
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """Open worker processes with one linear-algebra thread each.
@@ -46,17 +50,29 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
     if count < 1:
         raise ValuesError(f"executor = {count}.", "a positive number of processes, or an Executor")
-    before = {name: os.environ.get(name) for name in _THREADS}
+    before, children = {name: os.environ.get(name) for name in _THREADS}, set(multiprocessing.active_children())
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
-        with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield pool
+        with _Processes(count, multiprocessing.get_context("spawn"), _leave_interrupts) as pool:
+            try:
+                yield pool
+            except KeyboardInterrupt:  # what runs is not waited for
+                for child in set(multiprocessing.active_children()) - children:
+                    child.terminate()
+                raise
     finally:
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _leave_interrupts() -> None:
+    """Let the parent alone answer to Ctrl-C."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -152,6 +168,10 @@ def each(
                 done += 1
                 yield task, result
     except SymcavityError:
+        raise
+    except KeyboardInterrupt:
+        if isinstance(executor, _Processes):
+            futures.clear()  # a pool that breaks must find them as they are
         raise
     except Exception as error:
         if not _infrastructure(error):

@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError, UnsupportedLaw
+from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.compare import point_at, solved_at
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.coupled import Parts, block, self_coupling_observables
@@ -385,6 +386,7 @@ def cavity_experiment(
     couplings: Any = "gaussian",
     executor: Any = None,
     method: str = "",
+    progress: bool | Report | None = None,
 ) -> CavityExperiment:
     """Add one site, of each kind separately, to many instances, and compare sample by sample.
 
@@ -401,7 +403,7 @@ def cavity_experiment(
         The number of features before the insertion.
     seeds : int or iterable of int
         How many instances, or their seeds.
-    couplings, executor, method
+    couplings, executor, method, progress
         As in :func:`symcavity.finite.simulate`.
 
     Returns
@@ -424,8 +426,11 @@ def cavity_experiment(
     if isinstance(theory, Theory):
         solution, _ = solved_at(theory, point_at(setup, setup.values.sizes(n)))
     tasks = [(kind, n, seed) for kind in system.kinds for seed in wanted]
-    with resolved(executor) as pool:
-        found = dict(each(pool, insert, setup, tasks))
+    found: dict[Any, Any] = {}
+    with counted(len(tasks), "insertions", progress) as count, resolved(executor) as pool:
+        for task, inserted in each(pool, insert, setup, tasks):
+            found[task] = inserted
+            count.advance()
     return CavityExperiment(
         {
             kind.index: Inserted(setup, kind, n, {seed: found[kind, n, seed] for seed in wanted}, solution)

@@ -10,7 +10,7 @@ import numpy as np
 
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
-from symcavity.finite.draw import Law, mixing, reciprocal, stream
+from symcavity.finite.draw import Law, check_memory, mixing, reciprocal, stream
 from symcavity.finite.drawn_labels import draw_label
 from symcavity.finite.given_values import Values, draw_quenched
 from symcavity.model.fields import RandomField
@@ -100,7 +100,9 @@ class Instance:
                 self.quenched[q] = np.zeros(self.size[q.slots[0]])
                 continue
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
-        drawn = [law(stream(seed, _COUPLINGS, k), self._shape(k)) for k in range(len(system.couplings))]
+        shapes = [self._shape(k) for k in range(len(system.couplings))]
+        check_memory(shapes)
+        drawn = [law(stream(seed, _COUPLINGS, k), shape) for k, shape in enumerate(shapes)]
         self.couplings = [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero

@@ -1,33 +1,49 @@
-"""Figures: theory as lines, simulation as points with error bars, and distributions of a variable."""
+"""Plots: theory as lines, simulation as points with error bars, and distributions of a variable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import sympify
+from sympy import Rational, Symbol, latex, sympify
 
 from symcavity.errors import MissingDependency
 from symcavity.finite.labels import label_tex
 from symcavity.model.quantities import Family
 
 BLUE, RED, GREY = "#1b6ca8", "#c0392b", "#8a8a8a"
+COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#d08c00", "#6a4c93", "#3b3b3b", "#17a2a2", "#b5478a")
+
+
+def _styled(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function draw in the style of a paper, where it makes the figure itself."""
+
+    @wraps(draw)
+    def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:
+        if ax is not None:
+            return draw(*args, ax=ax, **options)
+        if find_spec("matplotlib") is None:
+            raise MissingDependency(
+                "matplotlib is not installed.", "matplotlib 3.8 or later", "pip install 'symcavity[all]'"
+            )
+        from symcavity.finite.canvas import style
+
+        with style():
+            return draw(*args, **options)
+
+    return drawn
 
 
 def _axes(ax: Any, size: tuple[float, float] = (4.6, 3.4)) -> Any:
     if ax is not None:
         return ax
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency(
-            "matplotlib is not installed.", "matplotlib 3.8 or later", "pip install 'symcavity[all]'"
-        ) from None
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
+    from symcavity.finite.canvas import panel
+
+    return panel(size)
 
 
 def _finish(ax: Any) -> Any:
@@ -36,10 +52,7 @@ def _finish(ax: Any) -> Any:
     return ax
 
 
-def _is_theory(row: Mapping[str, Any]) -> bool:
-    return not row.get("N")
-
-
+@_styled
 def plot_line(points: Sequence[tuple[float, float]], x: Any, y: Any, label: str, *, ax: Any = None) -> Any:
     """Draw a line through points of a plane of two parameters; several at one place are left as points.
 
@@ -55,12 +68,13 @@ def plot_line(points: Sequence[tuple[float, float]], x: Any, y: Any, label: str,
     rows = sorted(points)
     single = len({place for place, _ in rows}) == len(rows)
     ax.plot(*zip(*rows, strict=True), "-" if single else ".", color=BLUE, label=label)
-    ax.set_xlabel(label_tex(str(x)))
-    ax.set_ylabel(label_tex(str(y)))
+    ax.set_xlabel(f"${label_tex(x)}$")
+    ax.set_ylabel(f"${label_tex(y)}$")
     ax.legend(frameon=False)
     return _finish(ax)
 
 
+@_styled
 def plot_sweep(
     rows: Sequence[Mapping[str, Any]],
     x: str,
@@ -70,6 +84,9 @@ def plot_sweep(
     labels: Mapping[str, str] | None = None,
 ) -> Any:
     """Plot one column of a sweep against another: theory as a line, simulation as points with error bars.
+
+    Where further parameters vary, each of their values has a curve of its own, in its own colour.  A line is
+    broken where the theory has no solution; such points are marked on the horizontal axis.
 
     Parameters
     ----------
@@ -88,47 +105,91 @@ def plot_sweep(
     Axes
         The axes.
     """
-    ax = _axes(ax)
-    found = [(r, _number(r, x), _number(r, y)) for r in rows if not r.get("error")]
-    good = [(r, u, v) for r, u, v in found if u is not None and v is not None]
-    line = sorted((u, v) for r, u, v in good if _is_theory(r))
-    if line:
-        ax.plot(*np.array(line, dtype=float).T, color=BLUE, lw=1.8, label="theory", zorder=1)
-    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
-    for r, u, v in good:
-        if not _is_theory(r):
-            groups.setdefault((int(float(r["N"])), r.get("point", "")), []).append((u, v))
-    for k, n in enumerate(sorted({size for size, _ in groups})):
-        data = [np.array(v) for (size, _), v in groups.items() if size == n]
-        middle = np.array([d.mean(axis=0) for d in data])
-        error = np.array([_error(d) for d in data])
-        ax.errorbar(
-            middle[:, 0],
-            middle[:, 1],
-            xerr=error[:, 0] if np.any(error[:, 0] > 0) else None,
-            yerr=error[:, 1],
-            fmt="osD^v"[k % 5],
-            ms=4.5,
-            mfc="white",
-            color=RED,
-            ecolor=RED,
-            elinewidth=1,
-            capsize=2,
-            label=f"simulation, $N={n}$",
-            zorder=2,
+    ax = _axes(ax, (4.8, 3.5))
+    labels = labels or {}
+    telling = _telling(rows, x)
+    curves: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        curves.setdefault(tuple(row.get(name) for name in telling), []).append(row)
+    sizes = sorted({_size(r) for r in rows if _size(r)})
+    for k, (value, own) in enumerate(curves.items()):
+        line, points = (BLUE, RED) if len(curves) == 1 else (COLOURS[k % len(COLOURS)],) * 2
+        named = ", ".join(
+            f"{labels.get(n) or f'${latex(Symbol(n))}$'} = {_short(v)}" for n, v in zip(telling, value, strict=True)
         )
-    ax.set_xlabel((labels or {}).get(x, x))
-    ax.set_ylabel((labels or {}).get(y, y))
-    if line or groups:
-        ax.legend(frameon=False)
+        theory = sorted((u, _number(r, y)) for r in own if not _size(r) and (u := _number(r, x)) is not None)
+        if any(v is not None for _, v in theory):
+            data = np.array([(u, np.nan if v is None else v) for u, v in theory])
+            ax.plot(*data.T, color=line, lw=1.8, label=named or "theory", zorder=1, solid_joinstyle="round")
+            named = named and "_"  # the colour is named once
+        for n in sizes:
+            found = _means([r for r in own if _size(r) == n], x, y)
+            if not len(found):
+                continue
+            told = named or (f"simulation, $N={n}$" if len(curves) == 1 else "_")
+            mark = {"fmt": "osD^v"[sizes.index(n) % 5], "ms": 4.5, "mfc": "white", "color": points, "label": told}
+            beside = found[:, 2] if np.any(found[:, 2] > 0) else None
+            ax.errorbar(*found[:, :2].T, found[:, 3], beside, elinewidth=1, capsize=2, zorder=2, **mark)
+    if len(curves) > 1:  # what lines and points are, once for all colours
+        if any(not _size(r) for r in rows) and sizes:
+            ax.plot([], [], color=GREY, lw=1.8, label="theory")
+        for k, n in enumerate(sizes):
+            ax.plot([], [], "osD^v"[k % 5], color=GREY, mfc="white", ms=4.5, label=f"simulation, $N={n}$")
+    alone = [r for r in rows if not _size(r)] or rows  # points that only some instances lack are no gaps
+    kept = {_number(r, x) for r in rows if _number(r, y) is not None}
+    lost = sorted({u for r in alone if (u := _number(r, x)) is not None} - kept)
+    if lost:
+        floor = {"transform": ax.get_xaxis_transform(), "clip_on": False, "zorder": 3}
+        ax.plot(lost, [0.0] * len(lost), "x", color=GREY, ms=4, label="no value", **floor)
+    ax.set_xlabel(labels.get(x, x))
+    ax.set_ylabel(labels.get(y, y))
+    if ax.get_legend_handles_labels()[0]:
+        outside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(curves) > 1 else {}
+        ax.legend(frameon=False, **outside)
     return _finish(ax)
+
+
+def _size(row: Mapping[str, Any]) -> int:
+    """The number of features of a simulated row; zero for a row of a theory."""
+    return int(float(row.get("N") or 0))
+
+
+def _telling(rows: Sequence[Mapping[str, Any]], x: str) -> list[str]:
+    """Name the parameters that tell curves apart: those that vary, without what runs along the curves."""
+    theory = [r for r in rows if not _size(r)] or rows
+    found: dict[str, dict[Any, None]] = {}
+    for row in theory:
+        for part in str(row.get("point", "")).split("; "):
+            if (name := part.partition("=")[0]) in row:
+                found.setdefault(name, {})[row[name]] = None
+    varied = {name: len(values) for name, values in found.items() if len(values) > 1}
+    running = x if x in found else max(varied, key=lambda name: varied[name], default=x)
+    return [name for name in varied if name != running]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _means(rows: Sequence[Mapping[str, Any]], x: str, y: str) -> np.ndarray:
+    """Return, for each point, the means of both columns and their standard errors."""
+    groups: dict[Any, list[tuple[float, float]]] = {}
+    for r in rows:
+        u, v = _number(r, x), _number(r, y)
+        if u is not None and v is not None:
+            groups.setdefault(r.get("point", ""), []).append((u, v))
+    data = [np.array(values) for values in groups.values()]
+    return np.array([[*d.mean(axis=0), *_error(d)] for d in data])
 
 
 def _number(row: Mapping[str, Any], column: str) -> float | None:
     value = row.get(column)
     if value in (None, ""):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except ValueError:
+        return None
     return number if np.isfinite(number) else None
 
 
@@ -136,7 +197,8 @@ def _error(data: np.ndarray) -> np.ndarray:
     return data.std(axis=0, ddof=1) / np.sqrt(len(data)) if len(data) > 1 else np.zeros(data.shape[1])
 
 
-def plot_comparison(comparison: Any, ax: Any = None) -> Any:
+@_styled
+def plot_comparison(comparison: Any, *, ax: Any = None) -> Any:
     """Plot the z-score of every row of a comparison, with the band of three standard errors.
 
     Parameters
@@ -160,17 +222,17 @@ def plot_comparison(comparison: Any, ax: Any = None) -> Any:
     return _finish(ax)
 
 
+@_styled
 def plot_distribution(
     sim: Any,
     quantity: Any,
     *,
     solution: Any = None,
     density: Any = None,
-    mass: Any = None,
     bins: int = 40,
     ax: Any = None,
 ) -> Any:
-    """Plot the distribution of a site variable: its mass at zero as a bar, the rest as a histogram.
+    """Plot the distribution of a site variable: atoms as stems on an axis of their own, the rest as a histogram.
 
     Parameters
     ----------
@@ -179,11 +241,10 @@ def plot_distribution(
     quantity : SiteQuantity, Family or Expr
         What is distributed.
     solution : Solution, optional
-        A theory's solution; bins are averages of indicators, read in the same words.
+        A theory's solution, of any number of digits; masses and densities are averages of indicators, read in the
+        same words.  Its density is a mean over a third of a bin.
     density : callable, optional
-        The density away from zero, where it is known otherwise.
-    mass : float, optional
-        The mass at zero, where it is known otherwise.
+        The density away from the atoms, where it is known otherwise.
     bins : int
         Bins of the histogram.
     ax : Axes, optional
@@ -197,50 +258,95 @@ def plot_distribution(
     from symcavity.model.averages import average
 
     expr = quantity.at_site() if isinstance(quantity, Family) else sympify(quantity)
-    values = sim.values(expr)
-    ax = _axes(ax)
-    size = max(1.0, float(np.max(np.abs(values))))
-    at_zero = np.abs(values) <= 1e-9 * size
-    rest = values[~at_zero]
-    share = float(at_zero.mean())
+    values = np.ravel(sim.values(expr)).astype(float)
+    ax = _axes(ax, (4.8, 3.5))
+    atoms, at_atom = find_atoms(values)
+    rest = values[~at_atom]
+
+    def theory(relation: Any) -> float:
+        return float(solution[average(relation)])
+
+    masses = {v: 1 - theory(expr > _exact(v)) - theory(expr < _exact(v)) for v in atoms} if solution is not None else {}
     if rest.size:
-        low, high = np.quantile(rest, [0.0, 0.9995])
-        edges = np.linspace(0.0 if low >= 0 else low, high, bins + 1)
-        counts, _ = np.histogram(rest, edges)
-        height = counts / (values.size * np.diff(edges))
+        low, high = float(rest.min()), float(np.quantile(rest, 0.9995))
+        inner = [v for v in atoms if v <= low or v >= high]  # a continuous part often begins where an atom is
+        low = min([low, *(v for v in inner if low - v < 0.2 * (high - low))])
+        high = max([high, *(v for v in inner if v - high < 0.2 * (high - low))])
+        edges = np.linspace(low, high, bins + 1)
+        height = np.histogram(rest, edges)[0] / (values.size * np.diff(edges))
         ax.stairs(height, edges, fill=True, color=RED, alpha=0.25, label="simulation")
         ax.stairs(height, edges, color=RED, lw=1)
-        theory = None
-        middle = (edges[1:] + edges[:-1]) / 2
+        fine = np.linspace(low, high, 3 * bins + 1)
+        middle = (fine[1:] + fine[:-1]) / 2
         if density is not None:
-            middle = np.linspace(edges[0], edges[-1], 400)
-            theory = np.array([float(density(x)) for x in middle])
+            ax.plot(middle, [float(density(u)) for u in middle], color=BLUE, lw=1.8, label="theory")
         elif solution is not None:
-            tail = np.array([float(solution[average(expr > sympify(str(e)))]) for e in np.round(edges, 12)])
-            theory = -np.diff(tail) / np.diff(edges)
-        if theory is not None:
-            ax.plot(middle, theory, color=BLUE, lw=1.8, label="theory")
+            exact = [_exact(u) for u in fine]
+            tail = np.array([theory(expr > e) for e in exact])
+            inside = [sum(m for v, m in masses.items() if a < _exact(v) <= b) for a, b in pairwise(exact)]
+            ax.plot(middle, (-np.diff(tail) - inside) / np.diff(fine), color=BLUE, lw=1.8, label="theory")
         ax.set_ylim(bottom=0)
-    if share > 0:
-        if mass is None and solution is not None:
-            mass = 1 - float(solution[average(expr > 0)]) - float(solution[average(expr < 0)])
-        inset = ax.inset_axes((0.70, 0.34, 0.26, 0.34))
-        entries = [("sim.", share, RED)] + ([("theory", float(mass), BLUE)] if mass is not None else [])
-        for k, (_, height_, colour) in enumerate(entries):
-            inset.bar(k, height_, color=colour, alpha=0.6, width=0.6)
-            inset.annotate(f"{height_:.3f}", (k, height_), ha="center", va="bottom", fontsize=7)
-        inset.set_xticks(range(len(entries)), [name for name, _, _ in entries], fontsize=7)
-        inset.set_yticks([])
-        inset.set_ylim(0, 1.3 * max(v for _, v, _ in entries))
-        inset.set_title("mass at zero", fontsize=8)
-        inset.spines[["top", "right", "left"]].set_visible(False)
     ax.set_xlabel(f"${label_tex(expr)}$")
     ax.set_ylabel("density")
-    if rest.size:
-        ax.legend(frameon=False, loc="upper right")
-    return _finish(ax)
+    if atoms:
+        _draw_atoms(ax, atoms, masses)
+    if rest.size or atoms:
+        ax.legend(frameon=False, loc="best")
+    _finish(ax)
+    return ax
 
 
+def find_atoms(values: np.ndarray, least: float = 0.01) -> tuple[dict[float, float], np.ndarray]:
+    """Find the values that many sites share, and the share of the sites that have each of them.
+
+    Parameters
+    ----------
+    values : ndarray
+        One number for each site.
+    least : float
+        The smallest share that counts (at zero, any share does: solvers set it exactly).
+
+    Returns
+    -------
+    dict
+        Shares by value.
+    ndarray
+        Which of the values are at an atom.
+    """
+    order = np.argsort(values)
+    size = max(1.0, float(np.max(np.abs(values), initial=0.0)))
+    cuts = np.flatnonzero(np.diff(values[order]) > 1e-8 * size) + 1
+    out: dict[float, float] = {}
+    at_atom = np.zeros(values.shape, dtype=bool)
+    for group in np.split(order, cuts):
+        middle = float(np.median(values[group])) if group.size else np.nan
+        at_zero = abs(middle) <= 1e-8 * size
+        if group.size >= max(3, least * values.size) or (at_zero and group.size > 1):
+            out[0.0 if at_zero else middle] = group.size / values.size
+            at_atom[group] = True
+    return out, at_atom
+
+
+def _exact(value: float) -> Rational:
+    """Return a number as it is printed, without the last digits that a solver leaves open."""
+    return Rational(f"{value:.9g}")
+
+
+def _draw_atoms(ax: Any, atoms: Mapping[float, float], masses: Mapping[float, float]) -> None:
+    """Draw masses as stems, on a vertical axis of their own."""
+    side = ax.twinx()
+    for found, colour, style in ((atoms, RED, {"ms": 7, "mfc": "white"}), (masses, BLUE, {"ms": 3.5})):
+        for k, (value, mass) in enumerate(found.items()):
+            side.plot([value, value], [0, mass], color=colour, lw=2.2 if colour == RED else 1.2)
+            told = f"mass, {'simulation' if colour == RED else 'theory'}" if k == 0 else "_"
+            side.plot([value], [mass], "o", color=colour, label="_", **style)
+            ax.plot([], [], "o-", color=colour, label=told, **style)
+    side.set_ylim(0, 1.15 * max([*atoms.values(), *masses.values()]))
+    side.set_ylabel("mass of atoms")
+    side.spines[["top", "left"]].set_visible(False)
+
+
+@_styled
 def plot_scatter(x: np.ndarray, y: np.ndarray, *, xlabel: str, ylabel: str, ax: Any = None) -> Any:
     """Plot a measurement against its prediction, sample by sample, with the diagonal.
 
@@ -262,7 +368,8 @@ def plot_scatter(x: np.ndarray, y: np.ndarray, *, xlabel: str, ylabel: str, ax: 
     return _finish(ax)
 
 
-def rows_of_two(rows: int) -> tuple[Any, Any]:
+@_styled
+def rows_of_two(rows: int) -> Any:
     """Return a figure with rows of two axes."""
     first = _axes(None, (7.2, 3.3 * rows))
     figure = first.figure
@@ -270,6 +377,7 @@ def rows_of_two(rows: int) -> tuple[Any, Any]:
     return figure, figure.subplots(rows, 2, squeeze=False)
 
 
+@_styled
 def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any = None) -> Any:
     """Plot the normalised field of a new site, in the system without it and with it, against the Gaussian.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import escape
 from typing import Any, NoReturn
 
 import numpy as np
 from sympy import Expr, sympify
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
+from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.certificate import evidence
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.components import WrittenOut, write_out
@@ -328,6 +330,9 @@ class Simulation:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
 
 def listed(seeds: Iterable[int], shown: int = 8) -> str:
     """Name seeds, the first of them."""
@@ -393,6 +398,9 @@ class Simulations:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return "".join(sim._repr_html_() for sim in self)
+
 
 def check_sizes(size: Any, values: Values) -> list[int]:
     """Return the numbers of features, in the order given."""
@@ -421,6 +429,7 @@ def simulate(
     couplings: str | Callable[..., Any] = "gaussian",
     executor: Any = None,
     method: str = "",
+    progress: bool | Report | None = None,
 ) -> Simulation | Simulations:
     """Draw and solve finite instances of a declaration.
 
@@ -443,6 +452,8 @@ def simulate(
     method : str, optional
         ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'`` or ``'cutting planes'``; chosen from
         the structure by default.
+    progress : bool, callable or None
+        As in :func:`symcavity.finite.sweep_simulation`.
 
     Returns
     -------
@@ -456,8 +467,9 @@ def simulate(
     coupling_law(couplings)
     tasks = [(n, seed) for n in sizes for seed in wanted]
     found: dict[tuple[int, int], Sample] = {}
-    with resolved(executor) as pool:
+    with counted(len(tasks), "instances", progress) as count, resolved(executor) as pool:
         for task, sample in each(pool, run_one, setup, tasks):
+            count.advance()
             sample.arrays = arrays_of(setup.system, sample.solved.state)
             found[task] = sample
     by_size = {n: Simulation(setup, [found[n, s] for s in wanted]) for n in sizes}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from sympy import Expr, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
@@ -23,12 +23,11 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.finite.tables import aligned
+from symcavity.finite.tables import aligned, html, to_pandas
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
 
-Progress = Callable[[int, int, float, float], None]
 Task = tuple[dict[Any, Any], int, int]
 
 _KEYS = ("point", "N", "seed")
@@ -78,14 +77,29 @@ class Sweep:
         tex = {k: f"${label_tex(v)}$" for k, v in zip(keys, (x, y), strict=True) if not isinstance(v, str)}
         return plot_sweep(self.rows, *keys, labels=tex | dict(options.pop("labels", {})), **options)
 
-    def __str__(self) -> str:
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return to_pandas(self.rows, self.columns)
+
+    def _table(self) -> list[list[str]]:
+        """Return the head and the rows of what is shown, without columns that are empty."""
         shown = [c for c in self.columns if c not in {"point", "error"}]
-        lines = aligned([shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)])
-        if self.failed:
-            lines.append(
-                f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
-            )
-        return "\n".join(lines)
+        shown = [c for c in shown if any(row.get(c) not in (None, "") for row in self.rows)] or shown
+        return [shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)]
+
+    @property
+    def warning(self) -> str:
+        """How many rows failed, and why the first did; empty if none failed."""
+        if not self.failed:
+            return ""
+        return f"{len(self.failed)} of {len(self.rows)} rows failed; the first: {self.failed[0]['error']}"
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(self._table()), *filter(None, [self.warning])])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._table()
+        return html(head, body) + (f"<p>{escape(self.warning)}</p>" if self.warning else "")
 
     __repr__ = __str__
 
@@ -201,12 +215,6 @@ def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     return row
 
 
-def _report(done: int, total: int, elapsed: float, left: float) -> None:
-    end = "\n" if done == total else ""
-    sys.stderr.write(f"\r{done}/{total} done, {elapsed:.0f} s, about {left:.0f} s left   {end}")
-    sys.stderr.flush()
-
-
 def _run(
     worker: Callable[..., Row],
     job: Any,
@@ -215,11 +223,10 @@ def _run(
     run: str,
     file: str | Path | None,
     executor: Any,
-    progress: bool | Progress,
+    progress: bool | Report | None,
     retry: bool,
 ) -> Sweep:
     """Run the tasks that the file does not have yet."""
-    tell: Progress | None = _report if progress is True else progress or None
     instances = set(_KEYS) <= set(columns)  # the rows of a theory are told apart by their points alone
 
     def place_of(row: Row) -> tuple[str, int, int]:
@@ -240,14 +247,12 @@ def _run(
                 )
         have = {place_of(r) for r in store.rows if not (retry and r.get("error"))}
         todo = [t for t in tasks if _key(_name(t[0]), t[1], t[2]) not in have]
-        began, total = time.monotonic(), len(todo)
+        name = "instances" if instances else "points"
         try:
-            with resolved(executor) as pool:
-                for done, (_, row) in enumerate(each(pool, worker, job, todo, chunk=1), start=1):
+            with counted(len(todo), name, progress, str(file or "")) as count, resolved(executor) as pool:
+                for _, row in each(pool, worker, job, todo, chunk=1):
                     store.add(row)
-                    if tell is not None:
-                        elapsed = time.monotonic() - began
-                        tell(done, total, elapsed, elapsed / done * (total - done))
+                    count.advance()
         except BrokenExecutor as error:
             error.rows = store.rows
             raise
@@ -272,7 +277,7 @@ def sweep_simulation(
     couplings: Any = "gaussian",
     file: str | Path | None = None,
     executor: Any = None,
-    progress: bool | Progress = False,
+    progress: bool | Report | None = None,
     retry: bool = False,
     method: str = "",
 ) -> Sweep:
@@ -299,8 +304,9 @@ def sweep_simulation(
         already are not computed again.
     executor : int, Executor, dask client or None
         Where to run.
-    progress : bool or callable
-        Report to stderr, or call with (done, total, seconds elapsed, seconds left).
+    progress : bool, callable or None
+        Whether to show how far it is (None: on terminals and in notebooks, where it takes long), or what to call with
+        (done, total, seconds elapsed, seconds left).
     retry : bool
         Whether to try again the rows of the file that failed.
     method : str, optional
@@ -346,7 +352,7 @@ def sweep_theory(
     observables: Iterable[Any] | None = None,
     file: str | Path | None = None,
     executor: Any = None,
-    progress: bool | Progress = False,
+    progress: bool | Report | None = None,
     retry: bool = False,
     **options: Any,
 ) -> Sweep:

@@ -2,25 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
+
+from symcavity.errors import MissingDependency
+from symcavity.writing.markup import parse
+from symcavity.writing.mathml import to_mathml
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return lines of a table: what stands first is flush left, everything else flush right."""
+    """Return lines of a table that fits the terminal: what stands first is flush left, all else flush right."""
     table = list(rows)
     width = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join([row[0].ljust(width[0]), *(c.rjust(w) for c, w in zip(row[1:], width[1:], strict=True))]).rstrip()
-        for row in table
-    ]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+    out: list[str] = []
+    begin = 1
+    while not out or begin < len(width):  # columns for which a terminal has no room stand below, after the first one
+        end, used = begin, width[0]
+        while end < len(width) and (end == begin or used + 2 + width[end] <= room):
+            used, end = used + 2 + width[end], end + 1
+        shown = range(begin, end)
+        out += ["", *_lines(table, width, shown)] if out else _lines(table, width, shown)
+        begin = end
+    return out
+
+
+def _lines(table: Sequence[Sequence[str]], width: Sequence[int], shown: Iterable[int]) -> list[str]:
+    columns = list(shown)
+    return ["  ".join([r[0].ljust(width[0]), *(r[k].rjust(width[k]) for k in columns)]).rstrip() for r in table]
+
+
+def with_error(value: float, error: float) -> str:
+    """Return a number with its standard error in its last two digits, ``0.3534(48)``.
+
+    Parameters
+    ----------
+    value, error : float
+        The number and its standard error; without a positive one the number stands alone, to six digits.
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return f"{value:.6g}"
+    place = math.floor(math.log10(error)) - 1
+    digits = round(error / 10.0**place)
+    if digits == 100:
+        place, digits = place + 1, 10
+    top = math.floor(math.log10(max(abs(value), error)))
+    shift = 0 if -5 < top < 6 and place < 1 else top
+    decimals = max(shift - place, 0)
+    told = f"{digits / 10:.1f}" if decimals == 1 else str(digits * 10 ** max(place - shift, 0))
+    return f"{value / 10.0**shift:.{decimals}f}({told})" + (f"e{shift:+03d}" if shift else "")
+
+
+class Formula(str):
+    """A formula in a cell, as MathML."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, tex: str) -> Formula:
+        """Turn TeX into a formula."""
+        return cls(f"<math>{to_mathml(parse(tex))}</math>")
 
 
 def html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table."""
-    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    """Return an HTML table; text is escaped, formulas are shown."""
+
+    def cell(content: str) -> str:
+        return f"<td>{content if isinstance(content, Formula) else escape(content)}</td>"
+
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     cells = "".join(f"<th>{escape(h)}</th>" for h in head)
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
-__all__ = ["aligned", "html"]
+def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:
+    """Return rows as a pandas DataFrame.
+
+    Raises
+    ------
+    MissingDependency
+        Without pandas.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise MissingDependency("pandas is not installed.", "", "pip install pandas") from None
+    return DataFrame(list(rows), columns=None if columns is None else list(columns))
+
+
+__all__ = ["Formula", "aligned", "html", "to_pandas", "with_error"]

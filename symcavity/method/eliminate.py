@@ -22,7 +22,7 @@ LARGEST, SHORT = 600, 40
 MODERATE = 60  # operations of a slope, above which its sign is not sought
 
 
-@dataclass
+@dataclass(repr=False)
 class Closed:
     """The closed system after elimination.
 
@@ -45,6 +45,12 @@ class Closed:
     origins: list[int] = field(default_factory=list)
     nonzero: list[Expr] = field(default_factory=list)
     positive: tuple[Expr, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{symbol} = {value}" for symbol, value in self.definitions.items()]
+        return "\n".join([*lines, *(f"0 = {expr}" for expr in self.core)])
+
+    __repr__ = __str__
 
     def explicit(self, symbol: Symbol) -> Expr:
         """An unknown, with everything that was eliminated after it put in."""

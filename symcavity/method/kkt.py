@@ -81,6 +81,7 @@ def optimality(problem: Problem) -> System:
         problem.fixed,
         name=problem.name,
         source=problem.source,
+        cite=problem.cite,
         convex=True,
         record=record,
         centring=problem.centring,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from symcavity.algebra.phi import phi
 from symcavity.method.centre import centre_steps
 from symcavity.method.declared import declaration, sources
 from symcavity.method.identity import identity_steps
@@ -13,7 +14,7 @@ from symcavity.method.stability import stability_steps
 from symcavity.method.substitute import substitution_steps
 from symcavity.method.symmetry import symmetry_steps
 from symcavity.method.theory import Theory
-from symcavity.record.derivation import Derivation
+from symcavity.record.derivation import Derivation, Step
 from symcavity.record.maker import StepMaker
 
 
@@ -37,10 +38,22 @@ def record(theory: Theory) -> Derivation:
         *stability_steps(theory, make),
     ]
     steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
+    steps = _defined_first(steps)
     method = "naive" if theory.is_naive else "cavity"
     name = system.name or ("A convex problem" if system.convex else "A system of equations")
     results = tuple(claim for step in steps if step.rule == "result" for claim in step.claims)
-    return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results)
+    return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results, system.cite)
+
+
+def _defined_first(steps: list[Step]) -> list[Step]:
+    """Move the definition of the truncated moments before the first claim in which they stand."""
+    definition = next((s for s in steps if s.rule == "truncated_moments"), None)
+    user = next((s for s in steps if any(c.difference.has(phi) for c in s.claims)), None)
+    if definition is None or user is None or user is definition:
+        return steps
+    rest = [s for s in steps if s is not definition]
+    place = rest.index(user)
+    return [*rest[:place], replace(definition, section=user.section), *rest[place:]]
 
 
 __all__ = ["record"]

@@ -84,7 +84,7 @@ class SiteView:
     def __str__(self) -> str:
         equations = self.equation if isinstance(self.equation, tuple) else (self.equation,)
         lines = [f"{self._site.kind} site", *(f"  {e}" for e in equations)]
-        lines += [f"  <{a} {b}> = {c}" for (a, b), c in self.field.items()]
+        lines += [f"  <{a}**2> = {c}" if a == b else f"  <{a} {b}> = {c}" for (a, b), c in self.field.items()]
         lines += [f"  <{f}> = {m}" for f, m in self._site.means.items()]
         lines += [f"  {q} = {v}" for q, v in self.solution.items()]
         return "\n".join(lines)

@@ -16,7 +16,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.model.refusals import check_words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Equation:
     """An equation that never collapses to True or False."""
 
@@ -34,6 +34,8 @@ class Equation:
 
     def __str__(self) -> str:
         return f"{self.lhs} = {self.rhs}"
+
+    __repr__ = __str__
 
     def _latex(self, printer: Any) -> str:
         return f"{printer.doprint(self.lhs)} = {printer.doprint(self.rhs)}"

@@ -120,8 +120,9 @@ class Problem:
         *,
         name: str = "",
         source: dict[str, str] | None = None,
+        cite: str = "",
     ) -> None:
-        self.name, self.source = name, dict(source or {})
+        self.name, self.source, self.cite = name, dict(source or {}), cite
         self.minimize = exact(minimize, "the objective")
         self.subject_to = as_list(subject_to, "subject_to")
         self._centre()

@@ -99,12 +99,13 @@ class System:
         *,
         name: str = "",
         source: dict[str, str] | None = None,
+        cite: str = "",
         convex: bool = False,
         record: Any = None,
         centring: Centring | None = None,
     ) -> None:
         self.name = name
-        self.source = dict(source or {})
+        self.source, self.cite = dict(source or {}), cite
         self.convex = convex
         self.record = record
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
@@ -352,6 +353,7 @@ class System:
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
             name=self.name,
             source=self.source,
+            cite=self.cite,
             convex=self.convex,
             record=self.record,
             centring=self.centring,

@@ -24,7 +24,7 @@ class Verdict:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """One step of a derivation.
 
@@ -59,6 +59,10 @@ class Step:
     rests_on: tuple[str, ...] = ()
     evidence: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     reference: str = ""
+
+    def __repr__(self) -> str:
+        said = "; ".join(map(str, self.claims))
+        return f"<step {self.key}: {said}>" if said else f"<step {self.key}>"
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Verification:
         return tuple(row for row in self.rows if row.step.claims and not row.checked)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Derivation:
     """An ordered record of steps, which renders as a paper and checks itself.
 
@@ -119,6 +123,8 @@ class Derivation:
         The order parameters, as (symbol, meaning) pairs.
     results : tuple of Equation
         The closed equations after elimination.
+    cite : str
+        The work whose equation numbers the steps refer to.
     """
 
     title: str
@@ -126,6 +132,10 @@ class Derivation:
     steps: tuple[Step, ...]
     parameters: tuple[tuple[Any, Any], ...] = ()
     results: tuple[Equation, ...] = ()
+    cite: str = ""
+
+    def __repr__(self) -> str:
+        return f"<derivation of {self.title!r} ({self.method}): {len(self.steps)} steps; print(...) shows them>"
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

@@ -8,6 +8,7 @@ import mpmath
 
 from symcavity.algebra.precision import alone
 from symcavity.errors import SymcavityError
+from symcavity.evaluate.progress import counted
 from symcavity.record.derivation import Checked, Derivation, Step, Verdict
 from symcavity.witness import (
     averages,
@@ -37,11 +38,13 @@ SUBJECTS = (
 def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tuple[Checked, ...]:
     """Check every step of a derivation; a simulation, where there is one, is a further witness."""
     rows = []
-    for step in derivation:
-        verdicts = judge(step, dps)
-        if simulation is not None:
-            verdicts = [*verdicts, *by_instances(simulation, step)]
-        rows.append(Checked(step, tuple(verdicts)))
+    with counted(len(derivation), "steps checked") as count:
+        for step in derivation:
+            verdicts = judge(step, dps)
+            if simulation is not None:
+                verdicts = [*verdicts, *by_instances(simulation, step)]
+            rows.append(Checked(step, tuple(verdicts)))
+            count.advance()
     return tuple(rows)
 
 

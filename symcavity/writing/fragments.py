@@ -34,6 +34,14 @@ class Show:
 
 
 @dataclass(frozen=True)
+class Cite:
+    """A work that is cited; its number is its place in the bibliography, once that is known."""
+
+    work: str
+    number: int = 0
+
+
+@dataclass(frozen=True)
 class Emphasis:
     """Words to be stressed."""
 

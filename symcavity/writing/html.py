@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from symcavity.record.derivation import Derivation, Verification
-from symcavity.writing.fragments import Emphasis
+from symcavity.record.derivation import Checked, Derivation, Verification
+from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.latex import label
 from symcavity.writing.layout import (
     Block,
@@ -64,30 +65,54 @@ _STYLE = """
 .sc .none { color: var(--faint); }
 .sc mtable.cases mtd { text-align: left; padding-right: .8em; }
 .sc code { font-size: .9em; }
+.sc pre { overflow-x: auto; font-size: .85em; }
+.sc figure { background: #fff; margin: 1rem 0; padding: .5rem; border-radius: 4px; text-align: center; }
+.sc figure svg { max-width: 100%; height: auto; }
+.sc .wide { overflow-x: auto; }
+.sc .wide table { border-collapse: collapse; }
+.sc .wide td, .sc .wide th { text-align: right; padding: .2rem .8rem .2rem 0; }
+.sc .wide td:first-child, .sc .wide th:first-child, .sc .wide caption { text-align: left; }
+@media (max-width: 40rem) { .sc { font-size: 15px; } .sc nav { columns: 1; }
+  .sc main { padding: 1.2rem .8rem 3rem; } }
+@media print { .sc { font-size: 10.5pt; --paper: #fff; --ink: #000; color-scheme: light; }
+  .sc nav { display: none; } .sc main { max-width: none; padding: 0; }
+  .sc .display { overflow: visible; } .sc h2, .sc summary { break-after: avoid; }
+  .sc tr, .sc figure { break-inside: avoid; } }
 """
 
 
-def page(derivation: Derivation) -> str:
+def page(
+    derivation: Derivation, verification: Verification | None = None, extra: Sequence[tuple[str, str]] = ()
+) -> str:
     """Return a self-contained page.
 
     Parameters
     ----------
     derivation : Derivation
         The record to be written.
+    verification : Verification, optional
+        Its checks, which unfold below each step.
+    extra : sequence of (str, str)
+        Titles and HTML of further sections, which stand before the derivation.
     """
+    checks = {row.step.key: _checks(row) for row in verification or ()}
     doc = layout(derivation)
     titles = [section.title for section in doc.sections]
     ends = [("results", doc.results_title, doc.results), ("parameters", "Order parameters", doc.parameters)]
     ends += [("assumptions", "Assumptions", doc.assumptions)]
     body = [f"<h1>{escape(doc.title)}</h1>", f'<p class="opening">{_inline(doc.opening)}</p>', "<nav>"]
+    body += [f'<a href="#extra-{n}">{escape(title)}</a>' for n, (title, _) in enumerate(extra, start=1)]
     body += [f'<a href="#part-{n}">{n}. {escape(title)}</a>' for n, title in enumerate(titles, start=1)]
     body += [f'<a href="#{name}">{title}</a>' for name, title, content in ends if content]
     body.append("</nav>")
+    for number, (title, content) in enumerate(extra, start=1):
+        body += [f'<h2 id="extra-{number}">{escape(title)}</h2>', content]
     for number, section in enumerate(doc.sections, start=1):
         body.append(f'<h2 id="part-{number}">{number}. {escape(section.title)}</h2>')
         for step in section.steps:
             blocks = "".join(_block(block) for block in step.blocks)
-            body.append(f'<div class="step" id="{escape(_anchor(step.step.key))}">{blocks}</div>')
+            found = checks.get(step.step.key, "")
+            body.append(f'<div class="step" id="{escape(_anchor(step.step.key))}">{blocks}{found}</div>')
     if doc.results:
         body += [f'<h2 id="results">{doc.results_title}</h2>', *(_block(block) for block in doc.results)]
     if doc.parameters:
@@ -100,6 +125,9 @@ def page(derivation: Derivation) -> str:
     if doc.assumptions:
         items = "".join(f"<li>{_inline(item)}</li>" for item in doc.assumptions)
         body += ['<h2 id="assumptions">Assumptions</h2>', f"<ol>{items}</ol>"]
+    if doc.works:
+        items = "".join(f'<li id="ref-{n}">{escape(work)}.</li>' for n, work in enumerate(doc.works, start=1))
+        body += ['<h2 id="references">References</h2>', f"<ol>{items}</ol>"]
     return _frame(doc.title, "\n".join(body))
 
 
@@ -136,6 +164,20 @@ def verification_html(verification: Verification) -> str:
     return f'<style>{_STYLE}</style><div class="sc">{table}<p>{summary}</p></div>'
 
 
+def _checks(row: Checked) -> str:
+    """Return the verdicts on a step, which unfold."""
+    if not row.step.claims:
+        return ""
+    if not row.checked:
+        return '<p class="none">nothing has checked this claim</p>'
+    mark = '<span class="ok">checked</span>' if row.ok else '<span class="failed">FAILED</span>'
+    said = ""
+    for verdict in row.verdicts:
+        words = escape(verdict.kind + (f": {verdict.detail}" if verdict.detail else ""))
+        said += f"<li>{words}</li>" if verdict.ok else f'<li class="failed">{words}</li>'
+    return f"<details><summary>{mark}</summary><ul>{said}</ul></details>"
+
+
 def _anchor(key: str) -> str:
     return "step-" + label(key).removeprefix("eq:")
 
@@ -147,7 +189,7 @@ def _inline(fragments: Any) -> str:
         body = _fragment(part)
         after = parts[place + 1] if place + 1 < len(parts) else ""
         if (
-            not isinstance(part, str | Emphasis | Span)
+            not isinstance(part, str | Cite | Emphasis | Span)
             and isinstance(after, str)
             and after[:1] in tuple(",.;:)")
         ):
@@ -166,6 +208,8 @@ def _cell(meaning: Any) -> str:
 def _fragment(fragment: Any) -> str:
     if isinstance(fragment, str):
         return escape(fragment)
+    if isinstance(fragment, Cite):
+        return f'<a href="#ref-{fragment.number}">[{fragment.number}]</a>' if fragment.number else escape(fragment.work)
     if isinstance(fragment, Emphasis):
         return f"<em>{escape(fragment.words)}</em>"
     if isinstance(fragment, Span):

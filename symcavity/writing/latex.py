@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sympy import Add, Sum
-
-from symcavity.model.problem import Problem
-from symcavity.model.system import System
 from symcavity.record.derivation import Derivation, Step
-from symcavity.writing.fragments import Emphasis, Formula
+from symcavity.writing.fragments import Cite, Emphasis, Formula
 from symcavity.writing.layout import (
     Block,
     Display,
@@ -41,6 +37,7 @@ _PREAMBLE = r"""\documentclass[11pt]{article}
 \allowdisplaybreaks
 """
 _TYPOGRAPHY = {
+    "\u00a0": "~",
     "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
     "≥": "$\\ge$", "≤": "$\\le$", "→": "$\\to$", "⊥": "$\\perp$", "×": "$\\times$", "²": "$^2$",
 }  # fmt: skip
@@ -89,6 +86,10 @@ def _closing(doc: Document) -> list[str]:
         parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]
         parts += [f"\\item {_inline(item)}" for item in doc.assumptions]
         parts += ["\\end{enumerate}", ""]
+    if doc.works:
+        parts += ["\\begin{thebibliography}{9}"]
+        parts += [f"\\bibitem{{ref{n}}} {words(work)}." for n, work in enumerate(doc.works, start=1)]
+        parts += ["\\end{thebibliography}", ""]
     return parts
 
 
@@ -123,6 +124,8 @@ def _cell(meaning: Any) -> str:
 def _fragment(fragment: Any) -> str:
     if isinstance(fragment, str):
         return words(fragment)
+    if isinstance(fragment, Cite):
+        return f"\\cite{{ref{fragment.number}}}" if fragment.number else words(fragment.work)
     if isinstance(fragment, Emphasis):
         return f"\\emph{{{words(fragment.words)}}}"
     if isinstance(fragment, Span):
@@ -149,7 +152,7 @@ def label(key: str) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Paragraph):
         said = _inline(block.fragments)
-        return f"\\noindent {said}\n" if block.why else said
+        return f"\\noindent {said}\n" if block.why or block.goes_on else said
     return _display(block)
 
 
@@ -193,22 +196,4 @@ def _label(key: str) -> str:
     return f"\\label{{{label(key)}}}" if key else ""
 
 
-def system_latex(system: System) -> str:
-    """A declared system, for display."""
-    rows = [tex(e) for law in system.laws.values() for e in law.written()]
-    rows += [tex(p) for law in system.laws.values() for p in law.pairs]
-    rows += [f"{tex(Add(*(Sum(e, s.range) for s, e in c.items())))} = 0" for c in system.global_conditions]
-    rows += [tex(e) for e in system.fixed]
-    return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
-
-
-def problem_latex(problem: Problem) -> str:
-    """A declared problem, for display."""
-    minimize, subject_to = problem.written
-    rows = [f"\\text{{minimise }} & {tex(minimize)}"]
-    rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
-    rows += [f"\\text{{fixed }} & {tex(e)}" for e in problem.fixed]
-    return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
-
-
-__all__ = ["document", "fragment_tree", "problem_latex", "step_latex", "system_latex"]
+__all__ = ["document", "fragment_tree", "step_latex"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sympy import Expr, S
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
@@ -13,7 +14,7 @@ from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.writing.assumptions import assumption
-from symcavity.writing.fragments import Emphasis, Formula, Fragments, Given, Show, listed
+from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed
 from symcavity.writing.lines import lines, relation_at
 from symcavity.writing.markup import Atom, Row
 from symcavity.writing.printing import tree
@@ -39,10 +40,11 @@ class Display:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text; ``why`` marks the reason that a rule applies."""
+    """Running text; ``why`` marks the reason that a rule applies, ``goes_on`` what belongs to the display before it."""
 
     fragments: tuple[Any, ...]
     why: bool = False
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Document:
     results: tuple[Block, ...]
     parameters: tuple[tuple[Any, Any], ...]
     assumptions: tuple[tuple[Any, ...], ...]
+    works: tuple[str, ...] = ()
 
     @property
     def results_title(self) -> str:
@@ -100,8 +103,11 @@ _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identit
 class _Numbers:
     """Gives numbers in order of appearance and remembers them by the key of the step."""
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Iterable[tuple[Any, Any]] = (), cite: str = "") -> None:
         self.count = 0
+        self.shown: dict[Any, tuple[str, int]] = {}
+        self.undefined = dict(parameters)
+        self.works: list[str] = [cite] if cite else []
         self.known: dict[str, list[tuple[str, int]]] = {}
         self.separate = {"results"}
 
@@ -115,11 +121,29 @@ class _Numbers:
             some = self.known.setdefault(key, [])
             label = key if not some else f"{key}:{len(some) + 1}"
             some.append((label, self.count))
+            self.shown |= dict.fromkeys((row for row in chain if isinstance(row, Equation)), (label, self.count))
             out.append(Group(chain, label, self.count))
         return tuple(out)
 
+    def cited(self, fragment: Any) -> Any:
+        """Give a cited work its number."""
+        if not isinstance(fragment, Cite):
+            return fragment
+        if fragment.work not in self.works:
+            self.works.append(fragment.work)
+        return Cite(fragment.work, self.works.index(fragment.work) + 1)
+
+    def definitions(self, claims: Iterable[Any]) -> list[Equation]:
+        """The order parameters that stand in claims for the first time, each by what it is."""
+        free = set().union(*(getattr(c, "difference", S.Zero).free_symbols for c in claims))
+        return [Equation(s, self.undefined.pop(s)) for s in [*self.undefined] if s in free]
+
     def span(self, keys: Iterable[str]) -> Span | None:
-        found = sorted({entry for key in keys for entry in self.known.get(key, [])}, key=lambda e: e[1])
+        return self.joined(entry for key in keys for entry in self.known.get(key, []))
+
+    def joined(self, entries: Iterable[tuple[str, int]]) -> Span | None:
+        """Join numbers to ranges."""
+        found = sorted(set(entries), key=lambda e: e[1])
         ranges: list[tuple[tuple[str, int], tuple[str, int]]] = []
         for entry in found:
             if ranges and ranges[-1][1][1] == entry[1] - 1:
@@ -147,7 +171,8 @@ def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
-    numbers = _Numbers()
+    meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
+    numbers = _Numbers(meanings, derivation.cite)
     sections: dict[str, list[StepBlocks]] = {}
     for step in derivation.steps:
         title = step.section or "Derivation"
@@ -171,6 +196,7 @@ def layout(derivation: Derivation) -> Document:
         results,
         derivation.parameters,
         tuple(items),
+        tuple(numbers.works),
     )
 
 
@@ -211,7 +237,7 @@ def _opening(derivation: Derivation) -> Fragments:
         out += ["those that hear it respond linearly, and the average over the fresh couplings, of which the "]
         out += ["unperturbed system knows nothing, closes the equations. "]
     if derivation.parameters:
-        out += ["The theory is expressed by "]
+        out += ["Its order parameters, each defined where it is first used, are "]
         out += [*listed(symbol for symbol, _ in derivation.parameters), ". "]
     return [
         *out,
@@ -232,11 +258,21 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
             blocks.append(Paragraph(tuple(running), why))
         running.clear()
 
-    before = [part for fragment in said.before for part in _resolved(fragment, span)]
-    if span is not None and not any(isinstance(fragment, Given) for fragment in said.before) and step.claims:
+    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, span)]
+    old = [claim for claim in step.claims if claim in numbers.shown]
+    new = [claim for claim in step.claims if claim not in numbers.shown]
+    known = numbers.joined(numbers.shown[claim] for claim in old)
+    numbers.known.setdefault(step.key, []).extend(dict.fromkeys(numbers.shown[claim] for claim in old))
+    if known is not None and not new and step.rule in _FORMULAS:
+        return ()  # it says nothing that was not said
+    collects = known is not None and step.rule in _COLLECTED
+    if span is not None and not any(isinstance(part, Given) for part in said.before) and step.claims and not collects:
         before = _parenthesis(before, ["see ", *_cite(span)])
     if step.reference:
-        before = _parenthesis(before, [_source(step.reference)])
+        before = _parenthesis(before, _reference(step.reference, numbers))
+    if known is not None:  # each equation stands once
+        before = [*_unended(before), " and" if new else "."]
+        before[-1:-1] = [" ", *_cite(known)] if collects else [", which is ", *_cite(known)]
     for place, fragment in enumerate(before):
         if isinstance(fragment, Show):
             flush()
@@ -246,11 +282,24 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         else:
             running.append(fragment)
     flush()
-    if step.claims:
-        blocks.append(Display(numbers.groups(step.claims, step.key)))
-    running += said.after
+    if new:
+        blocks.append(Display(numbers.groups(new, step.key)))
+    if meanings := numbers.definitions(step.claims):
+        blocks.append(Paragraph(("Here ", *listed(meanings), "."), goes_on=True))
+    running += [numbers.cited(part) for part in said.after]
     flush(why=True)
     return tuple(blocks)
+
+
+# Rules that only solve for what may be solved already, and rules that collect what was said.
+_FORMULAS = frozenset(["elimination", "result"])
+_COLLECTED = _FORMULAS | {"closed_system"}
+
+
+def _unended(before: Fragments) -> Fragments:
+    """Take the last punctuation off."""
+    tail = before[-1] if before and isinstance(before[-1], str) else None
+    return before if tail is None else [*before[:-1], tail.rstrip().rstrip(":,.")]
 
 
 def _resolved(fragment: Any, span: Span | None) -> Fragments:
@@ -264,9 +313,11 @@ def _resolved(fragment: Any, span: Span | None) -> Fragments:
     return ["By ", *_cite(span), ", ", sentence]
 
 
-def _source(reference: str) -> str:
+def _reference(reference: str, numbers: _Numbers) -> Fragments:
+    """Return ``Ref. [1], Eqs. 34, 35``."""
     several = any(mark in reference for mark in ",-–")
-    return f"equation{'s' if several else ''} {reference} of the source"
+    said = f"Eq{'s' if several else ''}.\u00a0{reference}"
+    return ["Ref.\u00a0", Cite(numbers.works[0], 1), f", {said}"] if numbers.works else [f"{said} in print"]
 
 
 def _parenthesis(before: Fragments, inside: Fragments) -> Fragments:

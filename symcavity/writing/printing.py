@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Symbol
+from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Sum, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
@@ -157,12 +157,13 @@ class CavityPrinter(LatexPrinter):
     def _print_Add(self, expr: Add, order: Any = None) -> str:
         terms = sorted(self._as_ordered_terms(expr, order=order), key=_term_key)
         for place, term in enumerate(terms):
-            if not term.could_extract_minus_sign() and _term_key(term) == _term_key(terms[0]):
+            if not _is_negative(term) and _term_key(term) == _term_key(terms[0]):
                 terms.insert(0, terms.pop(place))
                 break
         out = ""
         for term in terms:
-            body = self._print(term)
+            outside = isinstance(term, Sum) and _is_negative(term)
+            body = f"-{self._print(Sum(-term.function, *term.limits))}" if outside else self._print(term)
             if self._needs_add_brackets(term) or isinstance(term, Add):
                 body = self._bracket(body)
             if out:
@@ -383,6 +384,13 @@ def _gather_roots(
         inside = Mul(*(root.base for root in roots), evaluate=False)
         below = [f for f in below if f not in roots] + [Pow(inside, S.Half, evaluate=False)]
     return number, above, below
+
+
+def _is_negative(term: Any) -> bool:
+    """Whether a term is printed with a minus sign: that of a sum's only summand stands before the sum."""
+    if isinstance(term, Sum):
+        return not isinstance(term.function, Add) and bool(term.function.could_extract_minus_sign())
+    return bool(term.could_extract_minus_sign())
 
 
 def _term_key(term: Any) -> int:

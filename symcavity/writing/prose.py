@@ -103,7 +103,7 @@ def prose(step: Step) -> Prose:
     else:
         words = step.rule.replace("_", " ").strip().capitalize()
         said = Prose([Given(words + (":" if step.claims else "."))])
-    said.after = [*said.after, *_reason(step)]
+    said.after = [*said.after, *_reason(step)[0 if said.after else 1 :]]
     return said
 
 
@@ -137,7 +137,7 @@ def _problem(step: Step) -> Prose:
         who.pop()
     globals_ = list(data.get("globals") or [])
     if data.get("minimize") is not None:
-        shown = [("minimize ", data["minimize"])]
+        shown = [("minimise ", data["minimize"])]
         shown += [("subject to ", condition) for condition in data.get("subject_to") or []]
         said += ["We consider the convex problem"]
         if who:
@@ -307,8 +307,8 @@ def _insert(step: Step) -> Prose:
     why = f"Since the graph of interactions is bipartite, the new {kind}" if bipartite else f"The new {kind}"
     senders = [one.plural for one in step.data.get("senders", ())]
     heard = "them" if bipartite or not senders else "the " + " and the ".join(senders)
-    after: Fragments = [f"{why} is heard by the {hearers} only, and it hears nothing but {heard}. The fresh couplings "]
-    after += ["are independent of every quantity of the unperturbed system."]
+    after: Fragments = [f"{why} is heard by the {hearers} only, and hears {heard} only. The fresh couplings are "]
+    after += ["independent of every quantity of the unperturbed system."]
     return Prose(before, after)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from symcavity.record.derivation import Step
-from symcavity.writing.fragments import Fragments, Given, Prose, formula, listed, plural, quantity
+from symcavity.writing.fragments import Cite, Fragments, Given, Prose, formula, listed, plural, quantity
+
+ALMEIDA_THOULESS = "J. R. L. de Almeida and D. J. Thouless, J. Phys. A: Math. Gen. 11, 983 (1978)"
 
 
 def closed_system(step: Step) -> Prose:
     """The closed equations, their unknowns and parameters."""
     unknowns = list(step.data.get("unknowns") or [])
     parameters = [quantity(p) for p in step.data.get("parameters") or []]
-    before: Fragments = ["Collecting the conditions, the theory is closed by"]
+    before: Fragments = ["The theory is closed by"]
     after: Fragments = []
     if unknowns:
         after += [f"There are as many equations as unknowns, {plural(len(unknowns), 'namely', 'which are')} "]
@@ -47,9 +49,9 @@ def symmetry(step: Step) -> Prose:
         ]
         after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]
         return Prose(before, after)
-    before = ["No rescaling of the messages that a feature hears leaves the rest of the law as it is"]
+    before = ["No scaling symmetry was found that would make the naive analysis right"]
     return Prose(
-        [*before, ":" if step.claims else "."], ["The naive analysis is not protected by a symmetry here."]
+        [*before, ":" if step.claims else "."], []
     )
 
 
@@ -87,7 +89,7 @@ def truncated_moments(step: Step) -> Prose:
     variable = step.data.get("variable")
     who: Fragments = [] if variable is None else [" over a standard Gaussian ", variable]
     after = ["They obey a recurrence of two terms, so that two of them give all others."]
-    return Prose(["The averages that follow are truncated moments", *who, ","], after)
+    return Prose(["Averages over the field are written in truncated moments", *who, ","], after)
 
 
 def interpretation(step: Step) -> Prose:
@@ -120,7 +122,7 @@ def stability(step: Step) -> Prose:
     gain = step.data.get("gain")
     there = step.data.get("round")
     after: Fragments = ["The solution is stable, and message passing converges to it, where ", gain, " is below one"]
-    after += [" (de Almeida and Thouless)."]
+    after += [" ", Cite(ALMEIDA_THOULESS), "."]
     if step.data.get("convex"):
         after += [" A convex problem with one minimum is stable; at one its minimum begins to be flat."]
     if step.claims:

@@ -18,7 +18,7 @@ def projection(step: Step) -> Prose:
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
         " convex problem in one vector: of all vectors, ",
         formula(bold(CavityPrinter(), V, V.indices[-1])),
-        " minimizes half the squared distance from the field and its source, ",
+        " minimises half the squared distance from the field and its source, ",
         formula(_field(step)),
     ]
     softness, strength = data["softness"], data["strength"]
@@ -119,8 +119,9 @@ def tip(step: Step) -> Prose:
         return _soft_tip(step)
     before: Fragments = [
         (
-            "Third, the projection may land where the support function is not differentiable. This has positive "
-            "probability, even for sets that are smooth and round. At the tip of the set of admissible vectors every "
+            "Third, the projection may land where the support function is not differentiable. For a set that lies in a "
+            "hyperplane this has positive probability, however smooth and round the set is; for one of full dimension "
+            "with a smooth boundary it has none. At the tip of the set of admissible vectors every "
             "point of the convex set lies on the margin; the vector stays where it is, the multiplier and the selected "
             "subgradient take up the whole source, and every one of the "
         ),

@@ -1,12 +1,14 @@
-"""A derivation as plain text, for a terminal of 100 columns."""
+"""A derivation as plain text: lines of up to 98 columns, fewer on a terminal that has fewer."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Step, Verification
-from symcavity.writing.fragments import Emphasis
+from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.layout import (
     Block,
     Display,
@@ -22,9 +24,15 @@ from symcavity.writing.markup import Row
 from symcavity.writing.printing import text
 from symcavity.writing.unicode import to_text
 
-COLUMNS = 98
+COLUMNS, NARROWEST = 98, 60
 _INDENT = "    "
 _HARD = "\u00a0"
+
+
+def _columns() -> int:
+    if not sys.stdout.isatty():
+        return COLUMNS
+    return max(NARROWEST, min(COLUMNS, shutil.get_terminal_size().columns - 1))
 
 
 def derivation_text(derivation: Derivation) -> str:
@@ -56,6 +64,10 @@ def derivation_text(derivation: Derivation) -> str:
         for number, item in enumerate(doc.assumptions, start=1):
             out.append(_wrapped(inline(item), first=f"{number:3}. ", rest="     "))
         out.append("")
+    if doc.works:
+        out += _heading("References")
+        for number, work in enumerate(doc.works, start=1):
+            out.append(_wrapped(f"{work}.", first=f"[{number}] ", rest="    "))
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -68,7 +80,7 @@ def verification_text(verification: Verification) -> str:
     """Return the outcome of a verification as an aligned table with a summary."""
     rows = [row for row in verification if row.step.claims or row.checked]
     keys = max([len(row.step.key) for row in rows] + [4])
-    out = [f"{'step':<{keys}}  {'outcome':<7}  checked by", "-" * min(COLUMNS, keys + 60)]
+    out = [f"{'step':<{keys}}  {'outcome':<7}  checked by", "-" * min(_columns(), keys + 60)]
     for row in rows:
         out += _verdict_lines(row, keys)
     checked = [row for row in rows if row.checked]
@@ -77,7 +89,7 @@ def verification_text(verification: Verification) -> str:
     summary = (
         f"{len(rows)} steps with claims: {len(checked) - failed} ok, {failed} FAILED, {silent} unchecked."
     )
-    return "\n".join([*out, "-" * min(COLUMNS, keys + 60), summary])
+    return "\n".join([*out, "-" * min(_columns(), keys + 60), summary])
 
 
 def _verdict_lines(row: Checked, keys: int) -> list[str]:
@@ -89,7 +101,7 @@ def _verdict_lines(row: Checked, keys: int) -> list[str]:
     for verdict in row.verdicts:
         if not verdict.ok:
             said = f"{verdict.kind}: {verdict.detail or 'does not hold'}"
-            out += textwrap.wrap(said, COLUMNS, initial_indent=blank, subsequent_indent=blank + "  ")
+            out += textwrap.wrap(said, _columns(), initial_indent=blank, subsequent_indent=blank + "  ")
     return out
 
 
@@ -108,6 +120,8 @@ def inline(fragments: Any) -> str:
 def _fragment(fragment: Any) -> str:
     if isinstance(fragment, str):
         return fragment
+    if isinstance(fragment, Cite):
+        return f"[{fragment.number}]" if fragment.number else fragment.work
     if isinstance(fragment, Emphasis):
         return fragment.words
     if isinstance(fragment, Span):
@@ -122,7 +136,7 @@ def _fragment(fragment: Any) -> str:
 def _wrapped(said: str, first: str = "", rest: str = "") -> str:
     lines = textwrap.wrap(
         " ".join(said.split(" ")),
-        COLUMNS,
+        _columns(),
         initial_indent=first,
         subsequent_indent=rest,
         break_long_words=False,
@@ -148,13 +162,13 @@ def _display(block: Display) -> list[str]:
         rows = _group(group)
         if group.number is not None:
             mark = f"({group.number})"
-            rows[-1] = f"{rows[-1]:<{COLUMNS - len(mark) - 1}} {mark}"
+            rows[-1] = f"{rows[-1]:<{_columns() - len(mark) - 1}} {mark}"
         out += rows
     return out
 
 
 def _group(group: Group) -> list[str]:
-    room = COLUMNS - len(_INDENT) - 8
+    room = _columns() - len(_INDENT) - 8
     out: list[str] = []
     shift = 0
     for place, line in enumerate(group_lines(group, 1.05 * room)):

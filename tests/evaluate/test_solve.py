@@ -206,7 +206,7 @@ def test_display(solution):
     assert "residual" in text
     page = solution._repr_html_()
     assert page.startswith("<table>")
-    assert "$S^{\\lambda}$" in page
+    assert "<msup><mi>S</mi><mrow><mi>λ</mi></mrow></msup>" in page
     assert alpha in solution
     assert kappa not in solution
 

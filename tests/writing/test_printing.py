@@ -168,3 +168,12 @@ def test_long_lines_break_at_signs_and_lose_nothing():
         plain = "".join(to_text(line) for line in found)
         for name in ("κ", "λ", "S"):
             assert plain.count(name) == to_text(row).count(name)
+
+
+def test_a_sum_of_negative_terms_is_taken_away():
+    from sympy import Function, Sum, symbols
+
+    k, n, a = symbols("k n a", integer=True)
+    f = Function("f")
+    assert tex(Sum(-f(k), (k, 1, n)) + a) == tex(a) + " - " + tex(Sum(f(k), (k, 1, n)))
+    assert tex(2 * Sum(-f(k), (k, 1, n))).count("-") == 1

@@ -1,12 +1,16 @@
 """The writers, on derivations made by hand."""
 
+import importlib
 import importlib.util
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.face import Derivation, Step, Verification
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
@@ -58,8 +62,16 @@ def test_the_number_of_an_equation_is_the_same_everywhere():
 
 def test_references_reasons_and_assumptions_are_said():
     plain = " ".join(derivation_text(s.sample()).split())
-    assert "(equation 28 of the source)" in plain
-    assert "(equations 11, 12 of the source)" in plain
+    assert "(Eq. 28 in print)" in plain
+    cited = replace(s.sample(), cite="A. Author, A & B 1, 2 (1990)")
+    plain, latex, html = " ".join(derivation_text(cited).split()), document(cited), page(cited)
+    assert "(Ref. [1], Eq. 28)" in plain
+    assert "(Ref. [1], Eqs. 11, 12)" in plain
+    assert "[1] A. Author, A & B 1, 2 (1990)." in plain
+    assert "\\cite{ref1}, Eq.~28" in latex
+    assert "\\bibitem{ref1} A. Author, A \\& B 1, 2 (1990)." in latex
+    assert html.count('href="#ref-1"') == latex.count("\\cite{ref1}") > 1
+    assert '<li id="ref-1">A. Author, A &amp; B 1, 2 (1990).</li>' in html
     assert "By equations (3), (4) and (14), the cavity field is Gaussian" in plain
     assert "independent of the unperturbed messages" in plain
     assert "smaller by a factor of order 1/√N" in plain
@@ -137,3 +149,23 @@ def test_the_table_of_a_verification():
     html = verification_html(outcome)
     assert "nothing has checked this claim" in html
     assert "FAILED" in html
+
+
+@pytest.mark.parametrize("name", ["gardner", "soft_margin", "manifold", "kernel_ridge"])
+def test_each_equation_stands_once_and_each_symbol_is_defined_where_it_is_first_used(name):
+    from symcavity.writing.layout import Display, Paragraph, layout
+
+    module = importlib.import_module(f"symcavity.derivations.{name}")
+    derivation = module.problem.cavity().derivation
+    blocks = [b for section in layout(derivation).sections for step in section.steps for b in step.blocks]
+    rows = [(row, k) for k, b in enumerate(blocks) if isinstance(b, Display) for g in b.groups for row in g.rows]
+    claims = [(row, k) for row, k in rows if isinstance(row, Equation)]
+    assert len({row for row, _ in claims}) == len(claims)
+    for symbol, meaning in derivation.parameters:
+        first = min(k for row, k in claims if row.difference.has(symbol))
+        words = blocks[first + 1]
+        assert isinstance(words, Paragraph)
+        assert Equation(symbol, meaning) in words.fragments
+    moments = [k for row, k in claims if row.difference.has(phi)]
+    defined = [k for row, k in claims if row.lhs.has(phi) and row.rhs.has(TruncatedIntegral)]
+    assert not moments or defined[0] == moments[0]

@@ -1,0 +1,100 @@
+"""The site: executed pages, a gallery made from the derivations, formulas as MathML; nothing is fetched."""
+
+import sys
+from pathlib import Path
+
+from docutils.nodes import SkipNode
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import gallery_of_derivations
+from latex2mathml.converter import convert
+from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
+
+import symcavity
+
+project, author, copyright = "symcavity", "the authors of symcavity", "the authors of symcavity"  # noqa: A001
+version = release = symcavity.__version__
+BUILT = Path(__file__).parent / "_build"
+ENGINE = gallery_of_derivations.fingerprint()  # what was executed with another engine is executed again
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "README.md", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "**/GALLERY_HEADER.rst"]
+root_doc = "index"
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+suppress_warnings = ["config.cache", "misc.highlighting_failure"]
+
+nb_execution_mode = "cache"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_execution_cache_path = str(BUILT / f"pages-{ENGINE}")
+nb_render_markdown_format = "myst"
+nb_merge_streams = True
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "symcavity"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {path.stem: [] for path in Path(__file__).parent.glob("*.md")}
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": True,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sourcelink_suffix = ""
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+
+gallery_of_derivations.write(Path(__file__).parent / "_gallery_scripts")
+sphinx_gallery_conf = {
+    "examples_dirs": "_gallery_scripts",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "image_scrapers": (gallery_of_derivations.scraper,),
+    "capture_repr": ("_repr_html_", "__str__"),
+    "within_subsection_order": FileNameSortKey,
+    "subsection_order": ExplicitOrder(["*"]),
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "run_stale_examples": gallery_of_derivations.is_stale(BUILT / "engine", ENGINE),
+    "abort_on_example_error": True,
+    "only_warn_on_example_error": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "reset_modules": (),
+}
+exclude_patterns += ["_gallery_scripts", "gallery/sg_execution_times.rst", "sg_execution_times.rst"]
+
+
+def _inline(translator, node):
+    translator.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def _display(translator, node):
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise SkipNode
+
+
+def _bars(_app, _what, _name, _thing, _options, lines):
+    """Keep reStructuredText from reading the bars of |u| as its own marks."""
+    for k, line in enumerate(lines):
+        parts = line.split("``")
+        parts[::2] = [part.replace("|", "\\|") for part in parts[::2]]
+        lines[k] = "``".join(parts)
+
+
+def setup(app):
+    """Show formulas as MathML, which browsers draw without scripts."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("autodoc-process-docstring", _bars)

@@ -1,0 +1,125 @@
+"""Scripts for the gallery of the site: one for each installed derivation, written from its file alone."""
+
+import hashlib
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+from symcavity.finite.canvas import Panel, Picture
+from symcavity.loading import installed
+from symcavity.model.kinds import N, alpha
+from symcavity.model.quantities import Quenched
+
+HEADER = """Gallery
+=======
+
+Every derivation that comes with the package: its physics, its declaration, the equations that the engine finds, and the
+theory against finite instances of the same declaration.
+"""
+
+
+def fingerprint():
+    """Return a mark of the sources of the package: what was executed with other sources is out of date."""
+    found = hashlib.sha256()
+    for module in ("symcavity", "symcavity.derivations"):
+        for path in sorted(Path(importlib.import_module(module).__file__).parent.rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def is_stale(file, mark):
+    """Whether the last build was made with other sources; remembers the present ones."""
+    stale = not file.exists() or file.read_text(encoding="utf-8") != mark
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(mark, encoding="utf-8")
+    return stale
+
+
+def write(folder):
+    """Write the scripts; what did not change keeps its file, so that it is not run again."""
+    folder.mkdir(exist_ok=True)
+    wanted = {f"plot_{name}.py": script(name) for name in installed()} | {"GALLERY_HEADER.rst": HEADER}
+    for path in folder.iterdir():
+        if path.is_file() and path.name not in wanted:
+            path.unlink()
+    for name, content in wanted.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            path.write_text(content, encoding="utf-8")
+
+
+def script(name):
+    """Return the script about one derivation."""
+    module = importlib.import_module(f"symcavity.derivations.{name}")
+    title, _, rest = inspect.getdoc(module).partition("\n")
+    heading = module.problem.name or name
+    body = re.sub(r'^""".*?"""\n', "", inspect.getsource(module), count=1, flags=re.DOTALL).strip()
+    body = re.sub(r'    source=\{.*?\n    \},\n', "", body, flags=re.DOTALL)
+    said = f"``symcavity derive {name}`` prints the derivation."
+    parts = [
+        f'r"""\n{heading}\n{"=" * len(heading)}\n\n{_literal(title)}\n\n{_literal(rest)}\n\n{said}\n"""\n',
+        f"# %%\n# **The declaration**\n\n{body}\n",
+        "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
+    ]
+    values, shown = getattr(module, "values", None), getattr(module, "shown", None)
+    if values is not None and shown:
+        parts.append(_confronted(values, _features(values)))
+    return "\n".join(parts)
+
+
+def _literal(text):
+    """Keep reStructuredText from reading the words of a docstring as its own marks."""
+    return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
+
+
+def _features(values):
+    """Return how many features an instance has: what the values say, or what serves for a picture."""
+    arrays = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
+    return values[N] if N in values else arrays[0] if arrays else 60
+
+
+def _confronted(values, size):
+    """Return the part in which theory and instances are held against each other: along the load where it is given."""
+    if alpha in values:
+        return f'''# %%
+# **Theory against instances** of the same declaration, along the load
+
+from sympy import Rational
+
+from symcavity import alpha
+
+others = {{key: value for key, value in values.items() if key != alpha}}
+loads = [values[alpha] * Rational(k, 12) for k in range(6, 19)]
+curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
+points = problem.sweep({{alpha: loads[2::4]}}, N={size}, seeds=4, values=others, observables=shown)
+picture = (curve + points).plot(alpha, shown[0])
+'''
+    return f'''# %%
+# **Theory against instances** of the same declaration
+
+from symcavity import N
+
+simulation = problem.simulate({{key: value for key, value in values.items() if key != N}}, N={size}, seeds=4)
+comparison = theory.compare(simulation, shown)
+picture = comparison.plot()
+comparison
+'''
+
+
+def scraper(_block, block_vars, gallery_conf):
+    """Save the picture that a block made, for sphinx-gallery."""
+    from sphinx_gallery.scrapers import figure_rst
+
+    names = []
+    for value in block_vars["example_globals"].values():
+        figure = value.figure if isinstance(value, Panel) else value
+        if isinstance(figure, Picture) and not getattr(figure, "in_gallery", False):
+            path = next(block_vars["image_path_iterator"])
+            figure.savefig(path, dpi=150)
+            figure.in_gallery = True
+            names.append(path)
+    return figure_rst(names, gallery_conf["src_dir"])
+
+
+__all__ = ["scraper", "write"]

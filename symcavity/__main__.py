@@ -1,0 +1,7 @@
+"""The command line as ``python -m symcavity``."""
+
+import sys
+
+from symcavity.cli import main
+
+sys.exit(main())

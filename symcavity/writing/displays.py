@@ -1,0 +1,48 @@
+"""How declarations and theories show themselves in a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from sympy import Add, Sum
+
+from symcavity.writing.printing import mathml, tex
+
+if TYPE_CHECKING:
+    from symcavity.method.theory import Theory
+    from symcavity.model.problem import Problem
+    from symcavity.model.system import System
+
+
+def system_latex(system: System) -> str:
+    """Return the equations of a system as displayed LaTeX."""
+    rows = [tex(e) for law in system.laws.values() for e in law.written()]
+    rows += [tex(p) for law in system.laws.values() for p in law.pairs]
+    rows += [f"{tex(Add(*(Sum(e, s.range) for s, e in c.items())))} = 0" for c in system.global_conditions]
+    rows += [tex(e) for e in system.fixed]
+    return "$$\\begin{gathered}" + " \\\\ ".join(rows) + "\\end{gathered}$$"
+
+
+def problem_latex(problem: Problem) -> str:
+    """Return what is minimised, subject to what, as displayed LaTeX."""
+    minimize, subject_to = problem.written
+    rows = [f"\\text{{minimise }} & {tex(minimize)}"]
+    rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
+    rows += [f"\\text{{fixed }} & {tex(e)}" for e in problem.fixed]
+    return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
+
+
+def theory_html(theory: Theory) -> str:
+    """Return the order parameters with their meanings, and the closed equations, as MathML."""
+    name = f" of {escape(theory.system.name)}" if theory.system.name else ""
+    method = "Naive mean field" if theory.is_naive else "Cavity theory"
+    meanings = "".join(
+        f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'><math>{mathml(m)}</math></td></tr>"
+        for s, m in theory.order_parameters.items()
+    )
+    equations = "".join(f'<p><math displaystyle="true">{mathml(e)}</math></p>' for e in theory.equations)
+    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{equations}"
+
+
+__all__ = ["problem_latex", "system_latex", "theory_html"]

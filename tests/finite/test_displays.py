@@ -1,0 +1,139 @@
+"""What tables and plots show: every curve, every failed point, atoms as atoms, numbers with their errors."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from sympy import Rational, Symbol
+
+from symcavity import Equation, alpha, average
+from symcavity.derivations import soft_margin
+from symcavity.finite import plot_distribution
+from symcavity.finite.sweep import Sweep
+from symcavity.finite.tables import with_error
+
+problem = soft_margin.problem
+C = problem.kkt().parameters[0]
+w, lam = (problem.kkt().variables[name] for name in ("w", "lambda"))
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return problem.simulate({alpha: 2, C: 1}, N=100, seeds=4)
+
+
+@pytest.fixture(scope="module")
+def theory():
+    return problem.cavity()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (0.35341, 0.0048, "0.3534(48)"),
+        (0.351, 0.48, "0.35(48)"),
+        (12.34, 4.8, "12.3(4.8)"),
+        (-53.2, 12.1, "-53(12)"),
+        (0.99999, 0.00995, "1.000(10)"),
+        (1234567, 1e5, "1.23(10)e+06"),
+        (2.5e-9, 3.3e-11, "2.500(33)e-09"),
+        (0.5, float("nan"), "0.5"),
+        (0.5, 0.0, "0.5"),
+    ],
+)
+def test_errors_stand_in_the_last_two_digits(value, error, shown):
+    assert with_error(value, error) == shown
+
+
+def test_every_value_of_a_second_parameter_has_its_curve():
+    rows = [
+        {"point": f"C={c}; alpha={a}", "alpha": float(a), "C": float(c), "y": a * c}
+        for c in (1, 2, 5)
+        for a in (1, 2, 3)
+    ]
+    finite = {"N": 50, "C": 2.0}
+    rows += [finite | {"point": f"C=2; alpha={a}", "alpha": a, "y": 2 * a + s} for a in (1, 3) for s in (0, 1)]
+    ax = Sweep(rows, ("alpha", "C", "y")).plot("alpha", "y")
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) == 3]
+    assert [list(line.get_ydata()) for line in lines] == [[1, 2, 3], [2, 4, 6], [5, 10, 15]]
+    (points,) = ax.containers
+    assert list(points.lines[0].get_ydata()) == [2.5, 6.5]
+    assert points.lines[0].get_color() == lines[1].get_color() != lines[0].get_color()
+    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert told == ["$C$ = 1", "$C$ = 2", "$C$ = 5", "theory", "simulation, $N=50$"]
+
+
+def test_a_line_is_broken_where_there_is_no_solution():
+    values = [1.0, None, 3.0, float("inf")]
+    rows = [{"point": f"alpha={a}", "alpha": a, "y": y, "error": "" if y else "none"} for a, y in enumerate(values)]
+    ax = Sweep(rows, ("alpha", "y")).plot("alpha", "y")
+    line, marks = ax.get_lines()
+    assert np.isnan(line.get_ydata()).tolist() == [False, True, False, True]
+    assert list(marks.get_xdata()) == [1, 3]
+
+
+def test_atoms_are_drawn_as_atoms(simulation, theory):
+    solution = theory.solve({alpha: 2, C: 1}, dps=20)
+    ax = plot_distribution(simulation, lam, solution=solution, bins=6)
+    side = ax.figure.axes[1]
+    stems = [line.get_xydata()[-1] for line in side.get_lines() if len(line.get_xdata()) == 2]
+    measured, said = np.array(stems[:2]), np.array(stems[2:])
+    assert measured[:, 0] == pytest.approx([0, 1], abs=1e-9)
+    values = simulation.values(lam).ravel()
+    assert measured[:, 1] == pytest.approx([np.mean(values < 1e-9), np.mean(values > 1 - 1e-9)])
+    assert said[:, 1] == pytest.approx([float(solution[average(lam <= 0)]), float(solution[average(lam >= 1)])])
+    top = ax.get_lines()[0].get_ydata()
+    assert top.sum() / len(top) + said[:, 1].sum() == pytest.approx(1, abs=1e-9)  # lambda lies between 0 and 1
+    heights = ax.patches[0].get_data().values
+    assert heights.mean() + measured[:, 1].sum() == pytest.approx(1)
+
+
+def test_figures_show_themselves_in_a_notebook(simulation, theory, tmp_path):
+    comparison = theory.compare(simulation)
+    ax = comparison.plot()
+    assert ax._repr_svg_().count("<svg") == ax.figure._repr_svg_().count("<svg") == 1
+    ax.figure.savefig(tmp_path / "z.png")
+    from PIL import Image
+
+    with Image.open(tmp_path / "z.png") as picture:
+        assert picture.info["dpi"][0] == pytest.approx(300, abs=1)
+    assert ax.xaxis.label.get_fontfamily() == ["serif"]
+
+
+def test_tables_for_notebooks(simulation, theory):
+    comparison = theory.compare(simulation)
+    row = comparison[average(w**2)]
+    assert with_error(row.simulation.mean, row.simulation.stderr) in comparison._repr_html_()
+    solution = theory.solve({alpha: 2, C: 1})
+    assert "alpha = 2, C = 1" in solution._repr_html_()
+    assert "100" in simulation._repr_html_()
+    swept = theory.sweep({alpha: [1, 2], C: [1, -1]}, observables=[average(w**2)])
+    assert swept._repr_html_().count("<tr>") == 5
+    assert "2 of 4 rows failed" in swept._repr_html_()
+
+
+def test_laws_are_shown_with_a_solution():
+    from symcavity.derivations.output_bias import problem as biased
+
+    (y,) = biased.kkt().quenched
+    kappa = biased.kkt().parameters[0]
+    solution = biased.cavity().solve({kappa: 1, y: {1: Rational(4, 5), -1: Rational(1, 5)}})
+    assert str(solution).startswith("Solution at kappa = 1, y = {1: 4/5, -1: 1/5}\n")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+def test_tables_become_data_frames(simulation, theory):
+    frame = theory.compare(simulation).to_pandas()
+    assert list(frame.columns) == ["observable", "theory", "simulation", "stderr", "z", "note"]
+    assert frame["theory"][0] == theory.compare(simulation).rows[0].theory
+    swept = theory.sweep({alpha: [1, 2]}, values={C: 1})
+    assert list(swept.to_pandas()["alpha"]) == [1.0, 2.0]
+
+
+def test_no_raw_objects_are_printed(theory):
+    assert repr(Equation(Symbol("a"), Symbol("b"))) == "a = b"
+    for shown in (repr(theory.equations), repr(theory.reduced), repr(theory.derivation), repr(theory.derivation[2])):
+        assert "lhs=" not in shown
+        assert "origins" not in shown
+        assert "Step(" not in shown
+    assert "<eta^0**2> = q_w" in str(theory.datum)
