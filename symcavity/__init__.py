@@ -22,7 +22,7 @@ from symcavity.errors import (
     UnsupportedLaw,
     ValuesError,
 )
-from symcavity.face import BipartiteSystem, ConvexProblem, System, Theory
+from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, System, Theory
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -37,6 +37,7 @@ from symcavity.model.kinds import (
 )
 from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched, Variable
 from symcavity.model.support import SupportFunction
+from symcavity.study.spectrum import spectrum
 
 if TYPE_CHECKING:
     from symcavity.shapes import (
@@ -64,6 +65,7 @@ __all__ = [
     "Coupling",
     "Datum",
     "DeclarationError",
+    "Derivation",
     "Ellipsoid",
     "Equation",
     "ExpressionShape",
@@ -108,6 +110,7 @@ __all__ = [
     "phi",
     "prove",
     "response",
+    "spectrum",
 ]
 
 # what the worked systems offer beside their declarations

@@ -79,6 +79,67 @@ def _add_instances(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="JOBS", help="processes to run on (default: this one)")
 
 
+def _add_studies(commands: Any) -> None:
+    """The commands that ask what comes after a solution."""
+
+    def later(verb: str) -> Callable[[argparse.Namespace], int]:
+        def run(args: argparse.Namespace) -> int:
+            from symcavity.commands import studying
+
+            return int(getattr(studying, verb)(args))
+
+        return run
+
+    parser = _add(
+        commands,
+        "sensitivity",
+        later("sensitivity"),
+        "Differentiate an observable of the solved theory with respect to a parameter.",
+        _examples("symcavity sensitivity gardner kappa=1 --of alpha --by kappa --dps 50") + "\n\n" + _VALUES,
+    )
+    _add_target(parser, values=True)
+    parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="what moves")
+    parser.add_argument("--by", required=True, metavar="PARAMETER", help="with what; all others are held")
+    parser.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
+
+    parser = _add(
+        commands,
+        "optimize",
+        later("optimize"),
+        "Find the value of a parameter at which an observable is smallest, or largest.",
+        _examples('symcavity optimize my.py alpha=2 s=1/2 --of "average((w[i] - t[i])**2)" --over gamma=0.01,10')
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(parser, values=True)
+    parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="what is made small")
+    parser.add_argument("--over", required=True, metavar="gamma[=low,high]", help="the parameter, and its range")
+    parser.add_argument("--maximize", action="store_true", help="make it large instead")
+    parser.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
+
+    parser = _add(
+        commands,
+        "boundary",
+        later("boundary"),
+        "Follow the line on which stability, the solution or an order parameter is lost.",
+        _examples(
+            "symcavity boundary game.py A=1:1/2,-1:1/2 --across alpha=0.3,0.6 --dps 20",
+            "symcavity boundary species.py A=2 --across sigma=0.5,1.5 --along g=0:1:5 --plot line.pdf",
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(parser, values=True)
+    parser.add_argument(
+        "--what", default="stability", metavar="WHAT", help="stability (default), feasibility, or an observable"
+    )
+    parser.add_argument("--across", required=True, metavar="alpha=1,3", help="where it is looked for")
+    parser.add_argument("--along", default="", metavar="g=0:1:5", help="the values of the other parameter")
+    parser.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
+    parser.add_argument("--csv", metavar="F", help="write the points")
+    parser.add_argument("--plot", metavar="F", help="draw the line")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     from symcavity import __version__
@@ -127,6 +188,10 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(derive)
     derive.add_argument("--latex", metavar="F", help="write a complete LaTeX document ('-' for stdout)")
     derive.add_argument("--html", metavar="F", help="write a self-contained page ('-' for stdout)")
+    derive.add_argument(
+        "--json", metavar="F", nargs="?", const="-", help="write a record for machines, with verdicts (default: stdout)"
+    )
+    derive.add_argument("--lean", metavar="F", help="write what is plain algebra as Lean 4 statements")
 
     check = _add(
         commands,
@@ -207,6 +272,8 @@ def build_parser() -> argparse.ArgumentParser:
     sweep.add_argument("--x", default="", help="horizontal axis (default: the first grid)")
     sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it comes out)")
     sweep.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="a further column")
+
+    _add_studies(commands)
 
     experiment = _add(
         commands,

@@ -8,18 +8,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from sympy import Symbol
 
-from symcavity.method.theory import Theory as TheoryData
 from symcavity.model.problem import Problem
 from symcavity.model.system import System as SystemData
 from symcavity.record.derivation import Derivation as DerivationData
 from symcavity.record.derivation import Step as StepData
 from symcavity.record.derivation import Verdict
 from symcavity.record.derivation import Verification as VerificationData
+from symcavity.record.verbs import with_verbs
+from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
     from symcavity.evaluate.solution import Solution
@@ -27,16 +28,6 @@ if TYPE_CHECKING:
     from symcavity.finite.experiment import CavityExperiment
     from symcavity.finite.sweep import Sweep
     from symcavity.method.symmetry import Symmetry
-
-T = TypeVar("T")
-
-
-def with_verbs(face: type[T], data: Any) -> T:
-    """Return the same data as an object of the class that has the verbs."""
-    out = object.__new__(face)
-    vars(out).update(vars(data))
-    return out
-
 
 # -- what is declared ----------------------------------------------------------------------------
 
@@ -88,9 +79,10 @@ class _Confrontable(ABC):
             If the solver that the structure asks for is not installed.
         """
         from symcavity.finite.run import simulate
+        from symcavity.witness.simulated import with_witness
 
         found = simulate(self._system(), values, N=N, seeds=seeds, couplings=couplings, executor=executor, **options)
-        return _with_witness(found)
+        return with_witness(found)
 
     def sweep(
         self, grid: Mapping[Any, Iterable[Any]], N: int | Iterable[int], seeds: int | Iterable[int] = 10, **options: Any
@@ -239,7 +231,7 @@ class ConvexProblem(_Confrontable, Problem):
 # -- what is derived -----------------------------------------------------------------------------
 
 
-class Theory(TheoryData):
+class Theory(StudiedTheory):
     """A derived theory: order parameters, closed equations, numbers, and the record of the derivation.
 
     Attributes
@@ -360,8 +352,7 @@ class Theory(TheoryData):
         """The record of the derivation: steps with reasons, which print and check themselves."""
         from symcavity.method.record import record
 
-        found = with_verbs(Derivation, record(self))
-        return replace(found, steps=tuple(with_verbs(Step, step) for step in found.steps))
+        return Derivation.of(record(self))
 
     def _repr_html_(self) -> str:
         from symcavity.writing.displays import theory_html
@@ -414,6 +405,18 @@ class Derivation(DerivationData):
     :class:`symcavity.record.derivation.Derivation` says what it holds.
     """
 
+    @classmethod
+    def of(cls, found: DerivationData) -> Derivation:
+        """The same record, with the verbs."""
+        return replace(with_verbs(cls, found), steps=tuple(with_verbs(Step, step) for step in found.steps))
+
+    @classmethod
+    def from_json(cls, source: Any) -> Derivation:
+        """Read what :meth:`to_json` wrote; nothing in it is evaluated. ``verify()`` judges the claims that are read."""
+        from symcavity.writing.exchange import read_derivation
+
+        return cls.of(read_derivation(source, Theory))
+
     def verify(self, dps: int = 50, simulation: Any = None) -> Verification:
         """Check every claim by whatever applies.
 
@@ -440,6 +443,18 @@ class Derivation(DerivationData):
 
         return page(self)
 
+    def to_json(self, *, verify: bool = True, dps: int = 50) -> str:
+        """Return a record for machines: claims, reasons, declaration, and what ``verify(dps)`` says of each step."""
+        from symcavity.writing.exchange import derivation_json
+
+        return derivation_json(self, self.verify(dps) if verify else None)
+
+    def to_lean(self) -> str:
+        """Return the claims that are plain algebra as Lean 4 statements, with their hypotheses; proofs are open."""
+        from symcavity.writing.lean import lean_source
+
+        return lean_source(self)
+
     def to_text(self) -> str:
         """Return the derivation as plain text for a terminal."""
         from symcavity.writing.text import derivation_text
@@ -456,38 +471,12 @@ class Derivation(DerivationData):
 # -- simulations ---------------------------------------------------------------------------------
 
 
-class _Witness:
-    """Instances as a witness of a derivation."""
-
-    def witness(self, step: StepData) -> list[Verdict]:
-        """Judge the claims of a derivation step; see :func:`symcavity.witness.instances.witness`."""
-        from symcavity.witness.instances import witness
-
-        return witness(self, step)
-
-
-@cache
-def _simulation(name: str) -> Any:
-    """Make a class of simulations that has the verb, when it is asked for: what it extends loads slowly."""
-    from symcavity.finite import run
-
-    data = getattr(run, name)
-    return type(name, (_Witness, data), {"__doc__": data.__doc__, "__module__": __name__})
-
-
 def __getattr__(name: str) -> Any:
     if name in ("Simulation", "Simulations"):
-        return _simulation(name)
+        from symcavity.witness.simulated import simulation_class
+
+        return simulation_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _with_witness(found: Any) -> Any:
-    from symcavity.finite.run import Simulation
-
-    one = _simulation("Simulation")
-    if isinstance(found, Simulation):
-        return with_verbs(one, found)
-    return _simulation("Simulations")({size: with_verbs(one, each) for size, each in found.by_size.items()})
 
 
 __all__ = ["BipartiteSystem", "ConvexProblem", "Derivation", "Step", "System", "Theory", "Verification"]

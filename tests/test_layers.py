@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "symcavity"
 ORDER = (  # a layer imports only what stands before it
-    *("errors", "algebra", "shapes", "model", "record", "sites", "method", "writing", "evaluate", "finite", "witness"),
-    *("face", "loading", "commands", "cli", "__main__"),
+    *("errors", "algebra", "shapes", "model", "record", "sites", "method", "writing", "evaluate", "finite"),
+    *("study", "witness", "face", "loading", "commands", "cli", "__main__"),
 )
 TOP = ("loading", "commands", "cli")  # these may import the package itself, with what it offers
 LIGHT = {"sympy", "numpy", "mpmath", "symcavity"}

@@ -32,6 +32,12 @@ def theory_of(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
     return system.naive() if args.method == "naive" else system.cavity()
 
 
+def read_theory(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory]:
+    """The declared system of a command line, and its theory."""
+    system = load_system(args)
+    return system, theory_of(args, system)
+
+
 def finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theory) -> dict[Any, Any]:
     """Turn conditions on averages into the load, or the parameters, at which an instance meets them.
 
@@ -89,14 +95,14 @@ def paper(args: argparse.Namespace) -> int:
 
 def derive(args: argparse.Namespace) -> int:
     """Derive a theory and print its record."""
-    for name in (args.latex, args.html):
+    files = (args.latex, args.html, args.json, args.lean)
+    for name in files:
         check_writable(name)
     derivation = theory_of(args, load_system(args)).derivation
-    if args.latex:
-        write(args.latex, derivation.to_latex())
-    if args.html:
-        write(args.html, derivation.to_html())
-    if "-" not in (args.latex, args.html):
+    for name, said in zip(files, ("to_latex", "to_html", "to_json", "to_lean"), strict=True):
+        if name:
+            write(name, getattr(derivation, said)())
+    if "-" not in files:
         print(derivation.to_text(), end="")
     return 0
 

@@ -98,16 +98,20 @@ class Solution:
 
     @alone
     def __getitem__(self, key: Any) -> Any:
-        expr = self._expression(ratio_named(key))
+        expr = self.expression(key)
         if expr in self.values:
             with mpmath.workdps(self.dps):
                 return self._number(+self.values[expr], key)
-        expr = expr.xreplace(self._task.units)
-        self._check_known(expr, key)
         value = self._evaluate(expr)
         if not mpmath.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
             value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
         return self._number(value, key)
+
+    def expression(self, key: Any) -> Expr:
+        """An observable in unknowns, parameters and laws that have values here."""
+        expr = self._expression(ratio_named(key)).xreplace(self._task.units)
+        self._check_known(expr, key)
+        return expr
 
     def _number(self, value: Any, key: Any) -> Any:
         """Refuse what is no number."""
@@ -160,6 +164,12 @@ class Solution:
             ", ".join(str(s) for s in (*self._task.units, *self.values, *self._given.exact)),
         )
 
+    def sharpen(self, guard: int) -> int:
+        """Know the unknowns to at least so many digits beyond those asked for; return to how many."""
+        if self._refine is not None and guard > self._guard:
+            self.values, self._guard = self._refine(guard), guard
+        return self._guard
+
     def _in_core_unknowns(self, expr: Expr) -> Expr:
         """Return the expression with the eliminated unknowns written out."""
         closed = self._task.with_load if alpha in self._given.solve_for else self._task.eliminated
@@ -179,8 +189,7 @@ class Solution:
         previous = None
         guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]
         for guard in guards:
-            if guard > self._guard:
-                self.values, self._guard = self._refine(guard), guard  # type: ignore[misc]
+            self.sharpen(guard)
             (value,) = evaluate_twice(lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once)
             last = guard == guards[-1] or self._given.at_edge
             if value.sound and (last or mpmath.isfinite(value.value)):

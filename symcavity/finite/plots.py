@@ -53,6 +53,28 @@ def _finish(ax: Any) -> Any:
 
 
 @_styled
+def plot_line(points: Sequence[tuple[float, float]], x: Any, y: Any, label: str, *, ax: Any = None) -> Any:
+    """Draw a line through points of a plane of two parameters; several at one place are left as points.
+
+    Parameters
+    ----------
+    points : sequence of pairs
+    x, y : Symbol
+        The parameters.
+    label : str
+        What is lost on the line.
+    """
+    ax = _axes(ax)
+    rows = sorted(points)
+    single = len({place for place, _ in rows}) == len(rows)
+    ax.plot(*zip(*rows, strict=True), "-" if single else ".", color=BLUE, label=label)
+    ax.set_xlabel(f"${label_tex(x)}$")
+    ax.set_ylabel(f"${label_tex(y)}$")
+    ax.legend(frameon=False)
+    return _finish(ax)
+
+
+@_styled
 def plot_sweep(
     rows: Sequence[Mapping[str, Any]],
     x: str,

@@ -8,7 +8,7 @@ from sympy import Add, Expr, S, Sum
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse, average
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, kind_of_sum, site_sum
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import Law, System
 
@@ -48,8 +48,8 @@ def without_fields(system: System, expr: Any) -> Any:
 
 
 def _in_variables(law: Law, body: Expr) -> Expr:
-    if not body.has(Sum):
-        return body
+    if not any(kind_of_sum(limits) for total in body.atoms(Sum) for limits in total.limits):
+        return body  # sums over components are those of one site
     book = FieldBook()
     found = extract_fields(body, law.kind, book, f"the observable {body}")
     rule: dict[Expr, Expr] = {}

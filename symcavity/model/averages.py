@@ -40,6 +40,9 @@ class Average(Expr):
         """The free symbols of the body; the site index is averaged over."""
         return {symbol for symbol in self.args[0].free_symbols if not is_index(symbol)}
 
+    def _eval_derivative(self, symbol: Any) -> Expr:
+        return Average(self.args[0].diff(symbol))
+
     def _eval_is_nonnegative(self) -> bool | None:
         return self.args[0].is_nonnegative
 

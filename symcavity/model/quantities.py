@@ -371,6 +371,9 @@ class Global(Symbol):
         """A variable that is known to be positive where the problem has its minimum: it needs no bound."""
         return super().__new__(cls, name, real=True, positive=True)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return (Global.above_zero, (self.name,)) if self.is_positive else super().__reduce_ex__(protocol)
+
     @property
     def is_bounded(self) -> bool:
         """Whether it makes a pair with its condition: it may be zero, or the condition an equality."""

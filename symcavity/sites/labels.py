@@ -74,18 +74,20 @@ class LabelledEnsemble:
     def _at_labels(self, body: Expr) -> Expr:
         """The average at given labels; where the law is implicit, first over the field that the states do not see."""
         solution = self.site.solution
-        drawn = {label.given: self.site.sources[label.given][1] for label in self.labels}
-        values = [v for b in solution.branches for q, v in b.values.items() if q not in drawn]
+        given = {label.given: self.site.sources[label.given][1] for label in self.labels}
+        values = [v for b in solution.branches for q, v in b.values.items() if q not in given]
         seen = [*values, *(c for b in solution.branches for c in b.conditions)]
-        (u, field), *more = drawn.items()
+        (u, field), *more = given.items()
         if more or not solution.is_implicit or any(e.has(field) for e in seen) or field == solution.inner:
             return self.site.over_fields(body) if body.has(*self.site.fields) else self.site.at_site(body)
         mean, variance = given_others(self.site, field)
         z = Dummy("z", real=True)
         others = tuple(f for f in self.site.fields if f != field)
         kept = {r: S.Zero if r.field == u else r for r in body.atoms(SiteResponse)}
+        source, _, _ = self.site.sources[u]
         drawn_at = mean + sqrt(variance) * z
-        inside = _over_one(body.xreplace({**kept, u: drawn_at, field: drawn_at}), z)
+        drawn = solution.branches[0].values[u].xreplace({source: S.Zero, field: drawn_at})
+        inside = _over_one(body.xreplace({**kept, u: drawn, field: drawn_at}), z)
         return replace(self.site, fields=others).over_fields(inside)
 
     def _through_weight(self, weight: Expr, body: Expr, u: SiteQuantity, rest: tuple[Quenched, ...]) -> Expr:

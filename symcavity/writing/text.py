@@ -44,7 +44,7 @@ def derivation_text(derivation: Derivation) -> str:
         The record to be written.
     """
     doc = layout(derivation)
-    out = [doc.title, "=" * len(doc.title), "", _wrapped(_inline(doc.opening)), ""]
+    out = [doc.title, "=" * len(doc.title), "", _wrapped(inline(doc.opening)), ""]
     for number, section in enumerate(doc.sections, start=1):
         out += _heading(f"{number}. {section.title}")
         for step in section.steps:
@@ -56,13 +56,13 @@ def derivation_text(derivation: Derivation) -> str:
         column = max(map(len, symbols))
         out += _heading("Order parameters")
         for symbol, (_, meaning) in zip(symbols, doc.parameters, strict=True):
-            said = _inline(meaning) if isinstance(meaning, list | tuple) else text(meaning)
+            said = inline(meaning) if isinstance(meaning, list | tuple) else text(meaning)
             out.append(f"{_INDENT}{symbol:<{column}}  {said}".replace(_HARD, " "))
         out.append("")
     if doc.assumptions:
         out += _heading("Assumptions")
         for number, item in enumerate(doc.assumptions, start=1):
-            out.append(_wrapped(_inline(item), first=f"{number:3}. ", rest="     "))
+            out.append(_wrapped(inline(item), first=f"{number:3}. ", rest="     "))
         out.append("")
     if doc.works:
         out += _heading("References")
@@ -112,7 +112,8 @@ def _heading(title: str) -> list[str]:
     return [title, "-" * len(title), ""]
 
 
-def _inline(fragments: Any) -> str:
+def inline(fragments: Any) -> str:
+    """Return fragments of prose as one line."""
     return "".join(_fragment(fragment) for fragment in fragments)
 
 
@@ -149,7 +150,7 @@ def _blocks(blocks: tuple[Block, ...]) -> list[str]:
         if out:
             out.append("")
         if isinstance(block, Paragraph):
-            out.append(_wrapped(_inline(block.fragments)))
+            out.append(_wrapped(inline(block.fragments)))
         else:
             out += _display(block)
     return out
@@ -182,4 +183,4 @@ def _group(group: Group) -> list[str]:
     return [_INDENT + row for row in out]
 
 
-__all__ = ["derivation_text", "step_text", "verification_text"]
+__all__ = ["derivation_text", "inline", "step_text", "verification_text"]

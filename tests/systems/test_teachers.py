@@ -116,6 +116,19 @@ def test_logistic_regression_with_a_teacher(law):
         assert abs(row.z) < FAR, str(row.observable)
 
 
+@pytest.mark.parametrize("loss", ["square", "logistic"])
+def test_a_factor_in_the_field_is_one_in_the_law(loss):
+    """The label is drawn on beta*u, whether beta stands in the sum over teacher weights or in the law."""
+    field = Sum(x[mu, i] * beta * t[i], (i, 1, N))
+    scaled = Quenched("y", mu, law={1: 1 / (1 + exp(-field)), -1: 1 / (1 + exp(field))}, given=field)
+    theory = ConvexProblem(Sum(LOSSES[loss](scaled[mu]), (mu, 1, P)) + ridge).cavity()
+    values = {**VALUES, beta: 3}
+    other = declared("logistic", loss).cavity().solve(values)
+    found = theory.solve(values)
+    for observable in (average(w[i] ** 2), average(w[i] * t[i]), response(w)):
+        assert near(found[observable], other[observable], 1e-12)
+
+
 def test_flips_are_a_sign_times_a_sign():
     """Labels that are wrong one time in ten: as a law on the field, and as an independent sign."""
     s = Quenched("s", mu, law={1: Rational(9, 10), -1: Rational(1, 10)})

@@ -1,0 +1,79 @@
+"""What the commands ``sensitivity``, ``optimize`` and ``boundary`` do."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import mpmath
+
+from symcavity.commands.actions import read_theory
+from symcavity.commands.arguments import read_grid, read_observable, read_pairs
+from symcavity.commands.files import check_figure, check_writable, save_figure, write
+from symcavity.errors import ValuesError
+
+
+def sensitivity(args: argparse.Namespace) -> int:
+    """Print the derivative of an observable."""
+    system, theory = read_theory(args)
+    values = read_pairs(args.values, system)
+    of = read_observable(args.of, system, theory.order_parameters)
+    by = _named(args.by, theory)
+    value = theory.sensitivity(of, by, values, dps=args.dps)
+    print(f"d({args.of})/d({args.by}) = {mpmath.nstr(value, args.dps)}")
+    return 0
+
+
+def optimize(args: argparse.Namespace) -> int:
+    """Print where an observable is best."""
+    system, theory = read_theory(args)
+    values = read_pairs(args.values, system)
+    of = read_observable(args.of, system, theory.order_parameters)
+    over, bounds = _named(args.over, theory), None
+    if "=" in args.over:
+        ((over, ends),) = read_grid([args.over], system)[0].items()
+        bounds = _two(ends, args.over)
+    found = theory.optimize(of, over, values, bounds=bounds, maximize=args.maximize, dps=args.dps)
+    print(f"{'largest' if args.maximize else 'smallest'} {args.of}: {found}")
+    return 0
+
+
+def boundary(args: argparse.Namespace) -> int:
+    """Print, and draw, where something is lost."""
+    check_figure(args.plot)
+    check_writable(args.csv)
+    system, theory = read_theory(args)
+    values = read_pairs(args.values, system)
+    words = ("stability", "feasibility")
+    what = args.what if args.what in words else read_observable(args.what, system, theory.order_parameters)
+    ((across, ends),) = read_grid([args.across], system)[0].items()
+    along = read_grid([args.along], system)[0] if args.along else None
+    found = theory.boundary(what, {across: _two(ends, args.across)}, along, values, dps=args.dps)
+    print(found)
+    if args.csv:
+        write(args.csv, found.to_csv())
+    if args.plot:
+        save_figure(found.plot(), args.plot)
+    return 0
+
+
+def _two(ends: Any, text: str) -> tuple[Any, Any]:
+    if len(ends) != 2:
+        raise ValuesError(f"The range is {text!r}.", "two numbers", "alpha=1,3")
+    return ends[0], ends[1]
+
+
+def _named(text: str, theory: Any) -> Any:
+    """The parameter of a name; of anything else the theory complains."""
+    from symcavity.evaluate.binding import task_of
+
+    task = task_of(theory)
+    name = text.partition("=")[0]
+    found = {str(s): s for s in (*task.parameters, *task.ratios)}
+    found |= {f"{kind.size}/N": kind.ratio for kind in task.kinds if kind.ratio in task.ratios}
+    if name not in found:
+        raise ValuesError(f"{name} is no parameter of this theory.", ", ".join(found))
+    return found[name]
+
+
+__all__ = ["boundary", "optimize", "sensitivity"]

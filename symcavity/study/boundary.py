@@ -1,0 +1,324 @@
+"""Phase boundaries: where stability, a solution, or an order parameter is lost, in a plane of two parameters."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Equality, Symbol, sympify
+
+from symcavity.errors import Infeasible, NotConverged, UnstableSolution, ValuesError
+from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.sizes import ratio_named
+from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.watch import tick
+from symcavity.method.theory import Theory
+from symcavity.study.optimum import checked_range
+from symcavity.study.sensitivity import slope
+
+STABILITY, FEASIBILITY = "stability", "feasibility"
+POINTS = 11  # at which the range across is looked at
+HALVED = 4  # times that a bracket is halved before the end is extrapolated
+ROUNDS = 40
+NEARER = 8  # by this factor each point is nearer to the boundary than the one before
+MEMORY = 14  # points that an extrapolation uses
+
+Measure = Callable[[Solution], Any]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A line in a plane of two parameters.
+
+    Attributes
+    ----------
+    what : str
+        What is lost on it.
+    along, across : Symbol
+        The parameters; along is None where a single value was asked for.
+    points : tuple of (number, number, number)
+        The value along, the boundary across, and its error: by how much the last extrapolation moved it, or the last
+        of the digits asked for.
+    """
+
+    what: str
+    along: Symbol | None
+    across: Symbol
+    points: tuple[tuple[Any, Any, float], ...]
+
+    def __iter__(self) -> Any:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    @property
+    def value(self) -> Any:
+        """The place across, where there is one."""
+        if len(self.points) != 1:
+            raise ValuesError(f"The boundary has {len(self.points)} points.", "one point", "boundary.points")
+        return self.points[0][1]
+
+    def to_csv(self) -> str:
+        """Return the points as comma-separated values, with a header."""
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow([*([str(self.along)] if self.along is not None else []), str(self.across), "error"])
+        out.writerows([str(v) for v in (p if self.along is not None else p[1:])] for p in self.points)
+        return text.getvalue()
+
+    def __str__(self) -> str:
+        head = f"{self.what} is lost at" if self.what in (STABILITY, FEASIBILITY) else f"{self.what}:"
+        digits = max(6, *(round(-np.log10(max(e / (abs(float(y)) or 1), 1e-300))) for _, y, e in self.points))
+        at = "" if self.along is None else f"{self.along} = {{}}: "
+        return "\n".join(
+            [head, *(f"  {at.format(x)}{self.across} = {mpmath.nstr(y, digits)}" for x, y, _ in self.points)]
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the line; return the axes.
+
+        Raises
+        ------
+        MissingDependency
+            Without matplotlib.
+        """
+        from symcavity.finite.plots import plot_line
+
+        if self.along is None:
+            raise ValuesError("A single point is no line.", "a boundary with along=")
+        rows = [(float(x), float(y)) for x, y, _ in self.points]
+        return plot_line(rows, self.along, self.across, self.what, ax=ax)
+
+
+def boundary(
+    theory: Theory,
+    what: Any,
+    across: Mapping[Any, Any],
+    along: Mapping[Any, Iterable[Any]] | None = None,
+    values: Mapping[Any, Any] | None = None,
+    dps: int = 15,
+) -> Boundary:
+    """Follow a boundary: for each value along, every place across at which something is lost.
+
+    Raises
+    ------
+    ValuesError
+        For ranges that are none.
+    NotConverged
+        If nothing is lost in the range, or if what ends is not what was asked for.
+
+    Notes
+    -----
+    On the line itself responses or moments diverge, and just beyond there is no solution, so that the line is
+    extrapolated from solutions on the side where there are: with the stability ``L`` the place is an analytic function
+    of ``1 - L``, and with a quantity ``q`` that vanishes or diverges like any power it is one of ``q/q'``, with the
+    exact derivative ``q'``.  Polynomials through ever closer points are taken at zero, until they agree.
+    """
+    name, (low, high) = _one(across, "across")
+    name = ratio_named(name)
+    values = {ratio_named(k): v for k, v in (values or {}).items()}
+    ends = checked_range(theory, name, values, (low, high))
+    lines: list[tuple[Any, Mapping[Any, Any]]] = [(None, values)]
+    label = None
+    if along is not None:
+        label, places = _one(along, "along")
+        label = ratio_named(label)
+        lines = [(exact_value(x, str(label), dps), {**values, label: x}) for x in places]
+    points: list[tuple[Any, Any, float]] = []
+    for x, given in lines:
+        line = _Line(theory, what, name, given, dps)
+        for a, b in line.brackets(*ends):
+            y, error = line.end(a, b)
+            points.append((x, y, error))
+    if not points:
+        raise NotConverged(
+            f"{what!s} is not lost over {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range across"
+        )
+    return Boundary(str(what), label, name, tuple(points))
+
+
+def _one(mapping: Any, word: str) -> tuple[Any, Any]:
+    if not isinstance(mapping, Mapping) or len(mapping) != 1:
+        raise ValuesError(f"{word} is {mapping!r:.80}.", "one parameter with its values", f"{word}={{alpha: (1, 3)}}")
+    return next(iter(mapping.items()))
+
+
+class _Line:
+    """One way across: what is lost on it, and where."""
+
+    def __init__(self, theory: Theory, what: Any, across: Symbol, values: Mapping[Any, Any], dps: int) -> None:
+        if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
+            raise ValuesError(f"The boundary is one of {what!r}.", "'stability', 'feasibility', an observable, Eq(...)")
+        self.theory, self.what, self.across, self.values, self.dps = theory, what, across, values, dps
+        self.near: dict[Symbol, float] | None = None
+        self.solved: list[tuple[Any, Solution]] = []
+
+    def solution(self, y: Any) -> Solution | None:
+        """The solution at a place; None where it is lost."""
+        tick(f"the boundary, {self.across} = {mpmath.nstr(mpmath.mpf(y), 6)}")
+        exact = float(y) if self.dps <= 15 else mpmath.nstr(y, self.dps + 15)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnstableSolution)
+            try:
+                guess = self.near if not self.theory.system.convex else None
+                found = solve_theory(self.theory, {**self.values, self.across: exact}, self._digits, guess)
+            except (Infeasible, NotConverged):
+                return None
+        if self.what == STABILITY and not found.stability < 1:
+            return None
+        if self.what == FEASIBILITY and found.is_limit:
+            return None
+        if isinstance(self.what, Equality):
+            return found
+        if not isinstance(self.what, str) and (found.is_limit or found[self.what] == 0):
+            return None
+        if not found.is_limit:
+            self.near = {s: float(v) for s, v in found.values.items()}
+        return found
+
+    @property
+    def _digits(self) -> int:
+        return self.dps if self.dps <= 15 else self.dps + 10
+
+    def brackets(self, low: float, high: float) -> list[tuple[float, float]]:
+        """Pairs of places, the first of which has what the second has lost."""
+        logs = low > 0
+        ts = np.linspace(np.log(low), np.log(high), POINTS) if logs else np.linspace(low, high, POINTS)
+        grid = [low, *(float(np.exp(t)) if logs else float(t) for t in ts[1:-1]), high]
+        found = {y: self.solution(y) for y in grid}
+        self.solved = [(y, s) for y, s in found.items() if s is not None]
+        if isinstance(self.what, Equality):
+            gap = sympify(self.what.lhs - self.what.rhs)
+            signs = {y: s[gap] > 0 for y, s in found.items() if s is not None}
+            return [(a, b) for a, b in pairwise(grid) if a in signs and b in signs and signs[a] != signs[b]]
+        if not self.solved:
+            raise NotConverged(
+                f"The theory has no solution with what is to be lost, for {self.across} from {low:g} to {high:g}.",
+                hint="another range across",
+            )
+        out = [(a, b) for a, b in pairwise(grid) if found[a] is not None and found[b] is None]
+        return out + [(b, a) for a, b in pairwise(grid) if found[a] is None and found[b] is not None]
+
+    def end(self, a: float, b: float) -> tuple[Any, float]:
+        """The place between two others at which it is lost, and the error of it."""
+        if isinstance(self.what, Equality):
+            return self._crossing(a, b)
+        mp = mpmath.mp
+        with mp.workdps(self.dps + 15):
+            inner, outer = mp.mpf(a), mp.mpf(b)
+            start = min(self.solved, key=lambda pair: abs(pair[0] - a))[1]
+            states: list[tuple[Any, Solution]] = [(inner, start)]
+            for _ in range(HALVED):
+                inner, outer = self._halved(states, inner, outer, mp.mpf(1) / 2)
+            measure = self._measure([s for _, s in states])
+            known = [(y, measure(s)) for y, s in states[-MEMORY:]]
+            fresh, before, goal = True, None, mp.mpf(10) ** -self.dps
+            best: tuple[Any, Any] = (None, mp.inf)
+            for _ in range(ROUNDS):
+                end = _at_zero(known[-MEMORY:])
+                if before is not None and fresh:
+                    moved = abs(end - before)
+                    if moved < best[1]:
+                        best = (end, moved)
+                    if moved <= goal * abs(end):
+                        break
+                    if self.dps <= 15 and best[1] < 1e-9 * abs(end) and moved > 100 * best[1]:
+                        break  # in double more points only add rounding
+                before = end
+                count = len(states)
+                share = (end - inner) / (outer - inner)
+                if not 0 < share < 1.5:
+                    share = mp.mpf(1) / 2
+                else:
+                    share = min(share * (1 - mp.mpf(1) / NEARER), (share + 1) / 2 if share < 1 else mp.mpf(1) / 2)
+                inner, outer = self._halved(states, inner, outer, share)
+                fresh = len(states) > count
+                try:
+                    known += [(y, measure(s)) for y, s in states[count:]]
+                except NotConverged:  # so close to the end nothing has enough digits
+                    break
+            end, error = best
+            if error > 1e-6 * abs(inner):
+                raise NotConverged(
+                    f"The boundary near {self.across} = {mp.nstr(inner, 8)} was not extrapolated: {self.what} does not "
+                    "go like a power there.",
+                    {self.across: float(inner)},
+                    hint="another quantity that is lost: 'stability'",
+                )
+            slack = max(10 * error, abs(outer - inner))
+            if end is None or not min(inner, outer) - slack <= end <= max(inner, outer) + slack:
+                raise NotConverged(
+                    f"The solution ends between {self.across} = {mp.nstr(inner, 8)} and {mp.nstr(outer, 8)}, but not "
+                    f"because {self.what} is lost.",
+                    {self.across: float(inner)},
+                    hint="boundary('feasibility', ...)",
+                )
+        with mp.workdps(self.dps):
+            return +end, float(max(error, abs(end) * mp.mpf(10) ** -self.dps))
+
+    def _halved(self, states: list[tuple[Any, Solution]], inner: Any, outer: Any, share: Any) -> tuple[Any, Any]:
+        """A narrower bracket."""
+        middle = inner + share * (outer - inner)
+        found = self.solution(middle)
+        if found is None:
+            return inner, middle
+        states.append((middle, found))
+        return middle, outer
+
+    def _measure(self, states: list[Solution]) -> Measure:
+        """What vanishes at the boundary, smoothly, and has another sign of slope on neither side."""
+        if self.what == STABILITY:
+            return lambda s: 1 - s.stability
+        if self.what != FEASIBILITY:
+            return lambda s: s[self.what] / slope(s, self.what, self.across)
+        last = states[-1]
+
+        def distance(u: Any, s: Solution) -> Any:
+            move = slope(s, u, self.across)
+            return s[u] / move if move else mpmath.inf
+
+        unknown = min((u for u in last.values if last[u]), key=lambda u: abs(distance(u, last)))
+        return lambda s: distance(unknown, s)
+
+    def _crossing(self, a: float, b: float) -> tuple[Any, float]:
+        """Where the two sides of an equation meet: solutions exist on both sides."""
+        gap = self.what.lhs - self.what.rhs
+        mp = mpmath.mp
+        with mp.workdps(self.dps + 15):
+
+            def value(y: Any) -> Any:
+                found = self.solution(y)
+                if found is None:
+                    raise NotConverged(f"The solution ends before {self.what} holds.", {self.across: float(y)})
+                return found[gap]
+
+            root = mp.findroot(value, (mp.mpf(a), mp.mpf(b)), solver="anderson", tol=mp.mpf(10) ** (-2 * self.dps + 2))
+        with mp.workdps(self.dps):
+            return +root, float(abs(root)) * 10.0**-self.dps
+
+
+def _at_zero(points: list[tuple[Any, Any]]) -> Any:
+    """The polynomial through places, in what vanishes, taken where that is zero (Neville)."""
+    row = [y for y, _ in points]
+    f = [v for _, v in points]
+    for n in range(1, len(row)):
+        row = [
+            (f[k + n] * row[k] - f[k] * row[k + 1]) / (f[k + n] - f[k]) if f[k + n] != f[k] else row[k + 1]
+            for k in range(len(row) - 1)
+        ]
+    return row[0]
+
+
+__all__ = ["Boundary", "boundary"]

@@ -1,0 +1,204 @@
+"""The value of a parameter at which an observable of a theory is smallest or largest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Symbol
+
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
+from symcavity.evaluate.binding import solve_theory, task_of
+from symcavity.evaluate.quenched import exact_value
+from symcavity.evaluate.sizes import ratio_named
+from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.values import check_sign
+from symcavity.evaluate.watch import tick
+from symcavity.method.theory import Theory
+from symcavity.study.sensitivity import sensitivity, slope
+
+WIDE = (1e-3, 1e3)  # where a positive parameter is looked at without bounds
+POINTS = 25  # at which the range is looked at
+CLOSE = 1e-12
+ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where an observable is smallest, or largest.
+
+    Attributes
+    ----------
+    parameter : Symbol
+    place : mpf
+        The value of the parameter.
+    value : mpf
+        That of the observable.
+    bound : str
+        ``''`` where the derivative vanishes; ``'lower'`` or ``'upper'`` at an end of the range that was asked for:
+        beyond, the observable would be better still.
+    solution : Solution
+        The solved theory there.
+    unsolved : tuple of float
+        The places in the range at which the theory has no solution.
+    """
+
+    parameter: Symbol
+    place: Any
+    value: Any
+    bound: str
+    solution: Solution
+    unsolved: tuple[float, ...]
+
+    def __str__(self) -> str:
+        digits = max(self.solution.dps, 6)
+        where = f", at the {self.bound} bound" if self.bound else ""
+        return f"{mpmath.nstr(self.value, digits)} at {self.parameter} = {mpmath.nstr(self.place, digits)}{where}"
+
+
+def optimize(
+    theory: Theory,
+    observable: Any,
+    over: Any,
+    values: Mapping[Any, Any] | None = None,
+    *,
+    bounds: tuple[Any, Any] | None = None,
+    maximize: bool = False,
+    dps: int = 15,
+) -> Optimum:
+    """Find the smallest (or largest) value of an observable over a parameter.
+
+    Raises
+    ------
+    ValuesError
+        For bounds that are none, or a parameter that has a value.
+    NotConverged
+        If the observable goes on to an end of a range that nobody asked for, or is constant.
+    Infeasible
+        If the theory has no solution anywhere in the range.
+
+    Notes
+    -----
+    The range is looked at on a grid (of logarithms for a positive parameter); every change of sign of the exact
+    derivative between its points is followed to the digits asked for, and the best of them and of the ends is
+    returned.  Two optima between neighbouring points of the grid would be missed.
+    """
+    values = dict(values or {})
+    over = ratio_named(over)
+    low, high = checked_range(theory, over, values, bounds)
+    logs = low > 0
+    ts = np.linspace(np.log(low), np.log(high), POINTS) if logs else np.linspace(low, high, POINTS)
+    grid = [low, *(float(np.exp(t)) if logs else float(t) for t in ts[1:-1]), high]
+    way = -1 if maximize else 1
+    seen: dict[float, tuple[Solution, float, float]] = {}
+    near, ends = None, []
+    for x in grid:
+        tick(f"the optimum, {over} = {x:.3g}")
+        try:
+            solution = solve_theory(theory, {**values, over: x}, 15, near)
+        except SeveralSolutions:
+            raise
+        except (Infeasible, NotConverged) as end:
+            ends.append(end)
+            continue
+        if not solution.is_limit:
+            near = {s: float(v) for s, v in solution.values.items()}
+            seen[x] = (solution, way * float(solution[observable]), way * float(slope(solution, observable, over)))
+    if not seen:
+        raise next((e for e in ends if not isinstance(e, Infeasible)), ends[0]) if ends else NotConverged(
+            "All solutions in the range are limits, with states at rest.", hint="other bounds"
+        )
+    size = max(abs(v) for _, v, _ in seen.values())
+    if all(abs(d) * (x if logs else high - low) <= CLOSE * size for x, (_, _, d) in seen.items()):
+        raise NotConverged(f"{observable} does not depend on {over} here.", hint="another parameter")
+    places = sorted(seen)
+    inside = [
+        _refined(theory, observable, over, values, (a, b), way)
+        for a, b in pairwise(places)
+        if seen[a][2] < 0 < seen[b][2]
+    ]
+    inside += [x for x in places if seen[x][2] == 0]
+    candidates = [(seen[x][1], x) for x in (places[0], places[-1])]
+    candidates += [(way * float(solve_theory(theory, {**values, over: x}, 15)[observable]), x) for x in inside]
+    place = min(candidates, key=lambda pair: (pair[0], pair[1] not in inside))[1]
+    unsolved = tuple(x for x in grid if x not in seen)
+    bound = "" if place in inside else "lower" if place == places[0] else "upper"
+    if bound and (bounds is None or place not in (low, high)):
+        side = "smallest" if bound == "lower" else "largest"
+        last = "at which the theory has a solution" if unsolved else "that was looked at"
+        raise NotConverged(
+            f"{observable} has no optimum inside: it is best at the {side} {over} {last}, {place:.6g}.",
+            {over: place},
+            hint=f"bounds=({low:g}, {high:g}), or others: then an optimum at a bound is reported as such",
+        )
+    exact: Any = place
+    if bound:
+        exact = bounds[bound == "upper"] if bounds else place
+    elif dps > 15:
+        exact = mpmath.nstr(_exactly(theory, observable, over, values, place, dps), dps + 10)
+    solution = solve_theory(theory, {**values, over: exact}, dps)
+    with mpmath.workdps(dps):
+        return Optimum(over, +solution[over], solution[observable], bound, solution, unsolved)
+
+
+def checked_range(theory: Theory, over: Any, values: Mapping[Any, Any], bounds: Any) -> tuple[float, float]:
+    """The ends of the range, checked."""
+    task = task_of(theory)
+    if over not in {*task.parameters, *task.ratios}:
+        known = ", ".join(str(s) for s in (*task.parameters, *task.ratios))
+        raise ValuesError(f"{over} is no parameter of this theory.", known)
+    if over in {ratio_named(key) for key in values}:
+        raise ValuesError(f"{over} is varied, and has a value too.", "one or the other")
+    if bounds is None:
+        if not over.is_positive:
+            raise ValuesError(f"{over} has no bounds.", "bounds=(low, high)")
+        return WIDE
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise ValuesError(f"The bounds are {bounds!r}.", "two numbers", "bounds=('1/100', 100)")
+    low, high = (float(exact_value(b, "a bound", 15)) for b in bounds)
+    if not -np.inf < low < high < np.inf:
+        raise ValuesError(f"The bounds are {bounds!r}.", "two finite numbers, the smaller one first")
+    for end in (low, high):
+        check_sign(over, end)
+    return low, high
+
+
+def _refined(
+    theory: Theory, observable: Any, over: Any, values: Any, ends: tuple[float, float], way: int
+) -> float:
+    """The place between two others at which the derivative vanishes, in double."""
+    from scipy.optimize import brentq
+
+    def derivative(x: float) -> float:
+        return way * float(sensitivity(theory, observable, over, {**values, over: x}))
+
+    return float(brentq(derivative, *ends, xtol=1e-15 * abs(ends[0]), rtol=1e-14))
+
+
+def _exactly(theory: Theory, observable: Any, over: Any, values: Any, place: float, dps: int) -> Any:
+    """The same to any number of digits: by secants, with ever more digits."""
+    with mpmath.workdps(dps + 10):
+        mp = mpmath.mp
+
+        def derivative(x: Any) -> Any:
+            return sensitivity(theory, observable, over, {**values, over: mp.nstr(x, dps + 10)}, dps + 5)
+
+        a, b = mp.mpf(place), mp.mpf(place) * (1 + mp.mpf("1e-7")) + (mp.mpf("1e-7") if not place else 0)
+        fa, fb = derivative(a), derivative(b)
+        for _ in range(ROUNDS):
+            if fb == fa or fb == 0:
+                break
+            a, b, fa = b, b - fb * (b - a) / (fb - fa), fb
+            if abs(b - a) <= abs(b) * mp.mpf(10) ** (-dps - 2):
+                break
+            fb = derivative(b)
+        else:
+            raise NotConverged(f"The optimum over {over} was not polished to {dps} digits.", {over: b})
+        return +b
+
+
+__all__ = ["Optimum", "checked_range", "optimize"]

@@ -1,0 +1,209 @@
+"""A derivation as JSON, and back: claims, reasons, witnesses, and the declaration that they can be checked against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sympy import Equality, Expr
+from sympy.core.relational import Relational
+
+from symcavity.errors import ValuesError
+from symcavity.method.kkt import optimality
+from symcavity.method.record import record
+from symcavity.method.theory import Theory
+from symcavity.model.equations import Equation
+from symcavity.model.problem import Problem
+from symcavity.model.quantities import Complementary
+from symcavity.model.system import System
+from symcavity.record.derivation import Checked, Derivation, Step
+from symcavity.writing.assumptions import assumption
+from symcavity.writing.printing import tex, text
+from symcavity.writing.structure import Decoder, Encoder
+from symcavity.writing.text import inline
+
+FORMAT, VERSION = "symcavity.derivation", 1
+SUPPORTED = f"a {FORMAT} of version {VERSION}, as Derivation.to_json writes it"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a derivation."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("derivation.schema.json").read_text(encoding="utf-8"))
+    return found
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def derivation_json(derivation: Derivation, checked: Iterable[Checked] | None = None) -> str:
+    """Return a derivation as JSON.
+
+    Parameters
+    ----------
+    derivation : Derivation
+    checked : iterable of Checked, optional
+        The verdicts of its witnesses.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If a claim or the declaration holds what is not written as data, such as a random variable.
+    """
+    write = Encoder()
+    verdicts = {row.step.key: row.verdicts for row in checked} if checked is not None else None
+    steps = []
+    for step in derivation:
+        steps.append(
+            {
+                "key": step.key,
+                "rule": step.rule,
+                "section": step.section,
+                "claims": [_claim(c, write) for c in step.claims],
+                "assumptions": [{"name": name, "text": inline(assumption(name, d))} for name, d in step.assumptions],
+                "rests_on": list(step.rests_on),
+                "reference": step.reference,
+            }
+        )
+        if verdicts is not None:
+            steps[-1]["verdicts"] = [
+                {"witness": v.kind, "ok": v.ok, "detail": v.detail} for v in verdicts.get(step.key, ())
+            ]
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": derivation.title,
+        "method": derivation.method,
+        "declaration": _declaration(derivation, write),
+        "parameters": [
+            {"symbol": write(s), "meaning": write(m), "latex": tex(s), "text": f"{text(s)} = {text(m)}"}
+            for s, m in derivation.parameters
+        ],
+        "steps": steps,
+        "results": [_claim(c, write) for c in derivation.results],
+        "nodes": write.nodes,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False)
+
+
+def _claim(claim: Equation, write: Encoder) -> dict[str, Any]:
+    return {"latex": tex(claim), "text": text(claim), "lhs": write(claim.lhs), "rhs": write(claim.rhs)}
+
+
+def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
+    system = derivation.steps[0].evidence["theory"].system
+
+    def entry(e: Any) -> dict[str, Any]:
+        if isinstance(e, Equation | Equality):
+            return {"equation": [write(e.lhs), write(e.rhs)]}
+        return {"expression": write(e)}
+
+    found: dict[str, Any] = {"name": system.name, "source": system.source}
+    found["fixed"] = [{"equation": [write(e.lhs), write(e.rhs)]} for e in system.fixed]
+    if system.record is not None:
+        minimize, subject_to = system.record.problem.written
+        return found | {"minimize": write(minimize), "subject_to": [entry(c) for c in subject_to]}
+    equations, conditions = system.written
+    return found | {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in conditions]}
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def read_derivation(source: str | bytes | Mapping[str, Any], derive: Callable[..., Theory] = Theory) -> Derivation:
+    """Return the derivation that a JSON text holds; ``derive`` makes the theory of a system.
+
+    The claims are those of the text.  What their witnesses start from is derived again from the declaration in it.
+
+    Raises
+    ------
+    ValuesError
+        For anything but a derivation as it is written, or steps that this version of the package does not make.
+    """
+    try:
+        document = json.loads(source) if isinstance(source, str | bytes) else source
+    except (ValueError, RecursionError) as problem:
+        raise ValuesError(f"This is no JSON: {problem}.", SUPPORTED) from None
+    if not isinstance(document, Mapping) or document.get("format") != FORMAT or document.get("version") != VERSION:
+        mark = [document.get(k) for k in ("format", "version")] if isinstance(document, Mapping) else document
+        raise ValuesError(f"This is no derivation of a version that is known: {mark!r:.80}.", SUPPORTED)
+    try:
+        return _read(document, derive)
+    except (KeyError, TypeError, AttributeError, IndexError) as problem:
+        raise ValuesError(f"The derivation is incomplete: {type(problem).__name__}: {problem}.", SUPPORTED) from None
+
+
+def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivation:
+    method = document["method"]
+    if method not in ("cavity", "naive"):
+        raise ValuesError(f"The method is {method!r:.40}.", "cavity, naive")
+    system = _system(document["declaration"], Decoder(document["nodes"]))
+    fresh = record(derive(system, naive=method == "naive"))
+    numbers = Encoder()  # bound symbols are those of the new derivation, by the order in which they come
+    for step in fresh:
+        for claim in step.claims:
+            numbers(claim.lhs)
+            numbers(claim.rhs)
+    nodes = Decoder(document["nodes"], numbers.dummies)
+
+    def claims(entries: Any) -> tuple[Equation, ...]:
+        return tuple(Equation(_expression(nodes[e["lhs"]]), _expression(nodes[e["rhs"]])) for e in entries)
+
+    made = {step.key: step for step in fresh}
+    steps: list[Step] = []
+    for entry in document["steps"]:
+        own = made.get(entry["key"])
+        if own is None or own.rule != entry["rule"]:
+            raise ValuesError(
+                f"The step {entry['key']!r:.80} by the rule {entry['rule']!r:.80} is none of this derivation.",
+                SUPPORTED,
+            )
+        data = dict(own.assumptions)
+        steps.append(
+            replace(
+                own,
+                claims=claims(entry["claims"]),
+                section=str(entry["section"]),
+                assumptions=tuple((a["name"], data.get(a["name"], {"text": a["text"]})) for a in entry["assumptions"]),
+                rests_on=tuple(map(str, entry["rests_on"])),
+                reference=str(entry["reference"]),
+            )
+        )
+    parameters = tuple((nodes[p["symbol"]], nodes[p["meaning"]]) for p in document["parameters"])
+    return Derivation(str(document["title"]), method, tuple(steps), parameters, claims(document["results"]))
+
+
+def _expression(value: Any) -> Any:
+    if not isinstance(value, Expr) and not hasattr(value, "is_Matrix"):
+        raise ValuesError(f"A claim is about {value!r:.60}.", "expressions")
+    return value
+
+
+def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
+    """The system that a declaration in the text stands for."""
+
+    def equation(pair: Any) -> Equation:
+        return Equation(nodes[pair[0]], nodes[pair[1]])
+
+    def entry(e: Mapping[str, Any]) -> Any:
+        if "expression" not in e:
+            return equation(e["equation"])
+        found = nodes[e["expression"]]
+        if not isinstance(found, Relational | Complementary):
+            raise ValuesError(f"The condition is {found!r:.60}.", "relations")
+        return found
+
+    source = {str(k): str(v) for k, v in declared["source"].items()}
+    rest: dict[str, Any] = {"name": str(declared["name"]), "source": source}
+    fixed = [equation(e["equation"]) for e in declared["fixed"]]
+    if "minimize" in declared:
+        conditions = [entry(e) for e in declared["subject_to"]]
+        conditions = [Equality(e.lhs, e.rhs, evaluate=False) if isinstance(e, Equation) else e for e in conditions]
+        return optimality(Problem(nodes[declared["minimize"]], conditions, fixed, **rest))
+    equations, pairs = ([entry(e) for e in declared[k]] for k in ("equations", "conditions"))
+    return System(equations, pairs, fixed, **rest)
+
+
+__all__ = ["derivation_json", "read_derivation", "schema"]
