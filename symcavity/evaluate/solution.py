@@ -62,9 +62,8 @@ class Solution:
         self._task, self._given, self._observable = task, given, observable
         self.values, self.dps = values, given.dps
         if wrong := [s for s, v in values.items() if mpmath.isnan(v)]:
-            raise NotConverged(
-                f"{', '.join(map(str, wrong))} would be no number at this solution.", hint="other values of the parameters"
-            )
+            names = ", ".join(map(str, wrong))
+            raise NotConverged(f"{names} would be no number at this solution.", hint="other values of the parameters")
         self._refine, self._guard = refine, guard
         self._residual: Any = None
         self.beside: dict[Any, Any] = {}
