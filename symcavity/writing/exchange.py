@@ -100,7 +100,7 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
             return {"equation": [write(e.lhs), write(e.rhs)]}
         return {"expression": write(e)}
 
-    found: dict[str, Any] = {"name": system.name, "source": system.source}
+    found: dict[str, Any] = {"name": system.name, "cite": system.cite, "source": system.source}
     found["fixed"] = [{"equation": [write(e.lhs), write(e.rhs)]} for e in system.fixed]
     if system.record is not None:
         minimize, subject_to = system.record.problem.written
@@ -172,7 +172,8 @@ def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivat
             )
         )
     parameters = tuple((nodes[p["symbol"]], nodes[p["meaning"]]) for p in document["parameters"])
-    return Derivation(str(document["title"]), method, tuple(steps), parameters, claims(document["results"]))
+    results = claims(document["results"])
+    return Derivation(str(document["title"]), method, tuple(steps), parameters, results, system.cite)
 
 
 def _expression(value: Any) -> Any:
@@ -196,7 +197,7 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
         return found
 
     source = {str(k): str(v) for k, v in declared["source"].items()}
-    rest: dict[str, Any] = {"name": str(declared["name"]), "source": source}
+    rest: dict[str, Any] = {"name": str(declared["name"]), "cite": str(declared["cite"]), "source": source}
     fixed = [equation(e["equation"]) for e in declared["fixed"]]
     if "minimize" in declared:
         conditions = [entry(e) for e in declared["subject_to"]]
