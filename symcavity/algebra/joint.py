@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Basic, Derivative, Expr, Heaviside, Integer, Max, Min, Piecewise, S, Symbol, Tuple, sign, sympify
+from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, sign, sympify
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.errors import UnsupportedLaw
 
-MOST_RULED = 3  # fields over which averages are taken by rules; above, and where a law has kinks, they are sampled
-ALL = -1
+MOST_RULED, MOST_KINKED = 3, 2  # fields over which averages are taken by rules; above, those without kinks are sampled
+RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 
 
@@ -36,6 +37,9 @@ class LawSymbol(Symbol):
         return f"\\left({self.tex}\\right)^{{{exp}}}" if exp else self.tex
 
 
+SCRAMBLE = LawSymbol("scramble", "\\text{samples}")
+
+
 def slope(x: LawSymbol, source: LawSymbol) -> LawSymbol:
     """The response of an unknown to a source."""
     return LawSymbol(f"d{x.name}/d{source.name}", f"\\partial {x.tex} / \\partial {source.tex}")
@@ -56,9 +60,9 @@ class JointLaw(Basic):
         Further quantities, by the unknowns, the fields and those before them.
     sources : sequence of LawSymbol
         At zero; responses are to them.
-    samples, seed, scramble : int
-        How averages are sampled, where they are: how many points, their seed, and which of the independent sets
-        (``ALL`` of them by default).
+    scramble : Expr
+        Which of the independent sets of samples averages are taken over, where they are sampled; the symbol
+        ``SCRAMBLE`` stands for all of them.
     """
 
     def __new__(
@@ -69,12 +73,12 @@ class JointLaw(Basic):
         pairs: Any,
         definitions: Any,
         sources: Any,
-        scramble: Any = ALL,
+        scramble: Any = None,
     ) -> JointLaw:
         """Return the law."""
         two = [Tuple(*(Tuple(*pair) for pair in rows)) for rows in (pairs, definitions)]
         one = [Tuple(*row) for row in (unknowns, fields, equations)]
-        return Basic.__new__(cls, *one, *two, Tuple(*sources), Integer(scramble))
+        return Basic.__new__(cls, *one, *two, Tuple(*sources), SCRAMBLE if scramble is None else sympify(scramble))
 
     unknowns = property(lambda self: tuple(self.args[0]))
     fields = property(lambda self: tuple(self.args[1]))
@@ -82,16 +86,7 @@ class JointLaw(Basic):
     pairs = property(lambda self: tuple(map(tuple, self.args[3])))
     definitions = property(lambda self: tuple(map(tuple, self.args[4])))
     sources = property(lambda self: tuple(self.args[5]))
-    scramble = property(lambda self: int(self.args[6]))
-
-    def scrambled(self, number: int) -> JointLaw:
-        """The law whose averages are taken over one set of samples."""
-        return JointLaw(*self.args[:6], number)
-
-    @property
-    def quantities(self) -> tuple[LawSymbol, ...]:
-        """The unknowns and what is defined by them."""
-        return (*self.unknowns, *(q for q, _ in self.definitions))
+    scramble = property(lambda self: self.args[6])
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -127,9 +122,9 @@ class JointAverage(GaussianAverage):
     covariance = property(lambda self: tuple(self.args[2]))
 
     @property
-    def is_sampled(self) -> bool:
-        """Whether the value carries a statistical error."""
-        return _is_sampled(self.body, self.law)
+    def way(self) -> str:
+        """How it is taken: on the nodes of a smooth rule, along rays with kinks, or over samples."""
+        return _way(self.body, self.law)
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -179,11 +174,17 @@ class JointAverage(GaussianAverage):
 
 
 @lru_cache(maxsize=4096)
-def _is_sampled(body: Expr, law: JointLaw) -> bool:
-    """Whether there are too many fields for a rule, or several and kinks in what is averaged."""
-    if len(law.fields) > MOST_RULED or (len(law.fields) > 1 and law.pairs):
-        return True
-    return len(law.fields) > 1 and any(k.has(LawSymbol) for e in (body, law) for k in e.atoms(*KINKS))
+def _way(body: Expr, law: JointLaw) -> str:
+    kinks = law.pairs or any(k.has(LawSymbol) for e in (body, law) for k in e.atoms(*KINKS))
+    most = MOST_KINKED if kinks else MOST_RULED
+    if kinks and len(law.fields) > most:
+        raise UnsupportedLaw(
+            f"The average {body} over {len(law.fields)} fields of one site, which fix {len(law.unknowns)} states together, "
+            "has kinks or jumps.",
+            f"at most {MOST_KINKED} fields there; smooth averages of smooth laws",
+            "simulate(...): instances have all of their averages",
+        )
+    return RAYS if kinks else RULE if len(law.fields) <= most else SAMPLES
 
 
-__all__ = ["ALL", "JointAverage", "JointLaw", "LawSymbol", "slope"]
+__all__ = ["KINKS", "RAYS", "RULE", "SAMPLES", "SCRAMBLE", "JointAverage", "JointLaw", "LawSymbol", "slope"]

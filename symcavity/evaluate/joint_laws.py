@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Matrix, S, Sum, Tuple
+from sympy import Expr, Matrix, Max, Min, Piecewise, S, Sum
+from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled as function
-from symcavity.algebra.joint import ALL, JointAverage, JointLaw, LawSymbol, slope
+from symcavity.algebra.joint import KINKS, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol, slope
 from symcavity.algebra.memory import Memory
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.watch import tick
@@ -22,8 +24,13 @@ from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import DEFAULT, SCRAMBLES, gaussian_scrambles
 
-RULES = {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)}  # nodes along each field
-GOAL = 1e-11  # what a finer rule may change, relative to the average of the modulus
+LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
+    RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
+    RAYS: {1: (2, 2), 2: (24, 48, 96, 192, 384)},
+    SAMPLES: {},
+}
+GOAL = {RULE: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
+REACH, SCAN, BISECTIONS, ALONG = 9.0, 41, 34, 14  # of rays: in standard deviations, points, steps, nodes a panel
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
 LIGHT = 1e-20  # nodes of less weight are left out
 ROUNDS, HALVINGS = 100, 30
@@ -118,8 +125,8 @@ class Family:
         found = self.known.setdefault(params, {}) if not np.isnan(params).any() else {node: np.nan}
         if node not in found:
             at = body.needs(own)
-            alike = [n for n, b in self.bodies.items() if n.is_sampled == node.is_sampled and b.needs(own) == at]
-            values = self._sampled(alike, params, own) if node.is_sampled else self._ruled(alike, params, own)
+            alike = [n for n, b in self.bodies.items() if n.way == node.way and b.needs(own) == at]
+            values = self._averaged(alike, node.way, params, own)
             found = {} if at else found  # it may depend on more than the law does
             found.update(zip(alike, values, strict=True))
         return float(found[node])
@@ -141,67 +148,119 @@ class Family:
             return None
         return (frame * np.sqrt(np.maximum(size, 0.0))) @ frame.T
 
-    def _ruled(self, nodes: Sequence[JointAverage], params: tuple[float, ...], own: tuple[float, ...]) -> list[float]:
-        """Averages by products of Gauss-Hermite rules, until a finer one changes nothing."""
-        root = self.root(params)
-        if root is None:
-            return [np.nan] * len(nodes)
-        before: Any = None
-        for order in RULES[self.count]:
-            tick("averages over a law of several states")
-            z, weights = _hermite(self.count, order)
-            columns = self._solved(("rule", order), root @ z, params)
-            if columns is None:
-                return [np.nan] * len(nodes)
-            found = [self.bodies[n].values(columns, params, own) for n in nodes]
-            means = np.array([f @ weights for f in found])
-            sizes = np.array([np.abs(f) @ weights for f in found]) + 1e-300
-            if before is not None:
-                gap = float(np.max(np.abs(means - before) / sizes))
-                if gap < GOAL:
-                    break
-            before = means
-        if params in self.known:
-            self.known[params]["order"] = order
-        if not gap < ENOUGH:
-            raise NotConverged(f"An average over {self.count} fields did not converge.", before, gap, "weaker fields")
-        return list(means)
+    def _averaged(
+        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: tuple[float, ...]
+    ) -> list[float]:
+        """Averages on finer and finer nodes, until that changes nothing; over samples at once.
 
-    def _sampled(self, nodes: Sequence[JointAverage], params: tuple[float, ...], own: tuple[float, ...]) -> list[float]:
-        """Averages over quasi-random points: over all of them, or one independent set."""
+        Raises
+        ------
+        NotConverged
+            If the finest nodes still change something.
+        """
         root = self.root(params)
-        if root is None:
-            return [np.nan] * len(nodes)
-        numbers = range(SCRAMBLES) if self.law.scramble == ALL else [self.law.scramble]
+        before, gap = None, np.inf
+        for level in LEVELS[way].get(self.count, (1,)) if root is not None else ():
+            tick("averages over a law of several states")
+            found = self._nodes(way, level, root, params, nodes)
+            columns = None if found is None else self._solved((way, level), root @ found[0], params)
+            if columns is None:
+                break
+            values = [self.bodies[n].values(columns, own) for n in nodes]
+            means = np.array([v @ found[1] for v in values])
+            if way == SAMPLES:
+                return list(means)
+            if before is not None:
+                gap = float(np.max(np.abs(means - before) / (np.array([np.abs(v) @ found[1] for v in values]) + 1e-300)))
+                if gap < GOAL[way]:
+                    self.known.get(params, {})["level"] = level
+                    return list(means)
+            before = means
+        else:
+            if gap < ENOUGH:
+                self.known.get(params, {})["level"] = level
+                return list(means)
+            if root is not None and np.isfinite(means).all():
+                raise NotConverged(f"An average over {self.count} fields did not converge.", means, gap, "weaker fields")
+        return [np.nan] * len(nodes)
+
+    def _nodes(self, way: str, level: int, root: Any, params: Any, nodes: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """Standard Gaussian variables and their weights."""
+        if way == RULE:
+            return _hermite(self.count, level)
+        if way == RAYS:
+            return self._rays(level, root, params, nodes)
+        numbers = range(SCRAMBLES) if self.law.scramble == SCRAMBLE else [int(self.law.scramble)]
         points = np.concatenate([_scrambled(self.count)[n] for n in numbers]).T
-        tick("averages over a law of several states")
-        columns = self._solved(("points", self.law.scramble), root @ points, params)
-        if columns is None:
-            return [np.nan] * len(nodes)
-        return [float(np.mean(self.bodies[n].values(columns, params, own))) for n in nodes]
+        return points, np.full(points.shape[1], 1 / points.shape[1])
+
+    def _rays(self, level: int, root: Any, params: Any, nodes: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """Nodes along rays from the origin, in panels that end where a pair or a kink switches."""
+        angles = (np.arange(level) + 0.3) * 2 * np.pi / level
+        rays = np.array([[1.0, -1.0]]) if self.count == 1 else np.stack([np.cos(angles), np.sin(angles)])
+        count = rays.shape[1]
+
+        def look(ray: np.ndarray, r: np.ndarray, start: Any) -> tuple[Any, Any]:
+            fields = root @ (rays[:, ray] * r)
+            x = self.code.solve(fields, params, start)
+            if x is None:
+                return None, None
+            columns = self.code.columns(x, fields, params)
+            marks = [self.code.switches(x, fields, params), *(self.bodies[n].switches(columns) for n in nodes)]
+            return x, np.concatenate(marks)
+
+        scan = np.linspace(0, REACH, SCAN)
+        ray, r = np.repeat(np.arange(count), SCAN), np.tile(scan, count)
+        x, marks = look(ray, r, self.last.get(("scan", level)))
+        if x is None:
+            return None
+        self.last["scan", level] = x
+        hits = np.flatnonzero((marks[:, 1:] != marks[:, :-1]).any(axis=0) & (ray[1:] == ray[:-1]))
+        low, high, start = r[hits], r[hits + 1], x[:, hits]
+        for _ in range(BISECTIONS if hits.size else 0):
+            middle = (low + high) / 2
+            start, here = look(ray[hits], middle, start)
+            if start is None:
+                return None
+            same = (here == marks[:, hits]).all(axis=0)
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
+        cuts = np.full((count, max(place, default=-1) + 1), REACH)
+        cuts[ray[hits], place] = (low + high) / 2
+        edges = np.sort(np.concatenate([np.broadcast_to(np.linspace(0, REACH, 7), (count, 7)), cuts], axis=1), axis=1)
+        y, w = np.polynomial.legendre.leggauss(ALONG)
+        half, middle = np.diff(edges)[..., None] / 2, (edges[:, 1:] + edges[:, :-1])[..., None] / 2
+        radii = (middle + half * y).reshape(count, -1)
+        density = np.exp(-radii * radii / 2) * (radii if self.count == 2 else np.sqrt(2 / np.pi))
+        weights = (half * w).reshape(count, -1) * density / count
+        return (rays[:, :, None] * radii).reshape(self.count, -1), weights.ravel()
 
     def gradient(self, node: JointAverage, params: tuple[float, ...]) -> np.ndarray | None:
         """The derivatives along the parameters of the law; None of averages that are sampled or hold parameters."""
-        if node.is_sampled or self.bodies[node].own:
+        if node.way == RAYS or self.bodies[node].own:
             return None
         found = self.slopes.setdefault(params, {})
         if node not in found:
             self.average(node, params, ())
-            order = self.known[params].get("order")
-            if order is None:
+            level = 1 if node.way == SAMPLES else self.known[params].get("level")
+            if level is None:
                 return np.full(len(params), np.nan)
-            alike = [n for n, b in self.bodies.items() if not (n.is_sampled or b.own)]
-            rows = self._gradients(alike, params, order)
+            alike = [n for n, b in self.bodies.items() if n.way == node.way and not b.own]
+            rows = self._gradients(alike, node.way, params, level)
             found.update(zip(alike, rows, strict=True))
         return found[node]
 
-    def _gradients(self, nodes: Sequence[JointAverage], params: tuple[float, ...], order: int) -> np.ndarray:
+    def _gradients(
+        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], level: int
+    ) -> np.ndarray:
         """Complex steps along each parameter: one step of Newton's method carries them from the law to its states."""
-        z, weights = _hermite(self.count, order)
+        found = self._nodes(way, level, None, params, nodes)
+        assert found is not None  # noqa: S101 - these nodes do not depend on the law
+        z, weights = found
         size, frame = np.linalg.eigh(self.matrix(params))
         size = np.sqrt(np.maximum(size, FLAT * max(size[-1], 1e-300)))
         fields = (frame * size) @ frame.T @ z
-        x = self.code.solve(fields, params, self.last.get(("rule", order)))
+        x = self.code.solve(fields, params, self.last.get((way, level)))
         out = np.full((len(nodes), len(params)), np.nan)
         if x is None:
             return out
@@ -212,7 +271,7 @@ class Family:
             there = fields + 1j * STEP * (frame @ change @ frame.T @ z)
             columns = self.code.columns(self.code.stepped(x, there, moved), there, moved)
             for n, node in enumerate(nodes):
-                out[n, k] = np.imag(self.bodies[node].values(columns, moved, ())) @ weights / STEP
+                out[n, k] = np.imag(self.bodies[node].values(columns, ())) @ weights / STEP
         return out
 
     def _solved(self, key: Any, fields: np.ndarray, params: tuple[float, ...]) -> dict[LawSymbol, np.ndarray] | None:
@@ -234,16 +293,31 @@ class Body:
         self.own = leaves_of([node.body])
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
         self.call = function([*self.names, *self.own], node.body)
+        sides = [e for k in sorted(node.body.atoms(*KINKS), key=str) for e in _sides(k) if not leaves_of([e])]
+        self.sides = function(self.names, sides) if sides else None
+
+    def switches(self, columns: Mapping[LawSymbol, np.ndarray]) -> np.ndarray:
+        """On which side of its kinks and conditions each node is."""
+        shape = next(iter(columns.values())).shape
+        found = self.sides(*(columns[s] for s in self.names)) if self.sides else []
+        return np.array([np.broadcast_to(side > 0, shape) for side in found], dtype=bool).reshape(-1, *shape)
 
     def needs(self, own: tuple[float, ...]) -> tuple[Any, ...]:
         """What its value depends on beyond the parameters of the law."""
         return tuple(zip(self.own, own, strict=False))
 
-    def values(self, columns: Mapping[LawSymbol, np.ndarray], _params: Any, own: tuple[float, ...]) -> np.ndarray:
+    def values(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...] = ()) -> np.ndarray:
         """The values at all nodes."""
         with np.errstate(all="ignore"):
             found = self.call(*(columns[s] for s in self.names), *own[: len(self.own)])
         return np.broadcast_to(np.asarray(found), next(iter(columns.values())).shape)
+
+
+def _sides(kink: Expr) -> list[Expr]:
+    """What changes its sign where a kink or a condition switches."""
+    if isinstance(kink, Max | Min | Relational):
+        return [a - b for a, b in combinations(kink.args, 2)]
+    return [] if isinstance(kink, Piecewise) else [kink.args[0]]
 
 
 class LawCode:
@@ -339,9 +413,22 @@ class LawCode:
         table = self._weighted(self._table(self.jacobian, args, count, len(self.unknowns)), a, 1 - a)
         return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
 
+    def switches(self, x: np.ndarray, fields: np.ndarray, params: Sequence[float]) -> np.ndarray:
+        """Which member of each pair is zero."""
+        plain, pairs = len(self.law.equations), len(self.law.pairs)
+        values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
+        return values[plain : plain + pairs] < values[plain + pairs :]
+
     def columns(self, x: np.ndarray, fields: np.ndarray, params: Sequence[float]) -> dict[LawSymbol, np.ndarray]:
         """All quantities of the law, and the slopes along its sources, from the unknowns."""
         count, size = x.shape[1], len(self.unknowns)
+        if self.law.pairs:  # what is zero is so without rounding
+            first = self.switches(x.real, fields.real, np.real(params))
+            x = x.copy()
+            for (p, q), zero in zip(self.law.pairs, first, strict=True):
+                for member, where in ((p, zero), (q, ~zero)):
+                    if member in self.unknowns:
+                        x[self.unknowns.index(member), where] = 0.0
         args = [*x, *fields, *params]
         out = dict(zip(self.unknowns, x, strict=True)) | dict(zip(self.law.fields, fields, strict=True))
         if self.defined:
