@@ -158,6 +158,12 @@ class Family:
         NotConverged
             If the finest nodes still change something.
         """
+        with np.errstate(all="ignore"):
+            return self._refined(nodes, way, params, own)
+
+    def _refined(
+        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: tuple[float, ...]
+    ) -> list[float]:
         root = self.root(params)
         before, gap = None, np.inf
         for level in LEVELS[way].get(self.count, (1,)) if root is not None else ():
@@ -199,14 +205,17 @@ class Family:
         angles = (np.arange(level) + 0.3) * 2 * np.pi / level
         rays = np.array([[1.0, -1.0]]) if self.count == 1 else np.stack([np.cos(angles), np.sin(angles)])
         count = rays.shape[1]
+        switching = [self.bodies[n] for n in nodes if self.bodies[n].sides]
 
         def look(ray: np.ndarray, r: np.ndarray, start: Any) -> tuple[Any, Any]:
             fields = root @ (rays[:, ray] * r)
             x = self.code.solve(fields, params, start)
             if x is None:
                 return None, None
-            columns = self.code.columns(x, fields, params)
-            marks = [self.code.switches(x, fields, params), *(self.bodies[n].switches(columns) for n in nodes)]
+            marks = [self.code.switches(x, fields, params)]
+            if switching:
+                columns = self.code.columns(x, fields, params)
+                marks += [body.switches(columns) for body in switching]
             return x, np.concatenate(marks)
 
         scan = np.linspace(0, REACH, SCAN)
@@ -308,8 +317,7 @@ class Body:
 
     def values(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...] = ()) -> np.ndarray:
         """The values at all nodes."""
-        with np.errstate(all="ignore"):
-            found = self.call(*(columns[s] for s in self.names), *own[: len(self.own)])
+        found = self.call(*(columns[s] for s in self.names), *own[: len(self.own)])
         return np.broadcast_to(np.asarray(found), next(iter(columns.values())).shape)
 
 
@@ -344,9 +352,11 @@ class LawCode:
         self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
 
     def _table(self, call: Any, args: Sequence[Any], count: int, width: int) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            cells = call(*args)
-        return np.stack([np.broadcast_to(np.asarray(c, dtype=_kind(args)), (count,)) for c in cells]).reshape(-1, width, count)
+        cells = call(*args)
+        out = np.empty((len(cells), count), dtype=complex if any(map(np.iscomplexobj, args)) else float)
+        for row, cell in zip(out, cells, strict=True):
+            row[...] = cell
+        return out.reshape(-1, width, count)
 
     def _joined(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The residual, with ``p + q - sqrt(p^2 + q^2)`` for each pair, and the weights of p and q in it."""
@@ -447,10 +457,6 @@ class LawCode:
             for k, u in enumerate(self.defined):
                 out |= {slope(u, s): whole[:, k, n] for n, s in enumerate(self.sources)}
         return out
-
-
-def _kind(args: Sequence[Any]) -> type:
-    return complex if any(np.iscomplexobj(a) for a in args) else float
 
 
 @lru_cache(maxsize=32)
