@@ -27,6 +27,7 @@ CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
 SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
+MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH = 1e-4
 FAR = 60.0
 
@@ -194,7 +195,8 @@ class Evolution:
             if image is None:
                 if not trail:
                     return None
-                t = (t + trail[-1][0]) / 2  # back towards where the map was defined
+                # without acceleration, and then back towards where the map was defined
+                t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
                 trail = trail[-1:]
                 continue
             step = self.chart(image) - t
@@ -210,7 +212,8 @@ class Evolution:
             if not self.mapped or np.max(np.abs(t[self.signs != 0]), initial=0.0) > FAR:
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
-            t = _accelerated(trail)
+            # what states can have are matrices of covariances; a combination with weights of both signs may be none
+            t = self.chart(image) if self.patient and size > MILD else _accelerated(trail)
         return None
 
     def solve_many(

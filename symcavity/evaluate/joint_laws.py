@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
 STEP = 1e-30  # of a complex step, which cancels nothing
 FLAT = 1e-12  # of the largest eigenvalue: what stands for zero where roots are differentiated
-NEGATIVE = 1e-7  # of the trace: what rounding may take from an eigenvalue of a covariance
+NEGATIVE = 0.1  # of the trace: what an iterate that is extrapolated may lack; at a root covariances are those of states
 
 _shared = Memory(64)
 
@@ -52,8 +53,12 @@ class Joint:
         self.family: Family = _shared[key]
         self.node, self.backend = node, backend
         self.family.join(node)
-        self.leaves = [compiled(leaf, backend) for leaf in self.family.leaves]
-        self.own = [compiled(leaf, backend) for leaf in leaves_of([node.body])]
+        def reader(leaf: Any) -> Callable[[Mapping[Any, Any]], Any]:
+            key = leaf.family if isinstance(leaf, SiteQuantity) else leaf
+            return itemgetter(key) if leaf.is_Symbol or key is not leaf else compiled(leaf, backend)
+
+        self.leaves = [reader(leaf) for leaf in self.family.leaves]
+        self.own = [reader(leaf) for leaf in leaves_of([node.body])]
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Return the average at the values of the symbols; arrays broadcast."""
