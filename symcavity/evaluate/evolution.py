@@ -188,7 +188,7 @@ class Evolution:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
         t = self.chart(x)
         tried, close = np.inf, 0.0 if self.patient else CLOSE
-        for n in range(MOST):
+        for n in range(2 * PATIENCE if self.patient else MOST):
             tick(f"state evolution, step {n}")
             close = CLOSE if self.patient and n == PATIENCE else close
             image = self.image(self.place(t), env, grids)

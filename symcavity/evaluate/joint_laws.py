@@ -297,7 +297,10 @@ class Family:
             self.last.pop(key, None)
             return None
         self.last[key] = x
-        return self.code.columns(x, fields, params)
+        try:
+            return self.code.columns(x, fields, params)
+        except np.linalg.LinAlgError:
+            return None
 
 
 class Body:

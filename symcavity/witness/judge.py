@@ -15,6 +15,7 @@ from symcavity.witness import (
     centre,
     effective,
     identities,
+    joint,
     optimality,
     set_identities,
     sets,
@@ -31,7 +32,7 @@ from symcavity.witness.world import DIGITS
 # they fill the table
 SUBJECTS = (
     *(centre, optimality, verbs, statistics, effective, averages),
-    *(sets, set_identities, solved, identities, substitution, stability),
+    *(sets, set_identities, solved, identities, substitution, stability, joint),
 )
 
 

@@ -106,6 +106,7 @@ class Joint:
         ]
         responses = [Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted]
         if responses:
+            symbols = {source: solution.symbols[plain] for source, plain in site.problem.plain_sources().items()}
             slopes = [
                 Equation(_differentiated(e, law, source), S.Zero) for source in law.sources for e in law.equations
             ]
@@ -116,6 +117,13 @@ class Joint:
                     [Equation(shown(e.lhs), S.Zero) for e in slopes],
                     data={"kind": site.kind, "unknowns": unknowns, "pairs": bool(law.pairs)},
                     rests_on=(f"{key}.solution",),
+                    evidence={
+                        "slopes": {
+                            (q, h.source): slope(solution.symbols[q], symbols[h.source])
+                            for q in site.law.unknowns
+                            for h in site.heard
+                        }
+                    },
                 )
             )
             steps.append(
