@@ -179,8 +179,8 @@ def _way(body: Expr, law: JointLaw) -> str:
     most = MOST_KINKED if kinks else MOST_RULED
     if kinks and len(law.fields) > most:
         raise UnsupportedLaw(
-            f"The average {body} over {len(law.fields)} fields of one site, which fix {len(law.unknowns)} states together, "
-            "has kinks or jumps.",
+            f"The average {body} over {len(law.fields)} fields of one site, which fix {len(law.unknowns)} states "
+            "together, has kinks or jumps.",
             f"at most {MOST_KINKED} fields there; smooth averages of smooth laws",
             "simulate(...): instances have all of their averages",
         )

@@ -24,8 +24,9 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
         Compiles the expressions in it for a backend.
     backend : str
     """
-    kinds = {CellAverage: Cell, JointAverage: Joint}
-    return kinds.get(type(node), Projected)(node, compiled, backend)
+    kinds: dict[type, Any] = {CellAverage: Cell, JointAverage: Joint}
+    code: Any = kinds.get(type(node), Projected)(node, compiled, backend)
+    return code
 
 
 __all__ = ["boxed"]

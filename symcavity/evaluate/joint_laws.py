@@ -136,7 +136,7 @@ class Family:
             found.update(zip(alike, values, strict=True))
         return float(found[node])
 
-    def matrix(self, params: Sequence[Any]) -> np.ndarray:
+    def matrix(self, params: Any) -> np.ndarray:
         """The covariance of the fields."""
         cells = np.asarray(self.cells(*params))
         matrix = np.zeros((self.count, self.count), dtype=cells.dtype)
@@ -175,14 +175,16 @@ class Family:
             tick("averages over a law of several states")
             found = self._nodes(way, level, root, params, nodes)
             columns = None if found is None else self._solved((way, level), root @ found[0], params)
-            if columns is None:
+            if found is None or columns is None:
                 break
+            weights = found[1]
             values = [self.bodies[n].values(columns, own) for n in nodes]
-            means = np.array([v @ found[1] for v in values])
+            means = np.array([v @ weights for v in values])
             if way == SAMPLES:
                 return list(means)
             if before is not None:
-                gap = float(np.max(np.abs(means - before) / (np.array([np.abs(v) @ found[1] for v in values]) + 1e-300)))
+                sizes = np.array([np.abs(v) @ weights for v in values]) + 1e-300
+                gap = float(np.max(np.abs(means - before) / sizes))
                 if gap < GOAL[way]:
                     self.known.get(params, {})["level"] = level
                     return list(means)
@@ -192,7 +194,8 @@ class Family:
                 self.known.get(params, {})["level"] = level
                 return list(means)
             if root is not None and np.isfinite(means).all():
-                raise NotConverged(f"An average over {self.count} fields did not converge.", means, gap, "weaker fields")
+                found = f"An average over {self.count} fields did not converge."
+                raise NotConverged(found, means, gap, "weaker fields")
         return [np.nan] * len(nodes)
 
     def _nodes(self, way: str, level: int, root: Any, params: Any, nodes: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -416,7 +419,7 @@ class LawCode:
                 return x
         return None
 
-    def stepped(self, x: np.ndarray, fields: np.ndarray, params: Sequence[Any]) -> np.ndarray:
+    def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
         """One step of Newton's method from unknowns that solve the law at real fields and parameters."""
         args = [*x, *fields, *params]
         table, residual, _ = self._active(args, x.shape[1])
@@ -431,13 +434,13 @@ class LawCode:
         table = self._weighted(self._table(self.jacobian, args, count, len(self.unknowns)), a, 1 - a)
         return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
 
-    def switches(self, x: np.ndarray, fields: np.ndarray, params: Sequence[float]) -> np.ndarray:
+    def switches(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
         """Which member of each pair is zero."""
         plain, pairs = len(self.law.equations), len(self.law.pairs)
         values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
         return values[plain : plain + pairs] < values[plain + pairs :]
 
-    def columns(self, x: np.ndarray, fields: np.ndarray, params: Sequence[float]) -> dict[LawSymbol, np.ndarray]:
+    def columns(self, x: np.ndarray, fields: np.ndarray, params: Any) -> dict[LawSymbol, np.ndarray]:
         """All quantities of the law, and the slopes along its sources, from the unknowns."""
         count, size = x.shape[1], len(self.unknowns)
         if self.law.pairs:  # what is zero is so without rounding

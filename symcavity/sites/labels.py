@@ -23,13 +23,13 @@ class LabelledEnsemble:
 
     Attributes
     ----------
-    site : SiteEnsemble
+    site : SiteEnsemble or JointEnsemble
         The site at given labels.
     labels : tuple of Quenched
         The families of labels; the weights of their values hold u.
     """
 
-    site: SiteEnsemble
+    site: Any
     labels: tuple[Quenched, ...]
 
     def __getattr__(self, name: str) -> Any:

@@ -22,7 +22,7 @@ from symcavity.evaluate.quenched import read_quenched
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, seeded
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.joint.solution import JointSolution
 from symcavity.witness.registry import numeric, result, witness
@@ -149,8 +149,9 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
         square += share**2 * float(np.square(values - mean) @ weights) / len(weights)
     laws = read_quenched(list(again.laws), {q: dict(law.args) for q, law in again.laws.items()}, 15, {})
     env = {k: float(v) for k, v in again.values.items() if not k.has(SiteQuantity)}
+    given = claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)})
     with np.errstate(all="ignore"):
-        expected = float(Compiled(claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)}), "numpy")({**env, LAWS: laws}))
+        expected = float(Compiled(given, "numpy")({**env, LAWS: laws}))
     size = max(abs(total), abs(expected), 1e-3)
     if not (kinked or count > max(NODES)):
         return mpmath.mpf(abs(total - expected) / size), DIGITS, "a product rule over the law, solved again"

@@ -104,7 +104,9 @@ class Joint:
                 rests_on=(f"{key}.effective_law",),
             )
         ]
-        responses = [Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted]
+        responses = [
+            Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted
+        ]
         if responses:
             symbols = {source: solution.symbols[plain] for source, plain in site.problem.plain_sources().items()}
             slopes = [
