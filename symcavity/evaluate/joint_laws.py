@@ -122,7 +122,7 @@ class Family:
     def join(self, node: JointAverage) -> None:
         """Add an average to those that are taken together."""
         if node not in self.bodies:
-            self.bodies[node] = Body(node, self.law)
+            self.bodies[node] = Body(node)
 
     def average(self, node: JointAverage, params: tuple[float, ...], own: tuple[float, ...]) -> float:
         """One of the averages."""
@@ -194,8 +194,8 @@ class Family:
                 self.known.get(params, {})["level"] = level
                 return list(means)
             if root is not None and np.isfinite(means).all():
-                found = f"An average over {self.count} fields did not converge."
-                raise NotConverged(found, means, gap, "weaker fields")
+                said = f"An average over {self.count} fields did not converge."
+                raise NotConverged(said, means, gap, "weaker fields")
         return [np.nan] * len(nodes)
 
     def _nodes(self, way: str, level: int, root: Any, params: Any, nodes: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -309,7 +309,7 @@ class Family:
 class Body:
     """What is averaged, as a function of the quantities of a law."""
 
-    def __init__(self, node: JointAverage, law: JointLaw) -> None:
+    def __init__(self, node: JointAverage) -> None:
         self.own = leaves_of([node.body])
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
         self.call = function([*self.names, *self.own], node.body)
