@@ -147,7 +147,7 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
         mean = float(values @ weights)
         total += share * mean
         square += share**2 * float(np.square(values - mean) @ weights) / len(weights)
-    laws = read_quenched(list(again.laws), {q: dict(law.args) for q, law in again.laws.items()}, 15, {})
+    laws = read_quenched(list(again.laws), {q: dict(law.args) for q, law in again.laws.items()}, 15, {}, {})
     env = {k: float(v) for k, v in again.values.items() if not k.has(SiteQuantity)}
     given = claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)})
     with np.errstate(all="ignore"):
