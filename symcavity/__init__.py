@@ -23,7 +23,7 @@ from symcavity.errors import (
     ValuesError,
 )
 from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, System, Theory
-from symcavity.model.averages import average, response
+from symcavity.model.averages import average, norm, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kernels import Kernel
@@ -107,6 +107,7 @@ __all__ = [
     "gaussian_average",
     "i",
     "mu",
+    "norm",
     "phi",
     "prove",
     "response",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Basic, Eq, Expr, Piecewise, S, Tuple
+from sympy import Basic, Eq, Expr, KroneckerDelta, Piecewise, S, Tuple
 
 
 class Choice(Expr):
@@ -63,8 +63,10 @@ class Choice(Expr):
 
 
 def in_cases(expr: Any) -> Any:
-    """An expression with each choice written out by cases."""
-    return expr.replace(lambda e: isinstance(e, Choice), lambda e: e.as_cases()) if expr.has(Choice) else expr
+    """An expression with each choice and each Kronecker delta written out by cases, which have code for arrays."""
+    expr = expr.replace(lambda e: isinstance(e, Choice), lambda e: e.as_cases()) if expr.has(Choice) else expr
+    deltas = {d: Piecewise((1, Eq(*d.args[:2])), (0, True)) for d in expr.atoms(KroneckerDelta)}
+    return expr.xreplace(deltas) if deltas else expr
 
 
 __all__ = ["Choice", "in_cases"]

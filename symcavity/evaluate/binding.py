@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sympy import Integer
+
+from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
@@ -126,7 +129,7 @@ def solve_theory(
     with watched(timeout):
         bound, rest = bind(theory, values or {})
         check_digits(bound, dps)
-        if bound.binding and is_sampled(bound):
+        if is_sampled(bound):
             if certify:
                 raise UnsupportedLaw("Averages that are sampled are not enclosed.", "laws whose fields are numbers")
             found = sampled_solution(bound, rest, dps, guess)
@@ -187,6 +190,13 @@ def check_digits(theory: Theory, dps: Any) -> None:
     """
     if not isinstance(dps, int) or dps <= 15:
         return
+    joint = sorted({n for e in theory.equations for n in e.difference.atoms(JointAverage)}, key=str)
+    if joint:
+        raise ValuesError(
+            f"{dps} digits were asked for, but averages over a law of {len(joint[0].law.unknowns)} states that are "
+            "solved together are taken in double precision.",
+            "dps <= 15",
+        )
     for cell in sorted({n for e in theory.equations for n in e.difference.atoms(CellAverage)}, key=str):
         if not cell.has_many_digits:
             raise ValuesError(
@@ -204,6 +214,8 @@ def check_digits(theory: Theory, dps: Any) -> None:
 
 def is_sampled(theory: Theory) -> bool:
     """Whether some average has to be sampled."""
+    if any(n.way == SAMPLES for e in theory.equations for n in e.difference.atoms(JointAverage)):
+        return True
     nodes = {n for e in theory.equations for n in e.difference.atoms(ProjectionAverage)}
     return any(n.g.shape is not None and n.g.sampling[2] is None and needs_samples(n) for n in nodes)
 
@@ -214,9 +226,10 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
         return solve(task_of(one), values, dps, one.observable, start)
 
     def part(number: int) -> Theory:
-        rule = {**theory.binding}
+        rule = {**theory.binding, SCRAMBLE: Integer(number)}
         rule |= {g: bound.scramble(number) for g, bound in rule.items() if isinstance(g, SupportFunction)}
-        return _put_in(theory, rule, {b: rule[g] for g, b in theory.binding.items() if isinstance(g, SupportFunction)})
+        sets = {b: rule[g] for g, b in theory.binding.items() if isinstance(g, SupportFunction)}
+        return _put_in(theory, rule, {**sets, SCRAMBLE: Integer(number)})
 
     try:  # one set of samples is a sixteenth of the work, and leads to where all of them agree
         start = guess or at(part(0), None).values

@@ -7,7 +7,9 @@ from typing import Any
 
 from sympy import Expr
 
+from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.polyhedral import CellAverage
+from symcavity.evaluate.joint_laws import Joint
 from symcavity.evaluate.polyhedra import Cell
 from symcavity.evaluate.set_averages import Projected
 
@@ -22,7 +24,9 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
         Compiles the expressions in it for a backend.
     backend : str
     """
-    return (Cell if isinstance(node, CellAverage) else Projected)(node, compiled, backend)
+    kinds: dict[type, Any] = {CellAverage: Cell, JointAverage: Joint}
+    code: Any = kinds.get(type(node), Projected)(node, compiled, backend)
+    return code
 
 
 __all__ = ["boxed"]

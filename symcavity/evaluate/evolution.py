@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sympy import Symbol
 
+from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
@@ -25,6 +26,8 @@ MOST = 400  # evaluations of the map
 CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
 SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
+ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
+MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH = 1e-4
 FAR = 60.0
 
@@ -72,9 +75,11 @@ class Evolution:
         self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
         self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
         self.places = [self.unknowns.index(s) for s in self.mapped]
-        self._known: dict[int, tuple[Any, list[Any], list[tuple[int, int]]]] = {}
         self._values: Pass | None = None
         self._slopes: Pass | None = None
+        # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
+        self.patient = any(e.has(JointAverage) for e in self.exprs) and bool(self.mapped)
+        self._known: dict[int, tuple[Any, list[Any], list[tuple[int, int]]]] = {}
 
     @property
     def is_square(self) -> bool:
@@ -182,18 +187,24 @@ class Evolution:
     def _evolve(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
         t = self.chart(x)
-        tried, close = np.inf, CLOSE
-        for n in range(MOST):
+        tried, close = np.inf, 0.0 if self.patient else CLOSE
+        for n in range(2 * PATIENCE if self.patient else MOST):
             tick(f"state evolution, step {n}")
+            close = CLOSE if self.patient and n == PATIENCE else close
             image = self.image(self.place(t), env, grids)
             if image is None:
                 if not trail:
                     return None
-                t = (t + trail[-1][0]) / 2  # back towards where the map was defined
+                # without acceleration, and then back towards where the map was defined
+                t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
                 trail = trail[-1:]
                 continue
             step = self.chart(image) - t
             size = float(np.max(np.abs(step), initial=0.0))
+            if self.patient and size < ARRIVED and not self.rest:
+                point = dict(zip(self.unknowns, self.place(t).tolist(), strict=True))
+                if not self._plain.refine({**env, **point}, grids):
+                    return Root(point, np.array([]), self.slopes, grids)
             if (size < close or not self.mapped) and size < tried:
                 if (root := self._newton(self.place(t), env, grids)) is not None:
                     return root
@@ -201,7 +212,8 @@ class Evolution:
             if not self.mapped or np.max(np.abs(t[self.signs != 0]), initial=0.0) > FAR:
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
-            t = _accelerated(trail)
+            # what states can have are matrices of covariances; a combination with weights of both signs may be none
+            t = self.chart(image) if self.patient and size > MILD else _accelerated(trail)
         return None
 
     def solve_many(

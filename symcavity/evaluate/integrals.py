@@ -38,6 +38,9 @@ class Box:
         """Return the value, and its derivative along each row of tangents."""
         env = {LAWS: laws, **values}
         value = self.call(env)
+        along = getattr(self.call, "along", None)
+        if along is not None and (known := along(env, rows)) is not None:
+            return value, tuple(known)
         slopes = []
         for row in rows:
             length = max(float(np.max(np.abs(t) / (np.abs(values[s]) + 1e-3))) for s, t in row.items())

@@ -8,13 +8,14 @@ from sympy import Expr, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import JointAverage, LawSymbol
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
 
 NODES = (Average, Sum, GaussianAverage, ImplicitAverage)
-BOXES = (CellAverage, ProjectionAverage)  # averages that are computed by code of their own
+BOXES = (CellAverage, JointAverage, ProjectionAverage)  # averages that are computed by code of their own
 
 
 def own_quantities(body: Expr) -> set[SiteQuantity]:
@@ -47,6 +48,9 @@ class Needs:
         if isinstance(expr, ProjectionAverage):
             found = frozenset().union(*map(self, (expr.body, expr.k, expr.cap, expr.softness)))
             return frozenset(s for s in found if not isinstance(s, ProjectionSymbol))
+        if isinstance(expr, JointAverage):
+            found = frozenset().union(*map(self, (expr.body, *expr.law.expressions, *expr.covariance)))
+            return frozenset(s for s in found if not isinstance(s, LawSymbol))
         if isinstance(expr, CellAverage):
             return frozenset().union(*map(self, (expr.body, *expr.conditions))) - frozenset(expr.zs)
         if isinstance(expr, GaussianAverage):

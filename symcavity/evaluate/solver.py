@@ -123,6 +123,11 @@ def _evolved(
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
     root = evolution.solve(env, guess)
+    if root is None and evolution.patient:
+        raise NotConverged(
+            f"The closed equations at {_where(given)} did not settle when they were iterated.",
+            hint="guess=, the values of a solution nearby; weaker fields, as with stronger penalties",
+        )
     if root is None:
         return _resting(task, given, observable)
     whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))

@@ -221,7 +221,7 @@ def default_observables(system: System) -> list[Expr]:
         The system.
     """
     out: list[Expr] = []
-    auxiliary = {bound for bound, _ in getattr(system.record, "auxiliary", ())}
+    auxiliary = set() if system.record is None else system.record.auxiliary_states
     for law in system.laws.values():
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]

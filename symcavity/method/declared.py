@@ -121,7 +121,7 @@ def _written(system: System) -> list[Any]:
 
 
 def _declared(q: SiteQuantity, kkt: Any) -> bool:
-    made = {m for m, _, _ in kkt.multipliers} | {a for a, _ in kkt.auxiliary} | {s for s, _ in kkt.slacks}
+    made = {m for m, _, _ in kkt.multipliers} | kkt.auxiliary_states | {s for s, _ in kkt.slacks}
     made |= {d for d, _ in kkt.duals}
     return q not in made
 

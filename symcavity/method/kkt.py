@@ -18,6 +18,7 @@ from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian
+from symcavity.method.norms import without_norms
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
@@ -171,7 +172,8 @@ def _epigraph(
         constraints += _split(c, problem)
     for side in problem.kinds:
         whole = objective.get(side, S.Zero)
-        body = _gathered(whole, _varying(side, whole, problem))
+        varying = _varying(side, whole, problem)
+        body = _gathered(without_norms(whole, side, varying, record, names.fresh), varying)
         for kink in sorted(body.atoms(Abs, Max, Min), key=str):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
                 continue
@@ -290,6 +292,9 @@ def _multipliers(
             equations.append(Equation(S.Zero, constant))
         else:
             conditions.append(Complementary(multiplier, c.expr.xreplace(rename)))
+    for norm in (n for n in record.norms if side in n.s.site):
+        lagrangian += norm.s * norm.slack / 2
+        conditions.append(Complementary(norm.s, norm.slack))
     record.site[side] = lagrangian
 
 
@@ -349,7 +354,7 @@ def _stationarity(
     equations: list[Eq | Equation],
 ) -> None:
     """Write ``dL/dX = 0`` for each state of a side."""
-    multipliers = {m for m, _, _ in record.multipliers}
+    multipliers = {m for m, _, _ in record.multipliers} | {norm.s for norm in record.norms}
     own = record.site[side]
     heard = record.problem.book.sent_by(side)
     states = dict.fromkeys(
@@ -429,7 +434,11 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
             "lagrangian",
             "lagrangian",
             [Equation(Symbol("L"), kkt.total)],
-            data={"multipliers": multipliers, "auxiliary": list(kkt.auxiliary)},
+            data={
+                "multipliers": multipliers,
+                "auxiliary": list(kkt.auxiliary),
+                "norms": [(n.node.xreplace(rule), n.product.xreplace(rule), n.slack, n.s) for n in kkt.norms],
+            },
             assumptions=(("convexity", {}),),
             rests_on=("problem",),
         )

@@ -14,6 +14,37 @@ from symcavity.model.problem import Problem, SumCondition
 from symcavity.model.quantities import Global, SiteQuantity, Variable, site_quantities
 
 
+@dataclass(frozen=True)
+class Norm:
+    """A norm in the objective: the largest ``p.vector`` with ``|p| <= 1``.
+
+    Attributes
+    ----------
+    node : Expr
+        As it was declared, with random fields as placeholders.
+    vector : tuple of Expr
+        What it is the norm of.
+    p : tuple of SiteQuantity
+    s : SiteQuantity
+        The multiplier of the bound on p.
+    """
+
+    node: Expr
+    vector: tuple[Expr, ...]
+    p: tuple[SiteQuantity, ...]
+    s: SiteQuantity
+
+    @property
+    def slack(self) -> Expr:
+        """What the bound leaves: ``1 - |p|**2``."""
+        return 1 - sum((q**2 for q in self.p), S.Zero)
+
+    @property
+    def product(self) -> Expr:
+        """What stands for the norm: ``p.vector``."""
+        return sum((a * b for a, b in zip(self.p, self.vector, strict=True)), S.Zero)
+
+
 @dataclass
 class Lagrangian:
     """The Lagrangian and what was derived from it, kept for the record.
@@ -40,6 +71,7 @@ class Lagrangian:
     site: dict[Kind, Expr] = field(default_factory=dict)
     multipliers: list[tuple[SiteQuantity, Expr, bool]] = field(default_factory=list)
     auxiliary: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
+    norms: list[Norm] = field(default_factory=list)
     slacks: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
     stationarity: list[tuple[Expr, Equation]] = field(default_factory=list)
     duals: list[tuple[SiteQuantity, Expr]] = field(default_factory=list)
@@ -52,6 +84,11 @@ class Lagrangian:
     def fields(self) -> list[RandomField]:
         """All random fields."""
         return [f for kind in self.problem.kinds for f in self.problem.book.all(kind)]
+
+    @property
+    def auxiliary_states(self) -> set[SiteQuantity]:
+        """The variables that were made to write kinks and norms."""
+        return {bound for bound, _ in self.auxiliary}.union(*((*norm.p, norm.s) for norm in self.norms))
 
     @property
     def states(self) -> set[Any]:

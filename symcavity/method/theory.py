@@ -9,6 +9,7 @@ from typing import Any, Self
 from sympy import Dummy, Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
 
 from symcavity.algebra.indexed import diagonal
+from symcavity.algebra.joint import JointAverage
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
@@ -237,6 +238,9 @@ class Theory:
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]
+        if any(e.has(JointAverage) for e in exprs):  # what stands inside of a law is not put into it
+            exprs = [e.xreplace(same) for e in exprs]
+            return Closed(dict(same), exprs, list(range(len(exprs))), positive=self.positive)
         return eliminate(exprs, self.scaled_unknowns, last, same, self.positive)
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Piecewise, sympify
+from sympy import Add, Expr, Piecewise, sqrt, sympify
 from sympy.logic.boolalg import Boolean
 
 from symcavity.errors import DeclarationError
@@ -120,6 +120,14 @@ def average(body: Any) -> Expr:
         ``lam[mu] > 0`` stands for its indicator, so its average is a probability.
     """
     return Average(body)
+
+
+def norm(*parts: Any) -> Expr:
+    """Return the length of a vector, ``sqrt(a**2 + b**2 + ...)``, such as ``norm(w1[i], w2[i])``.
+
+    In the objective of a convex problem it may be multiplied by what is not negative.
+    """
+    return sqrt(Add(*(sympify(part) ** 2 for part in parts)))
 
 
 def response(state: Any, field: Any = None) -> Expr:

@@ -11,7 +11,7 @@ from symcavity.algebra.gaussian import gaussian_average
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
+from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.conditioning import given_others
 
 JUMPS = (sign, Heaviside, Piecewise)
@@ -23,13 +23,13 @@ class LabelledEnsemble:
 
     Attributes
     ----------
-    site : SiteEnsemble
+    site : SiteEnsemble or JointEnsemble
         The site at given labels.
     labels : tuple of Quenched
         The families of labels; the weights of their values hold u.
     """
 
-    site: SiteEnsemble
+    site: Any
     labels: tuple[Quenched, ...]
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Poly, S, StrictGreaterThan, Symbol, linear_eq_to_matrix
-from sympy.matrices.exceptions import NonInvertibleMatrixError
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.model.averages import SiteResponse
@@ -58,12 +57,11 @@ class Linear(Branching):
         marks: dict[SiteQuantity, Symbol] = {q: Dummy(q.family.name, real=True) for q in problem.law.unknowns}
         equations = [e.difference.xreplace({**sources, **rule}).xreplace(marks) for e in problem.equations()]
         matrix, rest = linear_eq_to_matrix(equations, list(marks.values()))
-        try:
-            found = matrix.LUsolve(rest)
-        except (NonInvertibleMatrixError, ValueError):
+        if matrix.rows != matrix.cols or (inverse := _inverse(matrix)) is None:
             raise IllPosed(
                 f"{problem.text} leaves its variables undetermined.", "laws that fix every variable of a site"
-            ) from None
+            )
+        found = inverse * rest
         values = {q: tidy_fraction(v) for q, v in zip(marks, found, strict=True)}
         branch = Branch(values, (), (), None)
         couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
@@ -91,6 +89,13 @@ class Linear(Branching):
         """The states as linear functions of the fields, and their responses."""
         first, *others = super().steps(site, make, wanted)
         return [replace(first, data={**first.data, "linear": True}), *others]
+
+
+def _inverse(matrix: Any) -> Any:
+    """The inverse of a matrix, by minors: elimination does not see what cancels; None where there is none."""
+    entries = matrix.to_DM()
+    adjugate, det = entries.adj_det()
+    return None if not det else adjugate.to_Matrix() / entries.domain.to_sympy(det)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import Law
 from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.joint.solution import JointEnsemble
 from symcavity.sites.labels import LabelledEnsemble
 from symcavity.sites.protocol import Ensemble, Heard, SiteProblem, Strategy
 
@@ -70,7 +71,7 @@ class Site:
         """The Gaussian ensemble of the site."""
         found = self.strategy.ensemble(self)
         labels = tuple(q for q in self.law.quenched() if q.given is not None)
-        return LabelledEnsemble(found, labels) if labels and isinstance(found, SiteEnsemble) else found
+        return LabelledEnsemble(found, labels) if labels and isinstance(found, SiteEnsemble | JointEnsemble) else found
 
     def equations(self) -> list[Equation]:
         """The law of the inserted site, with cavity fields, self-couplings and sources."""

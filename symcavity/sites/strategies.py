@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from symcavity.sites.branching.strategy import Branching
+from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import SiteProblem, Strategy
 from symcavity.sites.sets.strategy import Projecting
 
-STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), Branching())
+STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), Joint(), Branching())
 
 
 def strategy_for(problem: SiteProblem) -> Strategy:

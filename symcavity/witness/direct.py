@@ -38,6 +38,7 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.gaussian import coefficients, integral
+from symcavity.witness.joint import is_joint, joint_average
 from symcavity.witness.points import Point, seeded_values
 
 SEEDS = 2
@@ -72,6 +73,8 @@ def hold(
     """Hold a closed form against the numerical average of a single-site expression of one side; once for each."""
     known = theory.memory.setdefault("direct averages", {})
     key = (side.kind, body, claimed, dps, size)
+    if key not in known and is_joint(side):
+        known[key] = joint_average(side, body, claimed / size if size is not None else claimed)
     if key not in known:
         known[key] = _hold(theory, side, body, claimed, dps, size)
     return known[key]

@@ -15,6 +15,7 @@ from symcavity.witness import (
     centre,
     effective,
     identities,
+    joint,
     kernels,
     optimality,
     set_identities,
@@ -32,7 +33,7 @@ from symcavity.witness.world import DIGITS
 
 # they fill the table
 SUBJECTS = (
-    *(centre, kernels, optimality, verbs, statistics, effective, averages),
+    *(centre, kernels, optimality, verbs, statistics, effective, averages, joint),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability),
 )
 

@@ -68,7 +68,13 @@ class Optimality:
 
     def objective(self) -> Any:
         """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
-        return self._bounded(self.problem.minimize)
+        rule = {norm.node.xreplace(self.sums): norm.product.xreplace(self.sums) for norm in self.record.norms}
+        bounds = mpmath.fsum(
+            self.world.value(norm.s, env) * self.world.value(norm.slack, env) / 2
+            for norm in self.record.norms
+            for env in self.sites(norm.s)
+        )
+        return self._bounded(self.problem.minimize.xreplace(rule)) + bounds
 
     def _bounded(self, expr: Expr) -> Any:
         """The value of an expression; a kink is the variable that bounds it, where there is one."""
@@ -195,6 +201,7 @@ class Optimality:
         exprs = [self.problem.minimize, *(r.lhs - r.rhs for r in self.problem.subject_to)]
         found = {q.family.at_site(): None for e in exprs for q in site_quantities(e, Variable)}
         found |= {bound: None for bound, _ in self.record.auxiliary}
+        found |= {q: None for norm in self.record.norms for q in norm.p}
         shared = sorted(set().union(*(e.atoms(Global) for e in exprs)) - set(self.problem.given), key=str)
         return [*found, *shared, *(nu for nu, _ in self.record.conditions)]
 
@@ -359,6 +366,7 @@ def complementarity(step: Step, _dps: int) -> list[Verdict]:
     ok = are_declared(theory)
     for point in points(theory)[:2]:
         left = {m: expr for m, expr, equality in point.record.multipliers if not equality}
+        left |= {norm.s: norm.slack for norm in point.record.norms}
         slacks = {c.lhs: c.rhs for c in step.claims}
         ok = ok and _shared_pairs(point, step.data["pairs"])
         for pair in step.data["pairs"]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Expr, Rational, Symbol
+from sympy import Expr, Integer, Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import SCRAMBLE
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import SymcavityError, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, solve_theory, supports
@@ -165,6 +166,7 @@ def scatter(theory: Theory, solution: SampledSolution, claim: Equation) -> Any:
     gaps = []
     for number, part in enumerate(solution.parts):
         rule = {g: g.scramble(number) for g in theory.binding.values() if isinstance(g, SupportFunction)}
+        rule[SCRAMBLE] = Integer(number)
         gaps.append(float(part[claim.difference.xreplace(rule)]))
     return np.std(gaps, ddof=1) / np.sqrt(len(gaps))
 

@@ -13,7 +13,7 @@ from sympy import sqrt
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, N
-from symcavity.model.quantities import Quenched
+from symcavity.model.quantities import Complementary, Quenched
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
     Fragments,
@@ -252,6 +252,9 @@ def _lagrangian(step: Step) -> Prose:
             symbol,
             ". ",
         ]
+    for node, product, slack, multiplier in step.data.get("norms") or []:
+        before += ["The norm ", node, " is the largest ", product, " of all vectors with ", formula(slack, "\\ge", 0)]
+        before += ["; half of this bound has the multiplier ", multiplier, ". "]
     if multipliers:
         before += ["We attach a multiplier to each constraint: "]
         parts: list[Fragments] = []
@@ -450,6 +453,22 @@ def _comma(groups: Iterable[Fragments]) -> Fragments:
     for group in groups:
         out += [", " if out else "", *group]
     return [part for part in out if not (isinstance(part, str) and part == "")]
+
+
+@rule("joint")
+def _joint(step: Step) -> Prose:
+    pairs = [Complementary(p, q) for p, q in step.data.get("pairs") or []]
+    before = ["For each value of ", *listed(step.data["fields"]), " the law fixes ", *listed(step.data["unknowns"])]
+    after: Fragments = ["It is to be read together with ", *listed(pairs), ". "] if pairs else []
+    after += ["These are the optimality conditions of a convex problem of one site, which has one solution. "]
+    return Prose([*before, " together:"], [*after, "They are solved by Newton's method."])
+
+
+@rule("joint_slopes")
+def _joint_slopes(step: Step) -> Prose:
+    after: Fragments = ["Of each pair the member that is zero stays zero. "] if step.data.get("pairs") else []
+    after += ["These linear equations fix the responses of ", *listed(step.data["unknowns"]), "."]
+    return Prose([Given("Differentiation of these equations with respect to each source gives")], after)
 
 
 @rule("response")

@@ -279,6 +279,12 @@ def _pieces(kink: Expr) -> list[tuple[Expr, list[Expr]]]:
     return out
 
 
+def piece_of(kink: Expr, last: bool) -> Expr:
+    """One piece of a kink: the first, or the last."""
+    pieces = kink.args if isinstance(kink, Piecewise) else None
+    return pieces[-1 if last else 0][0] if pieces else _pieces(kink)[-1 if last else 0][0]
+
+
 def _non_negative(condition: Any) -> Expr:
     if isinstance(condition, Relational):
         if isinstance(condition, GreaterThan | StrictGreaterThan):

@@ -1,0 +1,190 @@
+"""Gaussian averages of several quantities that a system of equations fixes together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, sign, sympify
+from sympy.core.relational import Relational
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.errors import UnsupportedLaw
+
+MOST_RULED, MOST_KINKED = 3, 2  # fields over which averages are taken by rules; above, those without kinks are sampled
+RULE, RAYS, SAMPLES = "rule", "rays", "samples"
+KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
+
+
+class LawSymbol(Symbol):
+    """A quantity that a law binds: an unknown, a field, a source, or a response of an unknown to a source."""
+
+    __slots__ = ("tex",)
+    tex: str
+
+    def __new__(cls, name: str, tex: str, **assumptions: Any) -> LawSymbol:
+        """Return the symbol with its TeX."""
+        assumptions.setdefault("real", True)
+        symbol = super().__new__(cls, name, **assumptions)
+        symbol.tex = tex
+        return symbol
+
+    def __getnewargs_ex__(self) -> Any:
+        return (self.name, self.tex), {"nonnegative": True} if self.is_nonnegative else {}
+
+    def _latex(self, _printer: Any, exp: str | None = None) -> str:
+        return f"\\left({self.tex}\\right)^{{{exp}}}" if exp else self.tex
+
+
+SCRAMBLE = LawSymbol("scramble", "\\text{samples}")
+
+
+def slope(x: LawSymbol, source: LawSymbol) -> LawSymbol:
+    """The response of an unknown to a source."""
+    return LawSymbol(f"d{x.name}/d{source.name}", f"\\partial {x.tex} / \\partial {source.tex}")
+
+
+class JointLaw(Basic):
+    """Equations and complementary pairs that fix some unknowns for every value of some fields.
+
+    Parameters
+    ----------
+    unknowns : sequence of LawSymbol
+    fields : sequence of LawSymbol
+    equations : sequence of Expr
+        They vanish.
+    pairs : sequence of (Expr, Expr)
+        Neither member is negative, and one is zero.
+    definitions : sequence of (LawSymbol, Expr)
+        Further quantities, by the unknowns, the fields and those before them.
+    sources : sequence of LawSymbol
+        At zero; responses are to them.
+    scramble : Expr
+        Which of the independent sets of samples averages are taken over, where they are sampled; the symbol
+        ``SCRAMBLE`` stands for all of them.
+    """
+
+    def __new__(
+        cls,
+        unknowns: Any,
+        fields: Any,
+        equations: Any,
+        pairs: Any,
+        definitions: Any,
+        sources: Any,
+        scramble: Any = None,
+    ) -> JointLaw:
+        """Return the law."""
+        two = [Tuple(*(Tuple(*pair) for pair in rows)) for rows in (pairs, definitions)]
+        one = [Tuple(*row) for row in (unknowns, fields, equations)]
+        return Basic.__new__(cls, *one, *two, Tuple(*sources), SCRAMBLE if scramble is None else sympify(scramble))
+
+    unknowns = property(lambda self: tuple(self.args[0]))
+    fields = property(lambda self: tuple(self.args[1]))
+    equations = property(lambda self: tuple(self.args[2]))
+    pairs = property(lambda self: tuple(map(tuple, self.args[3])))
+    definitions = property(lambda self: tuple(map(tuple, self.args[4])))
+    sources = property(lambda self: tuple(self.args[5]))
+    scramble = property(lambda self: self.args[6])
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Everything that holds parameters."""
+        return (*self.equations, *(m for pair in self.pairs for m in pair), *(e for _, e in self.definitions))
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The parameters."""
+        return {s for s in super().free_symbols if not isinstance(s, LawSymbol)}
+
+
+class JointAverage(GaussianAverage):
+    """The average ``<body>`` over Gaussian fields of zero mean, of unknowns that a joint law fixes.
+
+    Parameters
+    ----------
+    body : Expr
+        In the symbols of the law, responses among them (:func:`slope`), and parameters.
+    law : JointLaw
+    covariance : sequence of Expr
+        Of the fields: the lower triangle, row by row.
+    """
+
+    def __new__(cls, body: Any, law: JointLaw, covariance: Sequence[Any]) -> Expr:
+        """Return the average; what holds no symbol of the law is its own average."""
+        body = sympify(body)
+        return Expr.__new__(cls, body, law, Tuple(*covariance)) if body.has(LawSymbol) else body
+
+    func = property(lambda _self: JointAverage)
+    body = property(lambda self: self.args[0])
+    law = property(lambda self: self.args[1])
+    covariance = property(lambda self: tuple(self.args[2]))
+
+    @property
+    def way(self) -> str:
+        """How it is taken: on the nodes of a smooth rule, along rays with kinks, or over samples."""
+        return _way(self.body, self.law)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbols that the value depends on."""
+        found = self.body.free_symbols.union(self.law.free_symbols, *(c.free_symbols for c in self.covariance))
+        return {s for s in found if not isinstance(s, LawSymbol)}
+
+    @property
+    def bound_symbols(self) -> list[Symbol]:
+        """The symbols of the law."""
+        return sorted(self.body.atoms(LawSymbol) | self.law.atoms(LawSymbol), key=str)
+
+    @property
+    def breaks(self) -> list[Expr]:
+        """None: it is not an average over one variable."""
+        return []
+
+    def _xreplace(self, rule: Any) -> tuple[Any, bool]:
+        return Basic._xreplace(self, rule)  # noqa: SLF001 - the bound symbols are a type of their own
+
+    def _eval_subs(self, old: Any, new: Any) -> Any:
+        return self.xreplace({old: new})
+
+    def doit(self, **_hints: Any) -> Expr:
+        """No closed form is looked for."""
+        return self
+
+    def _eval_evalf(self, _prec: int) -> None:
+        return None
+
+    def _eval_derivative(self, s: Symbol) -> Expr:
+        return S.Zero if s not in self.free_symbols else Derivative(self, s, evaluate=False)
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return True
+
+    def _eval_is_extended_nonnegative(self) -> bool | None:
+        return self.body.is_nonnegative
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"<{printer.doprint(self.body)}>({', '.join(f.name for f in self.law.fields)})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        below = ",\\, ".join(f.tex for f in self.law.fields)
+        tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{below}}}"
+        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+@lru_cache(maxsize=4096)
+def _way(body: Expr, law: JointLaw) -> str:
+    kinks = law.pairs or any(k.has(LawSymbol) for e in (body, law) for k in e.atoms(*KINKS))
+    most = MOST_KINKED if kinks else MOST_RULED
+    if kinks and len(law.fields) > most:
+        raise UnsupportedLaw(
+            f"The average {body} over {len(law.fields)} fields of one site, which fix {len(law.unknowns)} states "
+            "together, has kinks or jumps.",
+            f"at most {MOST_KINKED} fields there; smooth averages of smooth laws",
+            "simulate(...): instances have all of their averages",
+        )
+    return RAYS if kinks else RULE if len(law.fields) <= most else SAMPLES
+
+
+__all__ = ["KINKS", "RAYS", "RULE", "SAMPLES", "SCRAMBLE", "JointAverage", "JointLaw", "LawSymbol", "slope"]

@@ -1,0 +1,68 @@
+"""Norms of several quantities, ``sqrt(w1**2 + w2**2)``: the largest product with a vector of length at most one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sympy import Add, Dummy, Expr, Poly, Pow, Rational, S, sqrt
+
+from symcavity.algebra.signs import sign_of
+from symcavity.errors import NotConvex
+from symcavity.method.lagrangian import Lagrangian, Norm
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Variable
+
+
+def without_norms(
+    body: Expr, side: Kind, varying: Sequence[Expr], record: Lagrangian, fresh: Callable[[str], str]
+) -> Expr:
+    """Write each norm ``|v|`` of a site's function as ``p.v``, with ``|p| <= 1`` and a multiplier s of that bound.
+
+    The slope of a norm is not defined where the vector vanishes.  There p is any vector in the ball; elsewhere it is
+    the direction of v.
+
+    Raises
+    ------
+    NotConvex
+        If a norm enters with a negative factor.
+    """
+    for node in sorted((e for e in body.atoms(Pow) if e.exp == Rational(1, 2)), key=str):
+        mark = Dummy("t", real=True)
+        factor = body.xreplace({node: mark}).diff(mark)
+        vector = None if factor.has(mark, *varying) else _vector(node.base, varying)
+        if vector is None:
+            continue
+        if sign_of(factor) not in (0, 1):
+            raise NotConvex(f"{node} enters the objective with the factor {factor}.", "positive factors of norms")
+        p = tuple(Variable(fresh(f"p_{k + 1}"), side.index).at_site() for k in range(len(vector)))
+        s = Variable(fresh("s"), side.index).at_site()
+        record.norms.append(Norm(node, vector, p, s))
+        body = body.xreplace({node: Add(*(a * b for a, b in zip(p, vector, strict=True)))})
+    return body
+
+
+def _vector(square: Expr, varying: Sequence[Expr]) -> tuple[Expr, ...] | None:
+    """Write a quadratic form as a sum of squares of linear forms; None if it is no such sum of several."""
+    own = [q for q in varying if square.has(q)]
+    if len(own) < 2 or not square.is_polynomial(*own):
+        return None
+    polynomial = Poly(square.expand(), *own)
+    if any(sum(powers) != 2 for powers in polynomial.monoms()):
+        return None
+    half = polynomial.as_expr().expand()
+    rows: list[Expr] = []
+    for q in own:  # completing squares, one quantity after the other
+        lead = half.coeff(q, 2)
+        if half == 0:
+            break
+        if lead == 0:
+            continue
+        if sign_of(lead) != 1:
+            return None
+        line = (half.diff(q) / (2 * sqrt(lead))).expand()
+        rows.append(line)
+        half = (half - line**2).expand()
+    return tuple(rows) if half == S.Zero and len(rows) > 1 else None
+
+
+__all__ = ["without_norms"]

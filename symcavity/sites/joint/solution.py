@@ -1,0 +1,117 @@
+"""The states of a site that a system of equations fixes together, and their averages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol, slope
+from symcavity.errors import DeclarationError
+from symcavity.model.averages import SiteResponse
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.sites.branching.averages import quenched_average
+
+
+@dataclass(frozen=True)
+class JointSolution:
+    """The states as the law itself fixes them.
+
+    Attributes
+    ----------
+    law : JointLaw
+    symbols : dict
+        The symbol in the law of each state, of each cavity field and of each source.
+    unknowns : tuple of SiteQuantity
+    inner : Symbol
+        One of the cavity fields.
+    """
+
+    law: JointLaw
+    symbols: Mapping[Any, LawSymbol]
+    unknowns: tuple[SiteQuantity, ...]
+    inner: Symbol
+    assumed: tuple[Any, ...] = ()
+    regions: tuple[Any, ...] = ()  # the law is not laid out in branches
+    branches: tuple[Any, ...] = ()
+    is_implicit: bool = False
+
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> JointSolution:  # noqa: ARG002
+        """The solution at the mean self-couplings."""
+        return replace(self, law=self.law.xreplace(dict(means)))
+
+    def without_sources(self) -> JointSolution:
+        """The solution: sources stand in its responses only."""
+        return self
+
+    @property
+    def names(self) -> dict[LawSymbol, Any]:
+        """What the symbols of the law stand for."""
+        return {symbol: q for q, symbol in self.symbols.items()}
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """A state in terms of the others, or itself where the equations fix it."""
+        defined = dict(self.law.definitions).get(self.symbols[state])
+        return state if defined is None else self.quiet(defined).xreplace(self.names)
+
+    def quiet(self, expr: Expr) -> Expr:
+        """An expression at zero sources."""
+        return expr.xreplace(dict.fromkeys(self.law.sources, 0))
+
+
+@dataclass(frozen=True)
+class JointEnsemble:
+    """A site of a joint law whose fields are Gaussian.
+
+    Attributes
+    ----------
+    fields : tuple of Symbol
+        The cavity fields.
+    covariance : dict
+    sources : dict
+        For what names a field's equation: its source, the field, and the field's factor there.
+    """
+
+    kind: Kind
+    solution: JointSolution
+    fields: tuple[Symbol, ...]
+    covariance: Mapping[tuple[Symbol, Symbol], Expr]
+    sources: Mapping[Any, tuple[Symbol, Symbol, Expr]]
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities over its fields and its quenched parameters."""
+        return quenched_average(self.at_site(body))
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average over the fields only: a function of the site's quenched parameters."""
+        for q in site_quantities(body):
+            if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in self.solution.unknowns):
+                raise DeclarationError(
+                    f"{q} is not a variable of the {self.kind} sites.", ", ".join(map(str, self.solution.unknowns))
+                )
+        return self.over_fields(body)
+
+    def over_fields(self, body: Expr) -> Expr:
+        """Average an expression in this site's quantities and fields over its fields."""
+        symbols = self.solution.symbols
+        rule: dict[Any, Any] = {r: slope(symbols[r.state], symbols[self._source(r)]) for r in body.atoms(SiteResponse)}
+        inside = body.xreplace(rule).xreplace(dict(symbols))
+        lower = [self.covariance[a, b] for k, a in enumerate(self.fields) for b in self.fields[: k + 1]]
+        found = JointAverage(inside, self.solution.law, lower)
+        if isinstance(found, JointAverage):
+            _ = found.way  # there is one, or it is refused here
+        return found
+
+    def _source(self, response: SiteResponse) -> Symbol:
+        if response.field in self.sources:
+            return self.sources[response.field][0]
+        raise DeclarationError(
+            f"{response} does not say to which field: the {self.kind} sites hear several.",
+            " or ".join(f"response({response.state}, {name})" for name in self.sources),
+        )
+
+
+__all__ = ["JointEnsemble", "JointSolution"]

@@ -1,0 +1,192 @@
+"""The strategy for laws of several states that have to be solved together: a system of equations, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from sympy import Expr, S, latex
+
+from symcavity.algebra.joint import JointLaw, LawSymbol, slope
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.equations import Equation
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import DisorderAverage
+from symcavity.sites.branching.branches import KINKS, piece_of
+from symcavity.sites.branching.strategy import sign_relations
+from symcavity.sites.joint.solution import JointEnsemble, JointSolution
+from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.site import Site
+
+
+class Joint:
+    """Laws of convex problems of which several equations stay after all that is linear was eliminated."""
+
+    is_linear = False
+
+    def applies(self, problem: SiteProblem) -> bool:
+        """Whether more than one equation is left, on some branch, that is not linear."""
+        unknowns = list(problem.law.unknowns)
+        equations = [e.difference for e in problem.equations()]
+        if len(equations) + len(problem.law.pairs) < 2:
+            return False
+        return any(
+            len(_eliminated([_one_piece(e, unknowns, last) for e in [*equations, *some]], unknowns)[0]) > 1
+            for last in (False, True)
+            for some in product(*(p.pair for p in problem.law.pairs[:3]))
+        )
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """Put the law into symbols, without the states that others give.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the law belongs to no convex problem: it may have several solutions.
+        """
+        if not problem.convex:
+            raise UnsupportedLaw(
+                f"{problem.text} fixes several states together by equations that are not linear.",
+                "such laws where they are the optimality conditions of a convex problem: they have one solution",
+            )
+        symbols = _symbols(problem)
+        rule: dict[Any, Any] = {f: f.signed(s) for f, s in problem.proved.items()}
+        sources = problem.plain_sources()
+        equations = [e.difference.xreplace(sources).xreplace(rule).xreplace(symbols) for e in problem.equations()]
+        pairs = [p.pair for p in problem.law.pairs]
+        unknowns = [symbols[q] for q in problem.law.unknowns]
+        left, definitions = _eliminated(equations, unknowns)
+        given = dict(definitions)
+        law = JointLaw(
+            [x for x in unknowns if x not in given],
+            [symbols[h.eta] for h in problem.ordered()],
+            left,
+            [tuple(m.xreplace(rule).xreplace(symbols).xreplace(given) for m in pair) for pair in pairs],
+            definitions,
+            [symbols[s] for s in sources.values()],
+        )
+        if len(law.equations) + len(law.pairs) != len(law.unknowns):
+            raise UnsupportedLaw(f"{problem.text} does not fix its states.", "as many equations as states")
+        return Solution(JointSolution(law, symbols, problem.law.unknowns, problem.inner().eta), dict(problem.proved))
+
+    def ensemble(self, site: Site) -> JointEnsemble:
+        """The averages of the site over its Gaussian fields."""
+        etas = tuple(h.eta for h in site.problem.ordered())
+        return JointEnsemble(site.kind, site.solution, etas, dict(site.covariance), site.sources())
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """The equations that are left, what the others give, and the responses by differentiating them."""
+        key, zero = site.kind.key, {site.kind.index: S.Zero}
+        solution: JointSolution = site.solution
+        law = solution.law
+
+        def shown(expr: Expr) -> Expr:
+            return solution.quiet(expr).xreplace(solution.names).xreplace(zero)
+
+        relations = sign_relations(site)
+        claims = [Equation(shown(x), shown(e)) for x, e in law.definitions]
+        claims += [Equation(shown(e), S.Zero) for e in law.equations]
+        unknowns = [shown(x) for x in law.unknowns]
+        steps = [
+            make(
+                f"{key}.solution",
+                "joint",
+                claims,
+                data={
+                    "kind": site.kind,
+                    "unknowns": unknowns,
+                    "pairs": [tuple(map(shown, pair)) for pair in law.pairs],
+                    "fields": [h.eta for h in site.problem.ordered()],
+                },
+                assumptions=(("convexity", {}), *((("sign", {"relations": relations}),) if relations else ())),
+                rests_on=(f"{key}.effective_law",),
+            )
+        ]
+        responses = [
+            Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted
+        ]
+        if responses:
+            symbols = {source: solution.symbols[plain] for source, plain in site.problem.plain_sources().items()}
+            slopes = [
+                Equation(_differentiated(e, law, source), S.Zero) for source in law.sources for e in law.equations
+            ]
+            steps.append(
+                make(
+                    f"{key}.differentiate",
+                    "joint_slopes",
+                    [Equation(shown(e.lhs), S.Zero) for e in slopes],
+                    data={"kind": site.kind, "unknowns": unknowns, "pairs": bool(law.pairs)},
+                    rests_on=(f"{key}.solution",),
+                    evidence={
+                        "slopes": {
+                            (q, h.source): slope(solution.symbols[q], symbols[h.source])
+                            for q in site.law.unknowns
+                            for h in site.heard
+                        }
+                    },
+                )
+            )
+            steps.append(
+                make(
+                    f"{key}.response",
+                    "response",
+                    responses,
+                    data={"kind": site.kind},
+                    rests_on=(f"{key}.differentiate",),
+                )
+            )
+        return steps
+
+
+def _differentiated(equation: Expr, law: JointLaw, source: LawSymbol) -> Expr:
+    """The derivative of an equation along a source, with a symbol for the response of each unknown."""
+    return equation.diff(source) + sum((equation.diff(x) * slope(x, source) for x in law.unknowns), S.Zero)
+
+
+def _symbols(problem: SiteProblem) -> dict[Any, LawSymbol]:
+    """A symbol of the law for each state, cavity field and source."""
+    zero = {problem.kind.index: S.Zero}
+    out: dict[Any, LawSymbol] = {}
+    for q in problem.law.unknowns:
+        out[q] = LawSymbol(q.family.name, latex(q.xreplace(zero)))
+    for h in problem.heard:
+        out[h.eta] = LawSymbol(str(h.eta), latex(h.eta))
+    for source, plain in problem.plain_sources().items():
+        out[plain] = LawSymbol(str(plain), latex(source.xreplace(zero)))
+    return out
+
+
+def _one_piece(expr: Expr, unknowns: Sequence[Expr], last: bool) -> Expr:
+    """An expression with one piece chosen of each kink: the first, or the last."""
+    while True:
+        kinks = sorted((k for k in expr.atoms(*KINKS) if k.has(*unknowns)), key=lambda k: (k.count_ops(), str(k)))
+        if not kinks:
+            return expr
+        expr = expr.xreplace({kinks[0]: piece_of(kinks[0], last)})
+
+
+def _eliminated(equations: Sequence[Expr], unknowns: Sequence[Any]) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
+    """What is left of some equations once every unknown is put in that stands alone and linearly in one of them."""
+    left, given = list(equations), dict[Any, Expr]()
+    free = list(unknowns)
+    while True:
+        hits = (
+            (k, x, rate)
+            for k, e in enumerate(left)
+            for x in free
+            if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns)
+        )
+        hit = min(hits, key=lambda h: (not h[2].is_number, h[0]), default=None)
+        if hit is None:
+            return left, list(given.items())
+        k, x, rate = hit
+        value = (-left[k].xreplace({x: S.Zero}) / rate).expand(deep=False)
+        given = {q: e.xreplace({x: value}) for q, e in given.items()} | {x: value}
+        left = [e.xreplace({x: value}) for n, e in enumerate(left) if n != k]
+        left = [e for e in left if e.has(*unknowns)]
+        free.remove(x)
+
+
+__all__ = ["Joint"]

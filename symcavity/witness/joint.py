@@ -1,0 +1,224 @@
+"""Witnesses of laws whose states are found together: solved again, from the equations of the inserted site.
+
+The states are found by Newton's method with difference quotients, on the equations and pairs as they stand before any
+elimination; responses are difference quotients between two close fields.  Averages are sums over a product rule, or
+over random fields where the law has kinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import mpmath
+import numpy as np
+from sympy import Dummy, Expr, Float, S, lambdify
+
+from symcavity.algebra.joint import JointAverage
+from symcavity.errors import NotConverged
+from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.quenched import read_quenched
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.convexity import sample_parameter, seeded
+from symcavity.model.kinds import is_index
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.derivation import Step, Verdict
+from symcavity.sites.joint.solution import JointSolution
+from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.set_averages import quenched_laws
+
+NODES = {1: 60, 2: 24, 3: 13}
+RANDOM, SEED = 40_000, 3
+ROUNDS, CLOSE, NUDGE = 200, 1e-11, 1e-6
+WORST = 4.5  # standard errors of random fields
+DIGITS = 6
+WEAK = 0.1  # of the curvature: self-couplings that are no answer of a site to itself
+
+
+class Again:
+    """The law of an inserted site at seeded values of everything that it holds.
+
+    Parameters
+    ----------
+    side : Site
+    exprs : sequence of Expr
+        What else needs values.
+    """
+
+    def __init__(self, side: Any, exprs: Sequence[Expr], seed: int = SEED) -> None:
+        self.side = side
+        rng = seeded(seed)
+        equations = [e.xreplace(dict(side.means)) for e in side.equations()]
+        self.laws = quenched_laws([*(e.difference for e in equations), *side.covariance.values(), *exprs], seed)
+        self.order = [h.eta for h in side.problem.ordered()]
+        self.unknowns = list(side.law.unknowns)
+        every = [*(e.difference for e in equations), *side.covariance.values(), *exprs]
+        every += [m for p in side.law.pairs for m in p.pair]
+        bound = {*self.order, *side.problem.plain_sources().values()}
+        symbols = {s for e in every for s in e.free_symbols if s.is_Symbol and not is_index(s)} - bound
+        self.values: dict[Any, Expr] = {}
+        for s in sorted(symbols, key=str):
+            size = sample_parameter(s, rng) if s.is_positive or s.is_negative else WEAK * rng.uniform(-1, 1)
+            self.values[s] = Float(size)
+        self.values |= {a: Float(1) for e in every for a in e.atoms(Average)}
+        sources = {h.source: S.Zero for h in side.heard}
+        self.equations = [e.difference.xreplace(sources) for e in equations]
+        self.pairs = [p.pair for p in side.law.pairs]
+
+    def cases(self) -> list[tuple[float, dict[Any, Expr]]]:
+        """The joint values of the quenched parameters, with their weights."""
+        out = []
+        for chosen in product(*(law for law in self.laws.values())):
+            rule = {q[self.side.kind.index]: v for q, (v, _) in zip(self.laws, chosen, strict=True)}
+            out.append((float(np.prod([float(w) for _, w in chosen])), {**self.values, **rule}))
+        return out
+
+    def root(self, case: Mapping[Any, Expr]) -> np.ndarray:
+        """A root of the covariance of the fields."""
+        matrix = [[float(self.side.covariance[a, b].xreplace(dict(case))) for b in self.order] for a in self.order]
+        size, frame = np.linalg.eigh(np.array(matrix))
+        return frame * np.sqrt(np.maximum(size, 0.0))
+
+    def states(self, fields: np.ndarray, case: Mapping[Any, Expr]) -> np.ndarray:
+        """The states at given fields, by Newton's method on the whole law."""
+        marks = {q: Dummy("x") for q in self.unknowns}
+        names = [*marks.values(), *self.order]
+        rows = [lambdify(names, e.xreplace(dict(case)).xreplace(marks), "numpy") for e in self.equations]
+        ends = [
+            tuple(lambdify(names, m.xreplace(dict(case)).xreplace(marks), "numpy") for m in pair) for pair in self.pairs
+        ]
+        total = fields.shape[1]
+
+        def law(x: np.ndarray) -> np.ndarray:
+            out = [np.broadcast_to(row(*x, *fields), (total,)) for row in rows]
+            for p, q in ends:
+                a, b = (np.broadcast_to(m(*x, *fields), (total,)) for m in (p, q))
+                out.append(a + b - np.hypot(a, b))
+            return np.array(out)
+
+        x, eye = np.full((len(names) - len(self.order), total), 0.01), np.eye(len(self.unknowns))
+        for _ in range(ROUNDS):
+            value = law(x)
+            columns = [(law(x + NUDGE * e[:, None]) - law(x - NUDGE * e[:, None])) / (2 * NUDGE) for e in eye]
+            step = -np.linalg.solve(np.moveaxis(np.array(columns), (0, 1, 2), (2, 1, 0)), value.T[..., None])[..., 0].T
+            size, share = np.abs(value).sum(axis=0), np.ones(total)
+            for _ in range(40):
+                worse = ~(np.abs(law(x + share * step)).sum(axis=0) <= (1 - share / 10) * size + CLOSE)
+                if not worse.any():
+                    break
+                share = np.where(worse, share / 2, share)
+            x = x + share * step
+            if np.max(np.abs(step)) < CLOSE or np.max(np.abs(law(x))) < CLOSE / 100:
+                return x
+        raise NotConverged("The law was not solved again.", x, float(np.max(np.abs(law(x)))))
+
+
+def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
+    """Hold a claimed average against one over the states that are found again.
+
+    Returns
+    -------
+    (gap, digits, how)
+    """
+    again = Again(side, [body, claimed])
+    nodes = claimed.atoms(JointAverage)
+    kinked = bool(again.pairs) or any(n.way == "rays" for n in nodes)
+    count = len(again.order)
+    total, square = 0.0, 0.0
+    for share, case in again.cases():
+        z, weights = _fields(count, random=kinked or count > max(NODES))
+        fields = again.root(case) @ z
+        x = again.states(fields, case)
+        columns: dict[Any, np.ndarray] = dict(zip(again.unknowns, x, strict=True))
+        for r in sorted(body.atoms(SiteResponse), key=str):
+            h = next((h for h in side.heard if h.carrier == r.field), side.heard[0])
+            moved = []
+            for way in (1, -1):
+                there = fields.copy()
+                there[again.order.index(h.eta)] += way * NUDGE
+                moved.append(again.states(there, case)[again.unknowns.index(r.state)])
+            columns[r] = (moved[0] - moved[1]) / (2 * NUDGE) / float(h.factor.xreplace(dict(case)))
+        marks = {q: Dummy("q") for q in columns}
+        inside = body.xreplace(marks).xreplace(dict(case))
+        names = [*marks.values(), *again.order]
+        values = lambdify(names, inside, "numpy")(*columns.values(), *fields)
+        values = np.broadcast_to(np.asarray(values, dtype=float), fields.shape[1:])
+        mean = float(values @ weights)
+        total += share * mean
+        square += share**2 * float(np.square(values - mean) @ weights) / len(weights)
+    laws = read_quenched(list(again.laws), {q: dict(law.args) for q, law in again.laws.items()}, 15, {}, {})
+    env = {k: float(v) for k, v in again.values.items() if not k.has(SiteQuantity)}
+    given = claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)})
+    with np.errstate(all="ignore"):
+        expected = float(Compiled(given, "numpy")({**env, LAWS: laws}))
+    size = max(abs(total), abs(expected), 1e-3)
+    if not (kinked or count > max(NODES)):
+        return mpmath.mpf(abs(total - expected) / size), DIGITS, "a product rule over the law, solved again"
+    score = abs(total - expected) / (np.sqrt(square) + 1e-9 * size)
+    how = f"random fields at which the law is solved again, {score:.2g} standard errors"
+    return mpmath.mpf(0 if score < WORST else abs(total - expected) / size), 2, how
+
+
+def _fields(count: int, *, random: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Standard Gaussian variables with weights."""
+    if random:
+        z = np.random.default_rng(SEED).normal(size=(count, RANDOM))
+        return z, np.full(RANDOM, 1 / RANDOM)
+    x, w = np.polynomial.hermite_e.hermegauss(NODES[count])
+    z = np.stack([part.ravel() for part in np.meshgrid(*[x] * count, indexing="ij")])
+    weights = np.prod([part.ravel() for part in np.meshgrid(*[w / w.sum()] * count, indexing="ij")], axis=0)
+    return z, weights
+
+
+def is_joint(side: Any) -> bool:
+    """Whether the states of a site are found together."""
+    return isinstance(side.solution, JointSolution)
+
+
+@witness("joint")
+def joint(step: Step, dps: int) -> list[Verdict]:
+    """The claims at states that were found from the whole law, before anything was eliminated."""
+    worst, pairs = _worst(step, responses=False)
+    law = step.evidence["theory"].inserted[step.data["kind"]].law
+    ok = worst < 1e-7 and len(step.claims) + pairs == len(law.unknowns)
+    return result(numeric(dps), ok, "the law, solved again at random fields", f"residual {worst:.2g}")
+
+
+@witness("joint_slopes")
+def joint_slopes(step: Step, dps: int) -> list[Verdict]:
+    """The differentiated equations, with difference quotients of states that were found from the whole law."""
+    worst, _ = _worst(step, responses=True)
+    return result(numeric(dps), worst < 1e-4, "difference quotients of the law, solved again", f"residual {worst:.2g}")
+
+
+def _worst(step: Step, *, responses: bool) -> tuple[float, int]:
+    """The largest residual of the claims at states of the whole law, and how many pairs are shown."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    side = theory.inserted[kind]
+    zero = {kind.index: S.Zero}
+    again = Again(side, [c.difference.xreplace({S.Zero: kind.index}) for c in step.claims if not responses])
+    fields = np.random.default_rng(SEED).normal(size=(len(again.order), 20))
+    worst = 0.0
+    for _, case in again.cases():
+        x = again.states(fields, case)
+        columns = {q.xreplace(zero): v for q, v in zip(again.unknowns, x, strict=True)}
+        if responses:
+            for h in side.heard:
+                up, down = (again.states(fields + way * NUDGE * _unit(again.order, h.eta), case) for way in (1, -1))
+                factor = float(h.factor.xreplace(dict(case)))
+                for k, q in enumerate(again.unknowns):
+                    columns[step.evidence["slopes"][q, h.source]] = (up[k] - down[k]) / (2 * NUDGE) / factor
+        rule = {q.xreplace(zero) if isinstance(q, SiteQuantity) else q: v for q, v in case.items()}
+        marks = {q: Dummy("q") for q in columns}
+        for claim in step.claims:
+            call = lambdify([*marks.values(), *again.order], claim.difference.xreplace(marks).xreplace(rule), "numpy")
+            worst = max(worst, float(np.max(np.abs(call(*columns.values(), *fields)))))
+    return worst, len(step.data.get("pairs") or []) if not responses else 0
+
+
+def _unit(order: Sequence[Any], eta: Any) -> np.ndarray:
+    return np.array([[1.0 if e == eta else 0.0] for e in order])
+
+
+__all__ = ["is_joint", "joint_average"]

@@ -1,0 +1,222 @@
+"""Sites whose law fixes several states together: softmax, tasks that share data, norms of several weights."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from sympy import Eq, KroneckerDelta, Rational, Sum, Symbol, exp, log, sqrt
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Field,
+    N,
+    NotConvex,
+    P,
+    Quenched,
+    System,
+    UnsupportedLaw,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+    norm,
+    response,
+)
+from symcavity.model.equations import Equation
+from symcavity.witness.judge import judge
+
+x, z = Coupling("x"), Coupling("z")
+w1, w2, w3 = Feature("w1"), Feature("w2"), Feature("w3")
+gamma = Symbol("gamma", positive=True)
+third = Rational(1, 3)
+
+
+def field(coupling, w):
+    """The field of a datum."""
+    return Sum(coupling[mu, i] * w[i], (i, 1, N))
+
+
+def softmax():
+    """Three classes, labels drawn at random."""
+    h = [field(x, w) for w in (w1, w2, w3)]
+    y = Quenched("y", mu, law={1: third, 2: third, 3: third})
+    loss = log(sum(exp(u) for u in h)) - sum(KroneckerDelta(y[mu], k + 1) * u for k, u in enumerate(h))
+    return ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N)) / 2)
+
+
+def tasks():
+    """Two tasks that are told apart by their data, and share a penalty."""
+    y, v = (Quenched(name, mu, law={1: Rational(1, 2), -1: Rational(1, 2)}) for name in "yv")
+    h, g = field(x, w1), field(z, w2)
+    both = log(1 + exp(-y[mu] * h) + exp(-v[mu] * g))
+    return ConvexProblem(Sum(both, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w1[i] * w2[i], (i, 1, N)) / 2)
+
+
+def group_lasso():
+    """Pairs of weights that vanish together."""
+    b = Quenched("b", mu)
+    residual = b[mu] - field(x, w1) - field(z, w2)
+    return ConvexProblem(Sum(residual**2, (mu, 1, P)) / 2 + gamma * Sum(norm(w1[i], w2[i]), (i, 1, N)))
+
+
+@pytest.fixture(scope="module")
+def solved_softmax():
+    """The softmax with its theory's solution."""
+    problem = softmax()
+    return problem, problem.cavity().solve({alpha: 2, gamma: 1})
+
+
+def test_softmax_is_a_fixed_point_of_random_fields(solved_softmax):
+    """The order parameters come back from 200000 random fields, with the proximal map by iteration."""
+    _, s = solved_softmax
+    q = np.array([[float(s[average(a[i] * b[i])]) for b in (w1, w2, w3)] for a in (w1, w2, w3)])
+    V = np.array([[float(s[response(a, b)]) for b in (w1, w2, w3)] for a in (w1, w2, w3)])
+    rng = np.random.default_rng(1)
+    size, frame = np.linalg.eigh(q)
+    eta = rng.normal(size=(200_000, 3)) * np.sqrt(np.maximum(size, 0)) @ frame.T
+    label = np.eye(3)[rng.integers(3, size=len(eta))]
+
+    def message(h):
+        p = np.exp(h - h.max(axis=1, keepdims=True))
+        return label - p / p.sum(axis=1, keepdims=True)
+
+    h = eta.copy()
+    for _ in range(200):  # a contraction: the softmax has slopes below one half
+        h = (h + eta + message(h) @ V) / 2
+    lam = message(h)
+    moments = lam.T @ lam / len(eta)
+    assert np.abs(h - eta - lam @ V).max() < 1e-10
+    # the weights: w = alpha*eta'/(gamma - F) with F = alpha*S, and <w w> = alpha*V <lambda lambda> V
+    assert np.allclose(2 * V @ moments @ V, q, atol=4 * 2 * V.max() ** 2 / np.sqrt(len(eta)))
+    p = label - lam
+    hessian = np.einsum("na,ab->nab", p, np.eye(3)) - np.einsum("na,nb->nab", p, p)
+    S = -np.mean(np.linalg.solve(np.eye(3) + hessian @ V, hessian), axis=0)
+    assert np.allclose(np.linalg.inv(np.eye(3) - 2 * S), V, atol=5e-3)
+    # classes are alike, and the sum of the messages of a datum vanishes
+    assert q[0, 0] == pytest.approx(q[2, 2], rel=1e-9)
+    assert q[0, 1] == pytest.approx(-q[0, 0] / 2, rel=1e-9)
+
+
+def test_softmax_in_instances(solved_softmax):
+    """Instances of the same declaration."""
+    problem, s = solved_softmax
+    sim = problem.simulate({alpha: 2, gamma: 1}, N=60, seeds=10)
+    for a in (w1, w2, w3):
+        found = sim[average(a[i] ** 2)]
+        assert abs(found.mean - float(s[average(a[i] ** 2)])) < 4 * found.stderr
+
+
+def radial():
+    """The group lasso by integrals over the length of a Gaussian vector: weights are eta*[1 - gamma/|eta|]_+/a."""
+    q, V = 0.1, 0.6
+    for _ in range(300):
+        variance, a = 2 * (1 + 2 * q) / (1 + V) ** 2, 2 / (1 + V)
+
+        def mean(f, variance=variance):
+            end = 1 + 12 * np.sqrt(variance)
+            return quad(lambda r: f(r) * r * np.exp(-r * r / 2 / variance) / variance, 1, end, epsabs=1e-13)[0]
+
+        q, V = mean(lambda r: (r - 1) ** 2) / 2 / a**2, 2 * mean(lambda r: 2 - 1 / r) / 2 / a
+    return q, V / 2, mean(lambda _: 1.0)
+
+
+def test_group_lasso_by_radial_integrals():
+    """Published soft thresholding of the length (Yuan and Lin 2006), integrated in the test."""
+    s = group_lasso().cavity().solve({alpha: 2, gamma: 1, Quenched("b", mu): {1: 1}})
+    q, V, share = radial()
+    assert float(s[average(w1[i] ** 2)]) == pytest.approx(q, rel=1e-8)
+    assert float(s["S_w2"]) == pytest.approx(V, rel=1e-8)
+    assert float(s[average(w1[i] ** 2 > 0)]) == pytest.approx(share, rel=1e-6)
+    assert s.residual < 1e-9
+
+
+def test_group_lasso_in_instances():
+    """Instances: groups that vanish vanish whole."""
+    problem = group_lasso()
+    values = {alpha: 2, gamma: 1, Quenched("b", mu): {1: 1}}
+    sim = problem.simulate(values, N=60, seeds=10)
+    q, _, share = radial()
+    active = average(w1[i] ** 2 > Rational(1, 10**12))
+    for key, expected in ((average(w1[i] ** 2 + w2[i] ** 2), 2 * q), (active, share)):
+        found = sim[key]
+        assert abs(found.mean - expected) < 4 * found.stderr
+
+
+@pytest.mark.parametrize("spelling", ["norm", "root", "turned"])
+def test_norms_as_users_write_them(spelling):
+    """One norm in three spellings has one theory."""
+    b, t = Quenched("b", mu), sqrt(2)
+    bodies = {
+        "norm": norm(w1[i], w2[i]),
+        "root": sqrt(w1[i] ** 2 + w2[i] ** 2),
+        "turned": norm((w1[i] + w2[i]) / t, (w1[i] - w2[i]) / t),
+    }
+    residual = b[mu] - field(x, w1) - field(z, w2)
+    problem = ConvexProblem(Sum(residual**2, (mu, 1, P)) / 2 + gamma * Sum(bodies[spelling], (i, 1, N)))
+    s = problem.cavity().solve({alpha: 2, gamma: 1, b: {1: 1}})
+    assert float(s[average(w1[i] ** 2)]) == pytest.approx(0.12036392678, rel=1e-7)
+
+
+def test_tasks_verify_and_print():
+    """Every claim of the record holds; a claim that is wrong is found out."""
+    derivation = tasks().cavity().derivation
+    checked = [c for c in derivation.verify() if c.verdicts]
+    assert not [(c.step.key, v) for c in checked for v in c.verdicts if not v.ok]
+    assert {"joint", "joint_slopes"} <= {c.step.rule for c in checked}
+    for step in derivation:
+        if step.rule in ("joint", "joint_slopes"):
+            first, *others = step.claims
+            wrong = replace(step, claims=(Equation(first.lhs, first.rhs + Rational(1, 9)), *others))
+            assert not all(v.ok for v in judge(wrong))
+    assert "together" in derivation.to_latex()
+
+
+def test_a_broken_elimination_is_found_out(monkeypatch):
+    """A rule that eliminates with a wrong sign: the law that is left is not the declared one."""
+    from symcavity.sites.joint import strategy
+
+    honest = strategy._eliminated
+
+    def broken(equations, unknowns):
+        left, given = honest(equations, unknowns)
+        return left, [(q, -e) for q, e in given]
+
+    monkeypatch.setattr(strategy, "_eliminated", broken)
+    step = next(s for s in tasks().cavity().derivation if s.rule == "joint")
+    assert not all(v.ok for v in judge(step))
+
+
+def test_tasks_in_instances():
+    """Instances of the two tasks."""
+    problem = tasks()
+    s = problem.cavity().solve({alpha: 2, gamma: 1})
+    sim = problem.simulate({alpha: 2, gamma: 1}, N=80, seeds=10)
+    for key in (average(w1[i] ** 2), average(w1[i] * w2[i]), average(w2[i] ** 2)):
+        assert abs(sim[key].mean - float(s[key])) < 4 * sim[key].stderr
+
+
+def test_refusals():
+    """What is not done says so."""
+    with pytest.raises(ValuesError, match="double precision"):
+        tasks().cavity().solve({alpha: 2, gamma: 1}, dps=30)
+    h = [field(Coupling(name), w) for name, w in zip("abc", (w1, w2, w3), strict=True)]
+    penalty = gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N))
+    with pytest.raises(UnsupportedLaw, match="kinks or jumps"):
+        ConvexProblem(Sum(norm(*h), (mu, 1, P)) + penalty).cavity()
+    with pytest.raises(NotConvex):
+        ConvexProblem(Sum(h[0] ** 2, (mu, 1, P)) + Sum(w1[i] ** 2 - norm(w1[i], w2[i]), (i, 1, N)))
+
+
+def test_systems_that_are_not_convex_are_refused():
+    """Several solutions could be there."""
+    h, g = field(x, w1), field(x, w2)
+    lam, kap, u, v = Datum("lambda"), Datum("kappa"), Field("u"), Field("v")
+    back = [Eq(w[i], Sum(x[mu, i] * d[mu], (mu, 1, P))) for w, d in ((w1, lam), (w2, kap))]
+    laws = [Eq(u[mu], h), Eq(v[mu], g), Eq(lam[mu], -exp(u[mu] + v[mu])), Eq(kap[mu], -exp(v[mu] - u[mu]))]
+    with pytest.raises(UnsupportedLaw, match="several states together"):
+        System([*back, *laws]).cavity()
