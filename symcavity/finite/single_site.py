@@ -1,0 +1,199 @@
+"""The declared law of single sites, each with the field ``eta + F * sent``, solved for many sites at once.
+
+Branch by branch: which member of each pair is zero is tried in turn, the last choice of a site first, and what is
+left is solved by Newton steps, damped site by site.  Nothing of a derivation is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from symcavity.errors import NotConverged
+from symcavity.finite.compiled import Args, CompiledLaw
+from symcavity.model.quantities import Quenched
+
+_NEWTON, _FARTHEST, _SINGULAR = 60, 10.0, 1e-14
+_SETTLED, _FITS, _SHORTEST = 1e-13, 1e-8, 1e-3
+
+
+@dataclass
+class Answer:
+    """What sites do at given fields.
+
+    Attributes
+    ----------
+    z : ndarray
+        The variables (sites, variables).
+    active : ndarray
+        Where the first member of a pair is zero (sites, pairs).
+    found : ndarray of bool
+        Where a branch of the law fits.
+    moved : ndarray
+        The derivatives of the variables in what stands on the right-hand side of each equation and of the row of
+        each pair (sites, variables, equations and pairs).
+    args : list
+        The arguments of every table of the law.
+    """
+
+    z: np.ndarray
+    active: np.ndarray
+    found: np.ndarray
+    moved: np.ndarray
+    args: Args
+
+
+class SingleSites:
+    """The sites of one kind, each alone with its fields.
+
+    Parameters
+    ----------
+    law : CompiledLaw
+        The law.
+    quenched : mapping
+        The sites' own parameters.
+    constants : list of float
+        The parameters.
+    """
+
+    def __init__(self, law: CompiledLaw, quenched: Mapping[Quenched, np.ndarray], constants: list[float]) -> None:
+        self.law, self.constants = law, constants
+        self.quenched = [quenched[q] for q in law.quenched]
+
+    def solve(
+        self,
+        cavity_field: np.ndarray,
+        self_coupling: np.ndarray,
+        shared: np.ndarray,
+        start: np.ndarray | None = None,
+        likely: np.ndarray | None = None,
+    ) -> Answer:
+        """Solve the law of every site with the field ``eta + F * sent``.
+
+        Parameters
+        ----------
+        cavity_field : ndarray
+            eta, of shape (sites, m).
+        self_coupling : ndarray
+            F, of shape (sites, m, k).
+        shared : ndarray
+            The globals, of shape (sites, g).
+        start, likely : ndarray, optional
+            Variables where the search begins, and branches that are tried first; what it finds has to obey the law in
+            any case.
+        """
+        law, n = self.law, len(cavity_field)
+        z = np.zeros((n, law.k)) if start is None else start.copy()
+        active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
+        for rows, on in self._branches(n, found, likely):
+            each = _Sites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
+            there, fits = each.solved(z[rows])
+            good = rows[fits]
+            z[good], active[good], found[good] = there[fits], on[fits], True
+        whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
+        args = whole.arguments(z)
+        matrix, usable = whole.matrix(args)
+        moved = np.full((n, law.k, law.k), np.nan)
+        moved[usable] = np.linalg.inv(matrix[usable])
+        return Answer(z, active, found & usable, moved, args)
+
+    def _branches(
+        self, n: int, found: np.ndarray, likely: np.ndarray | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The sites that are still open, with a choice of branches for each of them."""
+        if likely is not None:
+            yield np.arange(n), likely
+        for branch in product((True, False), repeat=self.law.kp):
+            rows = np.flatnonzero(~found)
+            if not rows.size:
+                return
+            yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp))
+
+
+class _Sites:
+    """Some of the sites, on given branches."""
+
+    def __init__(
+        self,
+        sites: SingleSites,
+        rows: np.ndarray,
+        cavity_field: np.ndarray,
+        self_coupling: np.ndarray,
+        shared: np.ndarray,
+        active: np.ndarray,
+    ) -> None:
+        self.law, self.n, self.active = sites.law, len(rows), active
+        self.eta, self.coupling, self.shared = cavity_field, self_coupling, shared
+        self.tail: Args = [*(q[rows] for q in sites.quenched), *sites.constants]
+
+    def arguments(self, z: np.ndarray) -> Args:
+        """The arguments of every table of the law, with the fields that the sites hear."""
+        law, n = self.law, self.n
+        blank = np.zeros((0 if law.sets is None else len(law.sets.symbols), n))
+        sent = law.emission([*z.T, *np.zeros((law.m, n)), *self.shared.T, *self.tail, *blank], n)
+        fields = self.eta + np.einsum("nmk,nk->nm", self.coupling, sent)
+        sets = () if law.sets is None else law.sets.columns(z).T
+        return [*z.T, *fields.T, *self.shared.T, *self.tail, *sets]
+
+    def value(self, args: Args) -> np.ndarray:
+        """The equations, and the member of each pair that has to be zero."""
+        law, n = self.law, self.n
+        return np.concatenate([law.residual(args, n), np.where(self.active, law.p(args, n), law.q(args, n))], axis=1)
+
+    def matrix(self, args: Args) -> tuple[np.ndarray, np.ndarray]:
+        """Their derivatives in the variables, and where these can be inverted."""
+        law, n = self.law, self.n
+        pairs = np.where(self.active[:, :, None], law.p_slopes(args, n), law.q_slopes(args, n))
+        total = law.slopes(args, n) + law.hears(args, n) @ self.coupling @ law.emits(args, n)
+        matrix = np.concatenate([total, pairs], axis=1)
+        with np.errstate(all="ignore"):
+            usable = np.abs(np.linalg.det(matrix)) > _SINGULAR
+        return matrix, usable & np.isfinite(matrix).all(axis=(1, 2))
+
+    def solved(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Solve, beginning at some variables; and where the signs of the pairs are right."""
+        law, length = self.law, np.ones(self.n)
+        args = self.arguments(z)
+        value = self.value(args)
+        for _ in range(_NEWTON):
+            matrix, usable = self.matrix(args)
+            step = np.zeros_like(z)
+            step[usable] = np.linalg.solve(matrix[usable], -value[usable][:, :, None])[:, :, 0]
+            size = np.max(np.abs(step), axis=1, initial=0)
+            if not law.affine:
+                step *= np.minimum(1.0, _FARTHEST / np.maximum(1e-300, size))[:, None]
+            size0, length = np.linalg.norm(value, axis=1), np.ones(self.n)
+            while True:
+                there = z + length[:, None] * step
+                args = self.arguments(there)
+                value = self.value(args)
+                with np.errstate(all="ignore"):
+                    worse = ~(np.linalg.norm(value, axis=1) <= size0) & (length > _SHORTEST) & (size0 > _FITS)
+                if law.affine or not np.any(worse):
+                    break
+                length = np.where(worse, length / 2, length)
+            z = there
+            if law.affine or not np.any(np.isfinite(size) & (size >= _SETTLED * (1 + np.max(np.abs(z), axis=1)))):
+                break
+        scale = 1 + np.max(np.abs(z), axis=1, initial=0)
+        with np.errstate(all="ignore"):
+            fits = np.max(np.abs(value), axis=1, initial=0) < _FITS * scale
+            for free in (law.p(args, self.n), law.q(args, self.n)):
+                fits &= np.min(free, axis=1, initial=0) > -1e-9 * scale
+        return z, fits
+
+
+def unsolved(law: CompiledLaw, answer: Answer) -> NotConverged:
+    """The error for fields at which no branch of a law fits."""
+    return NotConverged(
+        f"The law of a single {law.kind} site has no solution at {int(np.sum(~answer.found))} of "
+        f"{len(answer.found)} fields.",
+        best=answer.z,
+        hint="larger sizes: the self-coupling must have the sign that makes the site stable",
+    )
+
+
+__all__ = ["Answer", "SingleSites", "unsolved"]
