@@ -25,7 +25,8 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 
-NOTHING = (1e-20, 1e-14, 1e-8)  # for a variance of zero, by which closed forms divide: smooth laws need the larger ones
+NOTHING = (1e-12, 1e-8)  # for a variance of zero, by which closed forms divide: smooth laws need the larger one
+_ALMOST, _AWAY, _SAME = (1e-12, 1e-9), 1e9, 1e-4  # for a response of zero; where steps lead away from all solutions
 _DIFFERENCE = 1e-7
 
 Env = dict[Any, Any]
@@ -126,9 +127,11 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
     env = completed(task.kinds, env)
     failure: NotConverged | None = None
     for first, nothing in product(first_responses(list(theory.system.laws)), NOTHING):
-        one = _Steps(theory, given, met, first, nothing, env)
+        one, other = (_Steps(theory, given, met, first, (nothing, almost), env) for almost in _ALMOST)
         try:
             one.step(first)
+            other.step(first)
+            one.agrees(other)
         except NotConverged as error:
             failure = failure or error
             continue
@@ -160,17 +163,18 @@ class _Steps:
         given: Given,
         met: dict[Kind, list[tuple[int, Symbol]]],
         first: dict[Kind, float],
-        nothing: float,
+        zero: tuple[float, float],
         env: Env,
     ) -> None:
-        self.env, self.met, self.nothing = dict(env), met, nothing
+        self.env, self.met, (self.nothing, almost) = dict(env), met, zero
         self.seen: dict[Kind | None, Env] = {}
         gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
         self.places: dict[Kind, list[Symbol]] = {kind: [] for kind in theory.system.laws}
         for s, meaning in theory.order_parameters.items():
             kind = _kind_of(next(iter(over_sites(meaning))))
             self.places[kind].append(s)
-            self.env[s] = first.get(kind, 0.0) if meaning.has(SiteResponse) else nothing if s.is_nonnegative else 0.0
+            still = first.get(kind, -almost if s.is_nonpositive else almost)
+            self.env[s] = still if meaning.has(SiteResponse) else self.nothing if s.is_nonnegative else 0.0
         self.env |= dict.fromkeys(theory.system.globals, 0.0)
         cached = theory.memory.setdefault("steps", {})
         mark = tuple(sorted(gaussian.items(), key=str))
@@ -201,8 +205,15 @@ class _Steps:
                 self.env[s] = float(value) if value or not s.is_nonnegative else self.nothing
         self.seen[None] = dict(self.env)
 
+    def agrees(self, other: _Steps) -> None:
+        """Refuse a step that has no limit where responses vanish: a law without curvature of its own."""
+        for symbols in self.places.values():
+            for s in symbols:
+                if abs(self.env[s] - other.env[s]) > _SAME * (1 + abs(self.env[s])):
+                    raise NotConverged(f"Without feedback {s} has no value in the first step.", best=dict(self.env))
+
     def _check(self, s: Symbol, value: float) -> None:
-        right = np.isfinite(value) and not (value < 0 and s.is_nonnegative) and not (value > 0 and s.is_nonpositive)
+        right = abs(value) < _AWAY and not (value < 0 and s.is_nonnegative) and not (value > 0 and s.is_nonpositive)
         if not right:
             raise NotConverged(
                 f"A step of the state evolution gives {s} the value {value:.3g}: it leads away from all solutions.",

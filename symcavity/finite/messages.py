@@ -16,14 +16,16 @@ from sympy import Symbol
 from symcavity.algebra.meeting import meet
 from symcavity.errors import NotConverged
 from symcavity.finite.coupled import tie
+from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.single_site import Answer, SingleSites, unsolved
 from symcavity.method.messages import conditions_met, first_responses
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 _ROUNDS, _SETTLED, _STILL, _MOST_PAIRS, _DAMPED = 80, 2, 1e-2, 4, 0.6
-_AWAY = 1e9
+_AWAY, _WHISPER, _FIRST = 1e9, 1e-6, 13  # a field of nothing decides which side of a kink a site takes
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Way:
     column, heard : int
         Which of their emissions the field sums, and in which of their fields they hear the site.
     weights : ndarray
-        The covariances of the couplings on the way out and back: (sites, senders), or one in place of many.
+        The products of the couplings on the way out and back (sites, senders).
     """
 
     m: int
@@ -50,9 +52,8 @@ class Way:
     weights: np.ndarray
 
     def echo(self, responses: np.ndarray) -> np.ndarray:
-        """The mean self-couplings, from the responses of the senders (senders, emissions, fields)."""
-        each = responses[:, self.column, self.heard]
-        return self.weights @ each if self.weights.shape[1] > 1 else self.weights[:, 0] * np.sum(each)
+        """The self-couplings, from the local responses of the senders (senders, emissions, fields)."""
+        return np.asarray(self.weights @ responses[:, self.column, self.heard])
 
 
 class Messages:
@@ -90,23 +91,26 @@ class Messages:
         self._told = {(s, h): np.zeros_like(self.sent[s]) for s in self.laws for h in self.laws}
         self.still = first or {}
         self._responses = {kind: self._first(kind, self.still.get(kind, 0.0)) for kind in self.laws}
+        self._products: dict[tuple[RandomField, RandomField], np.ndarray] = {}
         self._ways = {kind: list(self._ways_back(kind)) for kind in self.laws}
         self._given: dict[tuple[Kind, int], np.ndarray] = {}
 
     def _ways_back(self, kind: Kind) -> Iterator[Way]:
+        """Where couplings out and back are correlated: elsewhere what comes back vanishes like one over root N.
+
+        A product of couplings has their covariance as its mean; taken as it is, it leaves less to finite sizes.
+        """
         compiled, law = self.instance.system, self.laws[kind]
         numbers = dict(zip(compiled.constants, self.instance.constants, strict=True))
         for m, f in enumerate(law.fields):
             for k, g in enumerate(law.heard_in):
-                tied = float(tie(f, g).subs(numbers)) if f.sender == g.hearer and f.states() and g.states() else 0.0
-                if tied == 0:
+                if f.sender != g.hearer or not (f.states() and g.states()) or tie(f, g).subs(numbers) == 0:
                     continue
-                out = self.instance.scale(compiled.place(g))
-                back = self.instance.scale(compiled.place(f))
-                out, back = out if g.turned else out.T, back.T if f.turned else back
-                weights = back if np.array_equal(out, back) else np.sqrt(out * back)
+                if (g, f) not in self._products:
+                    self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
+                weights = self._products[g, f].T if (g, f) in self._products else self._products[f, g]
                 heard = self.laws[f.sender].fields.index(g)
-                yield Way(m, k, f.sender, compiled.column(f), heard, tied * weights)
+                yield Way(m, k, f.sender, compiled.column(f), heard, weights)
 
     def _first(self, kind: Kind, response: float) -> np.ndarray:
         """How what a kind sends answers to its fields, where all variables answer alike to the sources."""
@@ -129,9 +133,8 @@ class Messages:
             If a law has no solution at some cavity field, or messages run away.
         """
         moved, shared = 0.0, self.state.shared.copy()
-        for kind in (k for k in self.laws if k not in self.still):
+        for kind in (k for k in self.laws if k not in self.still or self.answers):
             moved = max(moved, self._update(kind, share))
-        self.still = {}
         if shared.size:
             moved = max(moved, float(np.linalg.norm(self.state.shared - shared) / (np.linalg.norm(shared) or 1.0)))
         return moved
@@ -139,6 +142,8 @@ class Messages:
     def _update(self, kind: Kind, share: float) -> float:
         law, n = self.laws[kind], self.instance.size[kind]
         eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
+        quiet = [m for m, f in enumerate(law.fields) if f.states() and not np.any(eta[:, m])]
+        eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
         for way in self._ways[kind]:
             echo = way.echo(self._responses[way.sender])
             coupling[:, way.m, way.k] += echo
@@ -147,8 +152,10 @@ class Messages:
             self._told[sender, kind] = self.sent[sender]
         answer = self._solved(kind, eta, coupling)
         now = law.emission(answer.args, n)
-        if not (np.all(answer.found) and np.all(np.abs(now) < _AWAY)):
+        if not np.all(answer.found):
             raise unsolved(law, answer)
+        if not np.all(np.abs(now) < _AWAY):
+            raise NotConverged(f"What the {kind} sites send grows without end.", best=self.state)
         self.answers[kind], self.cavity[kind], self.self_coupling[kind] = answer, eta, coupling
         self.state.site[kind] = answer.z
         self.state.active = {**self.state.active, kind: answer.active}
@@ -173,6 +180,9 @@ class Messages:
 
     def local(self, kind: Kind) -> np.ndarray:
         """The responses of the variables of each site to its own sources: (sites, variables, fields)."""
+        if kind not in self.answers:
+            law = self.laws[kind]
+            return np.full((self.instance.size[kind], law.k, law.m), self.still.get(kind, 0.0))
         return self.answers[kind].moved[:, :, self.laws[kind].carrier]
 
     # -- the sites of a kind, and the conditions on sums over them -------------------------------------
@@ -219,24 +229,27 @@ class Messages:
         return value, slope
 
 
-def started(system: System, instance: Instance) -> tuple[Messages, float]:
-    """Return the messages of an instance after their first step, and how much it has moved them.
+def started(system: System, instance: Instance) -> Messages:
+    """Return the messages of an instance before their first step.
 
     The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
-    do, keep still in the first step, with responses -1 or 1.
+    do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through two.
 
     Raises
     ------
     NotConverged
-        If none of these gives all sites a solution.
+        If there is none.
     """
     failure: NotConverged | None = None
     for first in first_responses(list(instance.system.laws)):
-        messages = Messages(system, instance, first)
+        trial = Messages(system, instance, first)
         try:
-            return messages, messages.step()
+            trial.step()
+            trial.step()
         except NotConverged as error:
             failure = failure or error
+            continue
+        return Messages(system, instance, first)
     assert failure is not None  # noqa: S101 - something has been tried
     raise failure
 
@@ -258,13 +271,13 @@ def message_passing(system: System, instance: Instance) -> State | None:
     if not (compiled.pair and few and compiled.affine) or compiled.globals:
         return None
     try:
-        messages, _ = started(system, instance)
-        before, settled = messages.state.active, 0
+        messages = started(system, instance)
+        before, settled = {kind: np.zeros(0) for kind in messages.laws}, 0
         for k in range(_ROUNDS):
             moved = messages.step(1.0 if k < _ROUNDS // 2 else _DAMPED)
             active = messages.state.active
             still = moved < _STILL and all(np.array_equal(active[kind], before[kind]) for kind in active)
-            before, settled = active, settled + 1 if still else 0
+            before, settled = {**before, **active}, settled + 1 if still else 0
             if settled == _SETTLED:
                 return replace(instance.start(), active=active)
     except NotConverged:

@@ -87,10 +87,11 @@ class SingleSites:
         """
         law, n = self.law, len(cavity_field)
         z = np.zeros((n, law.k)) if start is None else start.copy()
+        begin = z.copy()
         active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
-        for rows, on in self._branches(n, found, likely):
+        for rows, on, warm in self._branches(n, found, likely, start is not None and not law.affine):
             each = _Sites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
-            there, fits = each.solved(z[rows])
+            there, fits = each.solved(warm * begin[rows])
             good = rows[fits]
             z[good], active[good], found[good] = there[fits], on[fits], True
         whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
@@ -101,16 +102,16 @@ class SingleSites:
         return Answer(z, active, found & usable, moved, args)
 
     def _branches(
-        self, n: int, found: np.ndarray, likely: np.ndarray | None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The sites that are still open, with a choice of branches for each of them."""
+        self, n: int, found: np.ndarray, likely: np.ndarray | None, again: bool
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """The sites that are still open, a choice of branches for each, and whether to begin where one was told."""
         if likely is not None:
-            yield np.arange(n), likely
-        for branch in product((True, False), repeat=self.law.kp):
+            yield np.arange(n), likely, 1.0
+        for warm, branch in product((1.0, 0.0) if again else (1.0,), product((True, False), repeat=self.law.kp)):
             rows = np.flatnonzero(~found)
             if not rows.size:
                 return
-            yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp))
+            yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp)), warm
 
 
 class _Sites:
