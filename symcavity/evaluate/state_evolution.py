@@ -13,7 +13,6 @@ from symcavity.algebra.meeting import meet
 from symcavity.algebra.precision import alone
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import bind, solve_bound, task_of
-from symcavity.evaluate.compiler import LAWS
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
 from symcavity.evaluate.sizes import completed
@@ -69,7 +68,8 @@ class StateEvolution:
         rest = self.theory.observable(expr.xreplace(marks))
         out = []
         for at in self._trail:
-            numbers = {marks[node]: self._number(e, at[None if e.is_Symbol else kind]) for node, (kind, e) in parts.items()}
+            envs = {node: at[None if e.is_Symbol else kind] for node, (kind, e) in parts.items()}
+            numbers = {marks[node]: self._number(e, envs[node]) for node, (_, e) in parts.items()}
             out.append(self._number(rest, {**at[None], **numbers}))
         return np.array(out)
 
@@ -239,7 +239,7 @@ def _kind_of(node: Expr) -> Kind:
 
 
 def _free(expr: Expr) -> Iterator[Symbol]:
-    masked = expr.xreplace({q: S.One for q in expr.atoms(SiteQuantity)})
+    masked = expr.xreplace(dict.fromkeys(expr.atoms(SiteQuantity), S.One))
     yield from masked.free_symbols
 
 

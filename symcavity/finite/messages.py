@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sympy import Symbol
@@ -191,7 +192,7 @@ class Messages:
         met, n = self.met[kind], self.instance.size[kind]
         places = [self.system.globals.index(g) for _, g in met]
         last = self.answers.get(kind)
-        known = [None, None] if last is None else [last.z, last.active]
+        known: list[Any] = [None, None] if last is None else [last.z, last.active]
 
         def at(values: np.ndarray) -> Answer:
             self.state.shared[places] = values

@@ -26,6 +26,7 @@ from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, list
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import aligned
 from symcavity.method.messages import conditions_met
+from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.system import System
 
@@ -73,7 +74,7 @@ class Passed:
     def diverged(self) -> bool:
         """Whether messages ran away, or move no less than half as many steps ago."""
         moves = self.changes
-        return bool(self.failure) or (len(moves) > 3 and _SLOW < moves[-1] and moves[len(moves) // 2] <= moves[-1])
+        return bool(self.failure) or (len(moves) > 3 and moves[-1] > _SLOW and moves[len(moves) // 2] <= moves[-1])
 
     @property
     def rate(self) -> float:
@@ -225,7 +226,7 @@ class MessagePassing:
         samples = []
         for run in self.runs:
             good = run.residuals is not None and run.residuals.worst < ACCEPTED
-            why = self.diverged.get(run.seed) or f"After {len(run.states) - 1} steps the equations are not met; more steps."
+            why = self.diverged.get(run.seed) or f"The equations are not met after {len(run.states) - 1} steps."
             state = run.states[-1] if good else None
             solved = Solved(state, run.residuals if good else None, "message passing", failure="" if good else why)
             solved.idle = run.idle
@@ -317,10 +318,10 @@ class MessagePassing:
 
     # -- against the theory ----------------------------------------------------------------------------
 
-    def evolution(self, theory: Any) -> StateEvolution:
+    def evolution(self, theory: Theory, steps: int | None = None) -> StateEvolution:
         """Return the state evolution of a theory of the same declaration, at the values and sizes of this run."""
         point = point_at(self.setup, self.counts)
-        return state_evolution(theory_at(theory, point)[0], point, self.steps)
+        return state_evolution(theory_at(theory, point)[0], point, steps or self.steps)
 
     def compare(
         self, theory: Any, observables: Iterable[Any] | None = None, steps: Iterable[int] = (1, 2, 3, 5, 10)
@@ -348,7 +349,7 @@ class MessagePassing:
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
         """Plot an observable after each step, with the state evolution as a line."""
-        evolution = self.evolution(theory) if theory is not None and not hasattr(theory, "steps") else theory
+        evolution = self.evolution(theory) if isinstance(theory, Theory) else theory
         return plot_steps(self[observable], None if evolution is None else evolution[observable], label(observable), ax)
 
     def __str__(self) -> str:
@@ -361,7 +362,8 @@ class MessagePassing:
         steps = sorted({*(k for k in _SHOWN if k <= self.steps), self.steps})
         moves = [max((c[min(k, len(c) - 1)] for c in self.changes if c), default=np.nan) for k in steps]
         head = ("step", "moved", *(name for name, _ in columns))
-        body = [(str(k), f"{m:.1e}", *(f"{e[k].mean:.6g}" for _, e in columns)) for k, m in zip(steps, moves, strict=True)]
+        numbers = [[f"{e[k].mean:.6g}" for _, e in columns] for k in steps]
+        body = [(str(k), f"{m:.1e}", *row) for k, m, row in zip(steps, moves, numbers, strict=True)]
         lines += [f"  {line}" for line in aligned([head, *body])]
         if any(run.residuals is not None for run in self.runs):
             r = self.residuals

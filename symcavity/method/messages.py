@@ -21,7 +21,7 @@ def first_responses(kinds: list[Kind]) -> list[dict[Kind, float]]:
     sends nothing, and its states respond to their sources by the given number.
     """
     every = product((0.0, *FIRST), repeat=len(kinds))
-    ordered = sorted(every, key=lambda row: (sum(map(bool, row)), [(FIRST + (0.0,)).index(v) for v in row]))
+    ordered = sorted(every, key=lambda row: (sum(map(bool, row)), [(*FIRST, 0.0).index(v) for v in row]))
     return [{kind: v for kind, v in zip(kinds, row, strict=True) if v} for row in ordered if not all(row)]
 
 

@@ -46,7 +46,6 @@ def huber(r):
     return r**2 / 2 - Max(0, Abs(r) - 1) ** 2 / 2
 
 
-r = Datum("r")
 inner = Coupling("F", between=(a, i))
 v, s = Variable("v", a), Variable("s", i)
 J = Coupling("J", between=(i, i), mean=A / N, variance=sigma**2 / N, reciprocity=g)
@@ -54,6 +53,9 @@ V = Coupling("V", components=(k, 1, Symbol("D", integer=True, positive=True)))
 S = SupportFunction("S")
 touching = S(Sum(V[mu, i, k] * w[i], (i, 1, N)))
 budget = Eq(Sum(w[i], (i, 1, N)), N)
+
+drawn, emitted = Sum(x[mu, i] * (1 - s[i]), (i, 1, N)), Eq(s[i], Sum(inner[a, i] * v[a], (a, 1, K)))
+told = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
 
 #: By name: the system, its values, and an observable of the sites that settle.
 FAMILIES = {
@@ -71,7 +73,7 @@ FAMILIES = {
     "soft margin": (ConvexProblem(norm + C * data(xi[mu]), [h >= 1 - xi[mu], xi[mu] >= 0]),
                     {alpha: 2, C: Rational(3, 4)}, average(xi[mu])),
     "bias": (ConvexProblem(norm, [y[mu] * (h + b) >= 1]), {alpha: half, y: {1: Rational(4, 5), -1: Rational(1, 5)}}, b),
-    "absolute deviations": (ConvexProblem(data(Abs(h - u - noise[mu])) + norm),
+    "absolute deviations": (ConvexProblem(data(Abs(h - u - noise[mu])) + 4 * norm),
                             {alpha: 3, noise: UNIT, t: SIGNS}, average(w[i] * t[i])),
     "huber": (ConvexProblem(data(huber(h - noise[mu]))), {alpha: 4, noise: UNIT}, average(w[i] ** 2)),
     "variances": (ConvexProblem(norm, [Sum(z[mu, i] * w[i], (i, 1, N)) >= 1]),
@@ -81,10 +83,9 @@ FAMILIES = {
                 {A: 2, sigma: half, g: third}, average(n[i])),
     "network": (System([Eq(s[i], tanh(sigma * Sum(Coupling("J", between=(i, i))[i, j] * s[j], (j, 1, N)) + t[i]))]),
                 {sigma: half, t: UNIT}, average(s[i] ** 2)),
-    "three kinds": (ConvexProblem(data((Sum(x[mu, i] * (1 - s[i]), (i, 1, N))) ** 2) / 2 + gamma * Sum(v[a] ** 2, (a, 1, K)) / 2,
-                                  [Eq(s[i], Sum(inner[a, i] * v[a], (a, 1, K)))]),
+    "three kinds": (ConvexProblem(data(drawn**2) / 2 + gamma * Sum(v[a] ** 2, (a, 1, K)) / 2, [emitted]),
                     {alpha: half, K / N: half, gamma: 2}, average(v[a] ** 2)),
-    "labels of a teacher": (ConvexProblem(data(log(1 + exp(-Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)[mu] * h))) + gamma * norm * 2),
+    "labels of a teacher": (ConvexProblem(data(log(1 + exp(-told[mu] * h))) + 2 * gamma * norm),
                             {alpha: 2, gamma: 1, t: SIGNS}, average(w[i] * t[i])),
     "segments": (ConvexProblem(norm, [touching >= 1]), {alpha: third, S: Segment(1)}, average(w[i] ** 2)),
     "balls": (ConvexProblem(norm, [touching >= 1]), {alpha: Rational(1, 4), S: Ball(2, half)}, average(w[i] ** 2)),
