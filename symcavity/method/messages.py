@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
-from sympy import Symbol
+from sympy import Add, Expr, S, Sum, Symbol
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.method.close import kind_of_body, over_sites
+from symcavity.method.naming import at_zero
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.model.system import System
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import AtStep
 
 _FORBIDDEN = 1e6
 FIRST = (-1.0, 1.0)
@@ -64,4 +72,76 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
     return out
 
 
-__all__ = ["conditions_met", "first_responses"]
+def stepped(expr: Expr, shift: int) -> Expr:
+    """The states in an expression as they are after some step; parameters stay."""
+    return expr.xreplace({q: AtStep(q, shift) for q in site_quantities(expr, Variable, Field)})
+
+
+def message_steps(theory: Any, make: StepMaker) -> list[Step]:
+    """The theory as an algorithm, and what the closed equations say of each of its steps.
+
+    Nothing for naive theories, for vectors, and where a condition on all sites is met at no step.
+    """
+    system = theory.system
+    if theory.is_naive:
+        return []
+    try:
+        met = conditions_met(system)
+    except UnsupportedLaw:
+        return []
+    make = make.within("Message passing")
+    order = list(system.laws)
+    fields, evidence = [], []
+    for kind in order:
+        for h in theory.inserted[kind].problem.heard:
+            f = h.declared
+            if f.inner or f.components:  # sites that are vectors pass messages as well, component by component
+                return []
+            if not f.states():
+                continue
+            now = 1 if order.index(f.sender) < order.index(kind) else 0
+            told = -1 if f.sender == kind else 0
+            heard = at_zero(Sum(f.coupling * stepped(f.sent, now), *f.limits), kind)
+            marks = {k.symbol: AtStep(k.symbol, 1) for k in h.feedback}
+            echo = stepped(at_zero(h.effective() - h.eta, kind), told).xreplace(marks)
+            fields.append(Equation(AtStep(h.eta, 1), Add(heard, -echo)))
+            evidence.append((kind, h))
+    if not fields:
+        return []
+    return [
+        make(
+            "messages",
+            "messages",
+            fields,
+            data={"order": order},
+            assumptions=(("independence", {}),),
+            rests_on=tuple(f"{kind.key}.{part}" for kind in order for part in ("cavity_equation", "solution")),
+            evidence={"heard": evidence},
+        ),
+        make(
+            "messages.evolution",
+            "state_evolution",
+            _evolution(theory, met, order),
+            data={"order": order},
+            rests_on=("messages",),
+        ),
+    ]
+
+
+def _evolution(theory: Any, met: dict[Kind, list[tuple[int, Symbol]]], order: list[Kind]) -> list[Equation]:
+    """The closed equations, where every number is the last that was known."""
+    owner = {s: kind_of_body(next(iter(over_sites(m))).args[0]) for s, m in theory.order_parameters.items()}
+    giver = {g: kind for kind, rows in met.items() for _, g in rows}
+
+    def known(expr: Expr, kind: Kind) -> Expr:
+        rule = {s: AtStep(s, int(order.index(k) < order.index(kind))) for s, k in owner.items()}
+        rule |= {g: AtStep(g, int(order.index(k) <= order.index(kind))) for g, k in giver.items()}
+        return expr.xreplace(rule)
+
+    out = [
+        Equation(known(theory.global_equations[row].lhs, kind), S.Zero) for kind, rows in met.items() for row, _ in rows
+    ]
+    return out + [Equation(AtStep(s, 1), known(value, owner[s])) for s, value in theory.closures.items()]
+
+
+__all__ = ["conditions_met", "first_responses", "message_steps", "stepped"]

@@ -16,6 +16,7 @@ from symcavity.witness import (
     effective,
     identities,
     kernels,
+    messages,
     optimality,
     set_identities,
     set_minima,
@@ -33,7 +34,7 @@ from symcavity.witness.world import DIGITS
 # they fill the table
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages),
-    *(sets, set_minima, set_identities, solved, identities, substitution, stability),
+    *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages),
 )
 
 
