@@ -179,6 +179,11 @@ class Messages:
                 self._given[kind, m] = out[:, m].copy()
         return out
 
+    def snapshot(self) -> Snapshot:
+        """Take a step, and keep what there is after it."""
+        change = self.step()
+        return Snapshot(self.state.copy(), {kind: self.local(kind) for kind in self.laws}, change)
+
     def local(self, kind: Kind) -> np.ndarray:
         """The responses of the variables of each site to its own sources: (sites, variables, fields)."""
         if kind not in self.answers:
@@ -230,11 +235,29 @@ class Messages:
         return value, slope
 
 
-def started(system: System, instance: Instance) -> Messages:
-    """Return the messages of an instance before their first step.
+@dataclass(frozen=True)
+class Snapshot:
+    """What there is after a step.
+
+    Attributes
+    ----------
+    state : State
+    responses : dict
+        By kind, the responses of the variables of each site to its own sources (sites, variables, fields).
+    change : float
+        How much the step has moved what is sent, relative to its size.
+    """
+
+    state: State
+    responses: dict[Kind, np.ndarray]
+    change: float
+
+
+def started(system: System, instance: Instance) -> tuple[Messages, list[Snapshot]]:
+    """Return the messages of an instance after two steps, and what there was after each.
 
     The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
-    do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through two.
+    do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through both.
 
     Raises
     ------
@@ -243,14 +266,11 @@ def started(system: System, instance: Instance) -> Messages:
     """
     failure: NotConverged | None = None
     for first in first_responses(list(instance.system.laws)):
-        trial = Messages(system, instance, first)
+        messages = Messages(system, instance, first)
         try:
-            trial.step()
-            trial.step()
+            return messages, [messages.snapshot(), messages.snapshot()]
         except NotConverged as error:
             failure = failure or error
-            continue
-        return Messages(system, instance, first)
     assert failure is not None  # noqa: S101 - something has been tried
     raise failure
 
@@ -272,7 +292,7 @@ def message_passing(system: System, instance: Instance) -> State | None:
     if not (compiled.pair and few and compiled.affine) or compiled.globals:
         return None
     try:
-        messages = started(system, instance)
+        messages, _ = started(system, instance)
         before, settled = {kind: np.zeros(0) for kind in messages.laws}, 0
         for k in range(_ROUNDS):
             moved = messages.step(1.0 if k < _ROUNDS // 2 else _DAMPED)

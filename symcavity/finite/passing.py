@@ -16,10 +16,10 @@ from symcavity.finite.compare import Comparison, Row, default_observables, point
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Estimate
 from symcavity.finite.executors import each, resolved
-from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.message_plots import plot_steps
-from symcavity.finite.messages import started
+from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
 from symcavity.finite.observables import Reader
 from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
@@ -43,12 +43,8 @@ class Passed:
         The instance is a function of it.
     counts : dict
         The number of sites of each kind.
-    states : list of State
-        The variables after each step.
-    responses : list of dict
-        By kind, the responses of the variables of each site to its own sources, (sites, variables, fields).
-    changes : list of float
-        How much each step has moved what is sent, relative to its size.
+    steps : list of Snapshot
+        What there was after each step.
     cavity, self_coupling : dict
         By kind, the last cavity fields (sites, fields) and self-couplings (sites, fields, emissions).
     residuals : Residuals or None
@@ -61,14 +57,17 @@ class Passed:
 
     seed: int
     counts: dict[Kind, int]
-    states: list[State] = field(default_factory=list)
-    responses: list[dict[Kind, np.ndarray]] = field(default_factory=list)
-    changes: list[float] = field(default_factory=list)
+    steps: list[Snapshot] = field(default_factory=list)
     cavity: dict[Kind, np.ndarray] = field(default_factory=dict)
     self_coupling: dict[Kind, np.ndarray] = field(default_factory=dict)
     residuals: Residuals | None = None
     failure: str = ""
     idle: tuple[bool, ...] = ()
+
+    @property
+    def changes(self) -> list[float]:
+        """How much each step has moved what is sent, relative to its size."""
+        return [step.change for step in self.steps]
 
     @property
     def diverged(self) -> bool:
@@ -117,14 +116,10 @@ def pass_one(work: Work, task: tuple[int, int]) -> Passed:
     instance = work.setup.instance(*task)
     out = Passed(task[1], instance.size)
     try:
-        messages = started(work.setup.system, instance)
-        for _ in range(work.steps + 1):
-            change = messages.step()
-            out.states.append(messages.state.copy())
-            out.responses.append({kind: messages.local(kind) for kind in messages.laws})
-            out.changes.append(change)
-            if change < _SETTLED:
-                break
+        messages, first = started(work.setup.system, instance)
+        out.steps += first
+        while len(out.steps) <= work.steps and out.steps[-1].change >= _SETTLED:
+            out.steps.append(messages.snapshot())
     except NotConverged as error:
         out.failure = error.found
         return out
@@ -206,9 +201,9 @@ class MessagePassing:
         """An observable after each step; what has settled stays."""
         instance = self._instance(run.seed)
         out = []
-        for state, responses in zip(run.states, run.responses, strict=True):
-            reader = Reader(self.setup.written, instance, Solved(state, None, "message passing"))
-            reader.responses = _Local(responses)
+        for step in run.steps:
+            reader = Reader(self.setup.written, instance, Solved(step.state, None, "message passing"))
+            reader.responses = _Local(step.responses)
             out.append(reader(key))
         instance.__dict__.pop("couplings", None)  # they are drawn again where a field is asked for
         return out
@@ -226,8 +221,8 @@ class MessagePassing:
         samples = []
         for run in self.runs:
             good = run.residuals is not None and run.residuals.worst < ACCEPTED
-            why = self.diverged.get(run.seed) or f"The equations are not met after {len(run.states) - 1} steps."
-            state = run.states[-1] if good else None
+            why = self.diverged.get(run.seed) or f"The equations are not met after {len(run.steps) - 1} steps."
+            state = run.steps[-1].state if good else None
             solved = Solved(state, run.residuals if good else None, "message passing", failure="" if good else why)
             solved.idle = run.idle
             samples.append(Sample(run.seed, run.counts, solved, arrays_of(self.setup.system, state)))
@@ -306,7 +301,7 @@ class MessagePassing:
         """The variance of a cavity field over fresh couplings."""
         instance = self._instance(run.seed)
         scale = instance.scale(instance.system.place(f))
-        sent = instance.emissions(f.sender, run.states[-1])[:, instance.system.column(f)]
+        sent = instance.emissions(f.sender, run.steps[-1].state)[:, instance.system.column(f)]
         weights = np.broadcast_to(scale.T if f.turned else scale, (instance.size[f.hearer], instance.size[f.sender]))
         return np.asarray(weights @ sent**2)
 

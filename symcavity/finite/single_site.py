@@ -89,17 +89,14 @@ class SingleSites:
         z = np.zeros((n, law.k)) if start is None else start.copy()
         begin = z.copy()
         active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
+        moved = np.full((n, law.k, law.k), np.nan)
         for rows, on, warm in self._branches(n, found, likely, start is not None and not law.affine):
             each = _Sites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
-            there, fits = each.solved(warm * begin[rows])
+            there, inverse, fits = each.solved(warm * begin[rows])
             good = rows[fits]
-            z[good], active[good], found[good] = there[fits], on[fits], True
+            z[good], active[good], moved[good], found[good] = there[fits], on[fits], inverse[fits], True
         whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
-        args = whole.arguments(z)
-        matrix, usable = whole.matrix(args)
-        moved = np.full((n, law.k, law.k), np.nan)
-        moved[usable] = np.linalg.inv(matrix[usable])
-        return Answer(z, active, found & usable, moved, args)
+        return Answer(z, active, found, moved, whole.arguments(z))
 
     def _branches(
         self, n: int, found: np.ndarray, likely: np.ndarray | None, again: bool
@@ -144,47 +141,54 @@ class _Sites:
         law, n = self.law, self.n
         return np.concatenate([law.residual(args, n), np.where(self.active, law.p(args, n), law.q(args, n))], axis=1)
 
-    def matrix(self, args: Args) -> tuple[np.ndarray, np.ndarray]:
-        """Their derivatives in the variables, and where these can be inverted."""
+    def inverse(self, args: Args) -> np.ndarray:
+        """The inverse of their derivatives in the variables; not a number where there is none."""
         law, n = self.law, self.n
         pairs = np.where(self.active[:, :, None], law.p_slopes(args, n), law.q_slopes(args, n))
         total = law.slopes(args, n) + law.hears(args, n) @ self.coupling @ law.emits(args, n)
         matrix = np.concatenate([total, pairs], axis=1)
-        with np.errstate(all="ignore"):
-            usable = np.abs(np.linalg.det(matrix)) > _SINGULAR
-        return matrix, usable & np.isfinite(matrix).all(axis=(1, 2))
+        try:
+            found = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:
+            with np.errstate(all="ignore"):
+                usable = np.abs(np.linalg.det(matrix)) > _SINGULAR
+            found = np.full_like(matrix, np.nan)
+            found[usable] = np.linalg.inv(matrix[usable])
+        found[~(np.abs(found).max(axis=(1, 2), initial=0) < 1 / _SINGULAR)] = np.nan
+        return found
 
-    def solved(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Solve, beginning at some variables; and where the signs of the pairs are right."""
-        law, length = self.law, np.ones(self.n)
+    def solved(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Solve, beginning at some variables; the inverse there, and where the signs of the pairs are right."""
+        law = self.law
         args = self.arguments(z)
-        value = self.value(args)
+        value, inverse = self.value(args), self.inverse(args)
         for _ in range(_NEWTON):
-            matrix, usable = self.matrix(args)
-            step = np.zeros_like(z)
-            step[usable] = np.linalg.solve(matrix[usable], -value[usable][:, :, None])[:, :, 0]
+            step = -np.einsum("nij,nj->ni", np.nan_to_num(inverse), value)
             size = np.max(np.abs(step), axis=1, initial=0)
             if not law.affine:
                 step *= np.minimum(1.0, _FARTHEST / np.maximum(1e-300, size))[:, None]
-            size0, length = np.linalg.norm(value, axis=1), np.ones(self.n)
+            before, length = np.linalg.norm(value, axis=1), np.ones(self.n)
             while True:
                 there = z + length[:, None] * step
                 args = self.arguments(there)
                 value = self.value(args)
                 with np.errstate(all="ignore"):
-                    worse = ~(np.linalg.norm(value, axis=1) <= size0) & (length > _SHORTEST) & (size0 > _FITS)
+                    worse = ~(np.linalg.norm(value, axis=1) <= before) & (length > _SHORTEST) & (before > _FITS)
                 if law.affine or not np.any(worse):
                     break
                 length = np.where(worse, length / 2, length)
             z = there
-            if law.affine or not np.any(np.isfinite(size) & (size >= _SETTLED * (1 + np.max(np.abs(z), axis=1)))):
+            if law.affine:
+                break
+            inverse = self.inverse(args)
+            if not np.any(np.isfinite(size) & (size >= _SETTLED * (1 + np.max(np.abs(z), axis=1, initial=0)))):
                 break
         scale = 1 + np.max(np.abs(z), axis=1, initial=0)
         with np.errstate(all="ignore"):
-            fits = np.max(np.abs(value), axis=1, initial=0) < _FITS * scale
+            fits = (np.max(np.abs(value), axis=1, initial=0) < _FITS * scale) & np.isfinite(inverse).all(axis=(1, 2))
             for free in (law.p(args, self.n), law.q(args, self.n)):
                 fits &= np.min(free, axis=1, initial=0) > -1e-9 * scale
-        return z, fits
+        return z, inverse, fits
 
 
 def unsolved(law: CompiledLaw, answer: Answer) -> NotConverged:

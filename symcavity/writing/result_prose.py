@@ -171,7 +171,7 @@ def stability(step: Step) -> Prose:
 
 def messages(_step: Step) -> Prose:
     """The theory as an algorithm for one instance."""
-    before: Fragments = ["The theory is an algorithm for one instance, with its own couplings. The kinds of sites take "]
+    before: Fragments = ["The theory is an algorithm for one instance and its own couplings. The kinds of sites take "]
     before += ["turns. A site removes from what it hears what comes back of its own last emission, the "]
     before += ["self-coupling times this emission (Onsager's term),"]
     after: Fragments = ["solves its law at this cavity field, with this self-coupling, and sends. In a self-coupling "]
