@@ -116,13 +116,11 @@ class _Confrontable(ABC):
         theory = theory if theory is not None else system.cavity()
         return cavity_experiment(system, theory, values, N=N, seeds=seeds, **options)
 
-    def message_passing(
-        self, values: Mapping[Any, Any], N: int = 2000, seeds: int | Iterable[int] = 10, steps: int = 40, **options: Any
-    ) -> Any:
+    def message_passing(self, values: Mapping[Any, Any], N: int = 2000, seeds: Any = 10, **options: Any) -> Any:
         """Pass messages on finite instances; see :func:`symcavity.finite.passing.message_passing`."""
         from symcavity.finite.passing import message_passing
 
-        return message_passing(self._system(), values, N=N, seeds=seeds, steps=steps, **options)
+        return message_passing(self._system(), values, N=N, seeds=seeds, **options)
 
 
 class BipartiteSystem(_Confrontable, SystemData):

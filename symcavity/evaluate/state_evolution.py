@@ -175,7 +175,7 @@ class _Steps:
             self.places[kind].append(s)
             still = first.get(kind, -almost if s.is_nonpositive else almost)
             self.env[s] = still if meaning.has(SiteResponse) else self.nothing if s.is_nonnegative else 0.0
-        self.env |= dict.fromkeys(theory.system.globals, 0.0)
+        self.env |= {g: float(bool(g.is_nonnegative)) for g in theory.system.globals}
         cached = theory.memory.setdefault("steps", {})
         mark = tuple(sorted(gaussian.items(), key=str))
         if mark not in cached:

@@ -92,6 +92,7 @@ class Messages:
         self._told = {(s, h): np.zeros_like(self.sent[s]) for s in self.laws for h in self.laws}
         self.still = first or {}
         self._responses = {kind: self._first(kind, self.still.get(kind, 0.0)) for kind in self.laws}
+        self._moving = {k: [m for m, f in enumerate(law.fields) if f.states()] for k, law in self.laws.items()}
         self._products: dict[tuple[RandomField, RandomField], np.ndarray] = {}
         self._ways = {kind: list(self._ways_back(kind)) for kind in self.laws}
         self._given: dict[tuple[Kind, int], np.ndarray] = {}
@@ -143,7 +144,7 @@ class Messages:
     def _update(self, kind: Kind, share: float) -> float:
         law, n = self.laws[kind], self.instance.size[kind]
         eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
-        quiet = [m for m, f in enumerate(law.fields) if f.states() and not np.any(eta[:, m])]
+        quiet = [m for m in self._moving[kind] if not np.any(eta[:, m])]
         eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
         for way in self._ways[kind]:
             echo = way.echo(self._responses[way.sender])
@@ -175,7 +176,7 @@ class Messages:
                 out[:, m] = self._given[kind, m]
                 continue
             out[:, m] = self.instance.matrix(f) @ self.sent[f.sender][:, self.instance.system.column(f)]
-            if not f.states():
+            if m not in self._moving[kind]:
                 self._given[kind, m] = out[:, m].copy()
         return out
 
@@ -220,13 +221,22 @@ class Messages:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The conditions on sums over a kind, a site, and their derivatives in the variables that meet them."""
         compiled, law, n = self.instance.system, self.laws[kind], self.instance.size[kind]
-        rows, body, body_slopes, body_shared = compiled.conditions[kind]
-        order = [rows.index(row) for row, _ in met]
         pairs = np.where(answer.active[:, :, None], law.p_shared(answer.args, n), law.q_shared(answer.args, n))
         felt = np.concatenate([law.shared(answer.args, n), pairs], axis=1)[:, :, places]
-        moves = body_shared(answer.args, n)[:, order][:, :, places]
-        moves = moves - body_slopes(answer.args, n)[:, order] @ answer.moved @ felt
-        value, slope = body(answer.args, n)[:, order].mean(axis=0), moves.mean(axis=0)
+        wanted = [row for row, _ in met]
+        value, slope = np.zeros(len(met)), np.zeros((len(met), len(met)))
+        for other, (rows, body, body_slopes, body_shared) in compiled.conditions.items():
+            here = [k for k, row in enumerate(wanted) if row in rows]
+            if not here:
+                continue
+            order, m = [rows.index(wanted[k]) for k in here], self.instance.size[other]
+            blank = np.zeros((m, self.laws[other].m))
+            args = answer.args if other == kind else self.instance.arguments(other, self.state, blank)
+            moves = body_shared(args, m)[:, order][:, :, places]
+            if other == kind:
+                moves = moves - body_slopes(args, m)[:, order] @ answer.moved @ felt
+            value[here] += body(args, m)[:, order].sum(axis=0) / n
+            slope[here] += moves.sum(axis=0) / n
         for r, (row, _) in enumerate(met):
             partner = compiled.partners[row]
             self.instance.idle[row] = idle = partner >= 0 and bool(self.state.shared[partner] < value[r])

@@ -18,10 +18,10 @@ from symcavity.finite.estimates import Estimate
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
-from symcavity.finite.message_plots import plot_steps
 from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
 from symcavity.finite.observables import Reader
+from symcavity.finite.plots import plot_steps
 from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import aligned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -42,34 +43,46 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
     Raises
     ------
     UnsupportedLaw
-        If a condition is left to a variable that its sites do not feel.
+        If a condition sums the states of several kinds, or is left to a variable that its sites do not feel.
     """
     from scipy.optimize import linear_sum_assignment
 
     def price(row: int, g: Symbol) -> float:
-        kind, body = system.global_conditions[row]
-        law = system.laws[kind]
+        law, partner = system.laws[kinds[row]], system.partners[row]
         felt = any(e.difference.has(g) for e in law.equations) or any(q.has(g) for p in law.pairs for q in p.pair)
-        partner = system.partners[row]
         if partner is not None:
             return 0.0 if g == partner else _FORBIDDEN
-        return 0.0 if body.has(g) else 1.0 if felt else _FORBIDDEN
+        stands = any(body.has(g) for body in system.global_conditions[row].values())
+        return 0.0 if stands else 1.0 if felt else _FORBIDDEN
 
     out: dict[Kind, list[tuple[int, Symbol]]] = {kind: [] for kind in system.laws}
-    prices = [[price(row, g) for g in system.globals] for row in range(len(system.global_conditions))]
+    kinds = [_summed(parts) for parts in system.global_conditions]
+    prices = [[price(row, g) for g in system.globals] for row in range(len(kinds))]
     if not prices:
         return out
     rows, columns = linear_sum_assignment(prices)
     for row, column in zip(rows, columns, strict=True):
-        kind, body = system.global_conditions[row]
         if prices[row][column] >= _FORBIDDEN or len(rows) < len(prices):
             raise UnsupportedLaw(
-                f"No global variable meets the condition {body} = 0, summed over the {kind} sites, while these are "
-                "solved: message passing has no step for it.",
+                f"No global variable meets the condition on the sum of {system.global_conditions[row][kinds[row]]} "
+                f"over the {kinds[row]} sites while these are solved: message passing has no step for it.",
                 "conditions on sums over sites that feel a global variable, or that define one",
             )
-        out[kind].append((int(row), system.globals[column]))
+        out[kinds[row]].append((int(row), system.globals[column]))
     return out
+
+
+def _summed(parts: Mapping[Kind, Expr]) -> Kind:
+    """The kind whose states a condition sums; other kinds may add given numbers and global variables."""
+    moving = [kind for kind, body in parts.items() if site_quantities(body, Variable, Field)]
+    if len(moving) > 1:
+        raise UnsupportedLaw(
+            f"A condition sums states of the {' and of the '.join(map(str, moving))} sites: {[*parts.values()]}. "
+            "Message passing solves one kind at a time.",
+            "conditions on sums over one kind of site",
+            "simulate(...)",
+        )
+    return next(iter(moving or parts))
 
 
 def stepped(expr: Expr, shift: int) -> Expr:

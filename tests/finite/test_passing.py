@@ -197,7 +197,7 @@ def test_workers_do_the_same():
 
 def test_figures():
     pytest.importorskip("matplotlib")
-    from symcavity.finite.message_plots import plot_convergence
+    from symcavity.finite.plots import plot_convergence
 
     problem, values, observable = FAMILIES["squared hinge"]
     theory, run = problem.cavity(), run_of("squared hinge")
