@@ -164,7 +164,10 @@ class MessagePassing:
 
     @property
     def rate(self) -> Estimate:
-        """By how much a step shrinks the moves in the end; its square is the stability as N grows."""
+        """By how much a step shrinks the moves in the end.
+
+        As N grows its square is the stability, unless order parameters or global variables settle more slowly.
+        """
         found = {run.seed: run.rate for run in self.runs if np.isfinite(run.rate)}
         return Estimate(np.array([*found.values()]), tuple(found), "rate")
 

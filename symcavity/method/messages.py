@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from sympy import Add, Expr, S, Sum, Symbol
+from sympy import Add, Expr, Pow, S, Sum, Symbol
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.naming import at_zero
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import Kind
+from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
@@ -52,7 +52,7 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
         felt = any(e.difference.has(g) for e in law.equations) or any(q.has(g) for p in law.pairs for q in p.pair)
         if partner is not None:
             return 0.0 if g == partner else _FORBIDDEN
-        stands = any(body.has(g) for body in system.global_conditions[row].values())
+        stands = any(term.has(g) for body in system.global_conditions[row].values() for term in _large(body))
         return 0.0 if stands else 1.0 if felt else _FORBIDDEN
 
     out: dict[Kind, list[tuple[int, Symbol]]] = {kind: [] for kind in system.laws}
@@ -70,6 +70,12 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
             )
         out[kinds[row]].append((int(row), system.globals[column]))
     return out
+
+
+def _large(body: Expr) -> list[Expr]:
+    """The terms of a condition that do not vanish as N grows."""
+    terms = Add.make_args(body.expand())
+    return [e for e in terms if not any(p.base == N and p.exp.is_negative for p in e.atoms(Pow))]
 
 
 def _summed(parts: Mapping[Kind, Expr]) -> Kind:

@@ -1,6 +1,6 @@
 """One system of each family, for the tests of message passing."""
 
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, symbols, tanh
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -23,6 +23,7 @@ from symcavity import (
     average,
     i,
     mu,
+    response,
 )
 
 half, third = Rational(1, 2), Rational(1, 3)
@@ -57,6 +58,9 @@ budget = Eq(Sum(w[i], (i, 1, N)), N)
 drawn, emitted = Sum(x[mu, i] * (1 - s[i]), (i, 1, N)), Eq(s[i], Sum(inner[a, i] * v[a], (a, 1, K)))
 told = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
 
+told_apart = Sum(Coupling("x", mean=y[mu] * t[i] / N)[mu, i] * w[i], (i, 1, N))
+shifted = Sum(Coupling("x", mean=C / sqrt(N))[mu, i] * w[i], (i, 1, N))
+
 #: By name: the system, its values, and an observable of the sites that settle.
 FAMILIES = {
     "ridge": (ConvexProblem(data((h - u - noise[mu]) ** 2) / 2 + gamma * norm),
@@ -79,6 +83,12 @@ FAMILIES = {
     "variances": (ConvexProblem(norm, [Sum(z[mu, i] * w[i], (i, 1, N)) >= 1]),
                   {alpha: third, l: {Rational(1, 5): half, Rational(9, 5): half}}, average(l[i] * w[i] ** 2)),
     "portfolio": (ConvexProblem(data(h**2) / 2, [budget, w[i] >= 0]), {alpha: 2}, average(w[i] > 0)),
+    "clusters": (ConvexProblem(data((told_apart - y[mu]) ** 2) / 2 + gamma * norm),
+                 {alpha: 2, gamma: 1, t: SIGNS, y: SIGNS}, average(w[i] * t[i])),
+    "patterns with a mean": (ConvexProblem(data((shifted - y[mu]) ** 2) / 2 + gamma * norm),
+                             {alpha: 2, gamma: 1, C: 1, y: {1: 3 * half / 2, -1: half / 2}}, average(w[i] ** 2)),
+    "a norm": (ConvexProblem(data((h - y[mu]) ** 2) / 2, [Sum(w[i] ** 2, (i, 1, N)) <= N * C]),
+               {alpha: 2, C: Rational(1, 10), y: SIGNS}, response(w)),
     "ecology": (System([], [Complementary(n[i], n[i] - 1 + Sum(J[i, j] * n[j], (j, 1, N)))]),
                 {A: 2, sigma: half, g: third}, average(n[i])),
     "network": (System([Eq(s[i], tanh(sigma * Sum(Coupling("J", between=(i, i))[i, j] * s[j], (j, 1, N)) + t[i]))]),
