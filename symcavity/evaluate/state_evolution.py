@@ -25,7 +25,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 
 NOTHING = (1e-12, 1e-8)  # for a variance of zero, by which closed forms divide: smooth laws need the larger one
-_ALMOST, _AWAY, _SAME = (1e-12, 1e-9), 1e9, 1e-4  # for a response of zero; where steps lead away from all solutions
+_ALMOST, _AWAY, _SAME, _MORE = 1e-12, 1e9, 1e-2, 100.0  # for a response of zero; where steps lead away
 _DIFFERENCE = 1e-7
 
 Env = dict[Any, Any]
@@ -127,7 +127,7 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
     env = completed(task.kinds, env)
     failure: NotConverged | None = None
     for first, nothing in product(first_responses(list(theory.system.laws)), NOTHING):
-        one, other = (_Steps(theory, given, met, first, (nothing, almost), env) for almost in _ALMOST)
+        one, other = (_Steps(theory, given, met, first, (nothing * k, _ALMOST * k), env) for k in (1.0, _MORE))
         try:
             one.step(first)
             other.step(first)
@@ -206,11 +206,11 @@ class _Steps:
         self.seen[None] = dict(self.env)
 
     def agrees(self, other: _Steps) -> None:
-        """Refuse a step that has no limit where responses vanish: a law without curvature of its own."""
+        """Refuse a step that has no limit where what was heard vanishes: a law without curvature of its own."""
         for symbols in self.places.values():
             for s in symbols:
                 if abs(self.env[s] - other.env[s]) > _SAME * (1 + abs(self.env[s])):
-                    raise NotConverged(f"Without feedback {s} has no value in the first step.", best=dict(self.env))
+                    raise NotConverged(f"{s} has no value before anything is heard.", best=dict(self.env))
 
     def _check(self, s: Symbol, value: float) -> None:
         right = abs(value) < _AWAY and not (value < 0 and s.is_nonnegative) and not (value > 0 and s.is_nonpositive)

@@ -15,7 +15,7 @@ WITH_STABILITY = ("ridge", "squared hinge", "logistic", "bias", "variances", "po
 RUNS = {}
 
 
-def run_of(name, size=120, seeds=5, steps=100):
+def run_of(name, size=100, seeds=4, steps=90):
     problem, values, _ = FAMILIES[name]
     key = name, size, seeds, steps
     if key not in RUNS:
