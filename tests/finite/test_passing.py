@@ -207,3 +207,15 @@ def test_figures():
     axes = plot_convergence([(stability, run)])
     assert axes.lines[0].get_xdata()[0] == pytest.approx(float(stability))
     assert axes.lines[0].get_ydata()[0] == pytest.approx(float(stability), abs=0.06)
+
+
+def test_at_the_terminal(capsys):
+    from symcavity.cli import main
+
+    assert main(["messages", "soft_margin", "alpha=2", "C=3/4", "--N", "60", "--seeds", "3", "--steps", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "Message passing on 3 instances with N = 60, P = 120" in out
+    assert "average(w[i]**2) after 5 steps" in out
+    assert "stability of the theory 0.32" in out
+    assert main(["messages", "gardner", "alpha=0.5", "--N", "60,80"]) == 2
+    assert "one number of features" in capsys.readouterr().err
