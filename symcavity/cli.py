@@ -1,4 +1,4 @@
-"""The command line: paper, derive, check, solve, simulate, sweep, experiment, report, manifold."""
+"""The command line: paper, derive, check, solve, simulate, messages, sweep, experiment, report, manifold."""
 
 from __future__ import annotations
 
@@ -244,6 +244,24 @@ def build_parser() -> argparse.ArgumentParser:
     _add_instances(simulate)
     simulate.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="only this")
     simulate.add_argument("--plot", metavar="F", help="draw the z-scores")
+
+    messages = _add(
+        commands,
+        "messages",
+        actions.messages,
+        "Pass messages on finite instances, and hold every step against the closed equations, read as a map.",
+        _examples(
+            "symcavity messages gardner alpha=0.5 --N 1000 --seeds 5",
+            'symcavity messages soft_margin alpha=2 C=3/4 --steps 20 --show "average(xi[mu])" --plot steps.pdf',
+        )
+        + "\n\n"
+        + _VALUES,
+    )
+    _add_target(messages, values=True)
+    _add_instances(messages)
+    messages.add_argument("--steps", type=int, default=40, help="steps of each kind of site (default: 40)")
+    messages.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="only this")
+    messages.add_argument("--plot", metavar="F", help="draw the first observable, step by step")
 
     sweep = _add(
         commands,

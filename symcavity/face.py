@@ -24,6 +24,7 @@ from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
     from symcavity.evaluate.solution import Solution
+    from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.experiment import CavityExperiment
     from symcavity.finite.sweep import Sweep
@@ -107,20 +108,19 @@ class _Confrontable(ABC):
     ) -> CavityExperiment:
         """Solve instances, add one site of each kind, solve again, and hold the cavity method against it.
 
-        Parameters
-        ----------
-        values, seeds
-            As in :meth:`simulate`.
-        N : int
-            The number of features before the insertion.
-        theory : Theory or Solution, optional
-            What to compare with; the cavity theory of this declaration by default.
+        ``theory`` is that of this declaration by default; :func:`symcavity.finite.experiment.cavity_experiment`.
         """
         from symcavity.finite.experiment import cavity_experiment
 
         system = self._system()
         theory = theory if theory is not None else system.cavity()
         return cavity_experiment(system, theory, values, N=N, seeds=seeds, **options)
+
+    def message_passing(self, values: Mapping[Any, Any], N: int = 2000, seeds: Any = 10, **options: Any) -> Any:
+        """Pass messages on finite instances; see :func:`symcavity.finite.passing.message_passing`."""
+        from symcavity.finite.passing import message_passing
+
+        return message_passing(self._system(), values, N=N, seeds=seeds, **options)
 
 
 class BipartiteSystem(_Confrontable, SystemData):
@@ -334,18 +334,19 @@ class Theory(StudiedTheory):
         return compare(self, sim, observables)
 
     def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
-        """Solve over a grid of parameters.
+        """Solve over all combinations of the values in a grid.
 
-        Parameters
-        ----------
-        grid : mapping
-            Values by symbol; all combinations are solved.
-        **options
-            ``values``, ``observables``, ``file`` (CSV, resumed on a rerun), ``executor``, ``progress``, ``dps``.
+        Options: ``values``, ``observables``, ``file`` (CSV, resumed on a rerun), ``executor``, ``progress``, ``dps``.
         """
         from symcavity.finite.sweep import sweep_theory
 
         return sweep_theory(self, grid, **options)
+
+    def state_evolution(self, values: Mapping[Any, Any] | None = None, steps: int = 40) -> StateEvolution:
+        """Read the closed equations as a map: the order parameters after each step of message passing."""
+        from symcavity.evaluate.state_evolution import state_evolution
+
+        return state_evolution(self, values, steps)
 
     @cached_property
     def derivation(self) -> Derivation:

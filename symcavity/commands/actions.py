@@ -226,6 +226,28 @@ def experiment(args: argparse.Namespace) -> int:
     return 0
 
 
+def messages(args: argparse.Namespace) -> int:
+    """Pass messages on instances, and hold each step against the closed equations."""
+    from symcavity.commands.arguments import read_observable
+    from symcavity.finite.compare import point_at, solved_at
+    from symcavity.finite.passing import message_passing
+
+    check_figure(args.plot)
+    system, theory, values, options = _instances(args)
+    shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
+    run = message_passing(system, values, steps=args.steps, **options)
+    print(run)
+    print()
+    wanted = shown or list(theory.order_parameters.values())
+    print(run.compare(theory, wanted))
+    with suppress(SymcavityError):  # where a stability is derived
+        stability = solved_at(theory, point_at(run.setup, run.counts))[0].stability
+        print(f"squared rate {run.rate.mean ** 2:.4g}, stability of the theory {float(stability):.4g}")
+    if args.plot:
+        save_figure(run.plot(wanted[0], theory), args.plot)
+    return 0
+
+
 def sweep(args: argparse.Namespace) -> int:
     """Solve, and simulate, over a grid."""
     from symcavity.commands.sweeping import run_sweep

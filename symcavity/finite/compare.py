@@ -274,13 +274,19 @@ def solved_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Any, str]:
     A condition that leaves a parameter open tells what comes out of the instances; one that leaves nothing open
     would have to be imposed on them, and the theory is taken without it.
     """
+    theory, remark = theory_at(theory, point)
+    return solve_theory(theory, point), remark
+
+
+def theory_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Theory, str]:
+    """Return a theory without the conditions on averages that instances at a point are not held to, and which."""
     given = {*point, *theory.binding}
     open_ = [bool(parameters_of(e.difference) - given) for e in theory.system.fixed]
     if all(open_):
-        return solve_theory(theory, point), ""
+        return theory, ""
     free = theory.replace(fixed_equations=[e for e, o in zip(theory.fixed_equations, open_, strict=True) if o])
     dropped = ", ".join(str(e) for e, o in zip(theory.system.fixed, open_, strict=True) if not o)
-    return solve_theory(free, point), f"The instances, and so the theory here, are not held to {dropped}."
+    return free, f"The instances, and so the theory here, are not held to {dropped}."
 
 
 def _others(setup: Any) -> dict[Any, Any]:
@@ -352,4 +358,4 @@ def _observable(value: Any) -> Expr:
     return sympify(value)
 
 
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of", "solved_at"]
+__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of", "solved_at", "theory_at"]

@@ -17,8 +17,9 @@ from symcavity.finite.coupled import Parts, block, self_coupling_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import normal_quantile
 from symcavity.finite.executors import each, resolved
-from symcavity.finite.insertion import INFEASIBLE, Insertion, insert, obstacle, single_site
+from symcavity.finite.insertion import INFEASIBLE, Insertion, insert, obstacle
 from symcavity.finite.run import Setup, as_system, check_sizes, listed, prepare
+from symcavity.finite.single_site import SingleSites
 from symcavity.finite.tables import aligned, html
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
@@ -130,18 +131,10 @@ class Inserted:
 
     def _site(self, self_coupling: np.ndarray) -> np.ndarray:
         quenched = {q: np.array([k.quenched[q] for k in self.insertions]) for q in self.law.quenched}
-        try:
-            return single_site(
-                self.law,
-                self.stack("cavity_field"),
-                self_coupling,
-                quenched,
-                self.stack("shared"),
-                self.constants,
-                None if self.law.sets is None else self.actual,
-            )
-        except NotConverged as error:
-            return np.asarray(error.best)
+        start = None if self.law.sets is None else self.actual
+        alone = SingleSites(self.law, quenched, self.constants)
+        answer = alone.solve(self.stack("cavity_field"), self_coupling, self.stack("shared"), start)
+        return np.where(answer.found[:, None], answer.z, np.nan)
 
     def _theory(self, solution: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return (mean self-coupling, field variance) of a solution, insertion by insertion."""

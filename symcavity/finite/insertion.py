@@ -8,7 +8,6 @@ the new site's own law at that field, against the instance that was solved again
 from __future__ import annotations
 
 import copy
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy as np
 
 from symcavity.errors import NotConverged
 from symcavity.finite.certificate import Contradiction, Descent, evidence
-from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
 from symcavity.finite.draw import stream
 from symcavity.finite.given_values import draw_quenched
@@ -29,7 +27,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched
 
-_PROBE, _NEWTON = 7, 60
+_PROBE = 7
 
 
 @dataclass(frozen=True)
@@ -291,90 +289,4 @@ class _Probe:
         return out
 
 
-def single_site(
-    law: CompiledLaw,
-    cavity_field: np.ndarray,
-    self_coupling: np.ndarray,
-    quenched: dict[Quenched, np.ndarray],
-    shared: np.ndarray,
-    constants: list[float],
-    start: np.ndarray | None = None,
-) -> np.ndarray:
-    """Solve the declared law of one site with the field ``eta + F * sent``, for many sites at once.
-
-    Parameters
-    ----------
-    law : CompiledLaw
-        The law.
-    cavity_field : ndarray
-        eta, of shape (sites, m).
-    self_coupling : ndarray
-        F, of shape (sites, m, k).
-    quenched : dict
-        The sites' own parameters.
-    shared : ndarray
-        The globals, of shape (sites, g).
-    constants : list of float
-        The parameters.
-    start : ndarray, optional
-        Where the search begins, of shape (sites, variables); what it finds has to obey the law in any case.
-
-    Returns
-    -------
-    ndarray
-        The variables (sites, variables).
-
-    Raises
-    ------
-    NotConverged
-        If no branch of the law fits at some site.
-    """
-    n = len(cavity_field)
-    answer, found = np.full((n, law.k), np.nan), np.zeros(n, dtype=bool)
-
-    def arguments(z: np.ndarray) -> list[object]:
-        tail = [*(quenched[q] for q in law.quenched), *constants]
-        blank = np.zeros((0 if law.sets is None else len(law.sets.symbols), n))
-        sent = law.emission([*z.T, *np.zeros((law.m, n)), *shared.T, *tail, *blank], n)
-        fields = cavity_field + np.einsum("nmk,nk->nm", self_coupling, sent)
-        sets = () if law.sets is None else law.sets.columns(z).T
-        return [*z.T, *fields.T, *shared.T, *tail, *sets]
-
-    for branch in itertools.product((True, False), repeat=law.kp):
-        active = np.broadcast_to(np.array(branch, dtype=bool), (n, law.kp))
-        z = np.zeros((n, law.k)) if start is None else start.copy()
-        for _ in range(_NEWTON):
-            args = arguments(z)
-            value = np.concatenate(
-                [law.residual(args, n), np.where(active, law.p(args, n), law.q(args, n))], axis=1
-            )
-            pairs = np.where(active[:, :, None], law.p_slopes(args, n), law.q_slopes(args, n))
-            total = law.slopes(args, n) + law.hears(args, n) @ self_coupling @ law.emits(args, n)
-            matrix = np.concatenate([total, pairs], axis=1)
-            usable = np.abs(np.linalg.det(matrix)) > 1e-14
-            step = np.zeros_like(z)
-            step[usable] = np.linalg.solve(matrix[usable], -value[usable][:, :, None])[:, :, 0]
-            length = np.minimum(1.0, 10.0 / np.maximum(1e-300, np.max(np.abs(step), axis=1, initial=0)))
-            z = z + (step if law.affine else length[:, None] * step)
-            if np.max(np.abs(step), initial=0) < 1e-12 * (1 + np.max(np.abs(z), initial=0)):
-                break
-        args = arguments(z)
-        value = np.concatenate(
-            [law.residual(args, n), np.where(active, law.p(args, n), law.q(args, n))], axis=1
-        )
-        size = 1 + np.max(np.abs(z), axis=1, initial=0)
-        fits = np.max(np.abs(value), axis=1, initial=0) < 1e-8 * size
-        for free in (law.p(args, n), law.q(args, n)):
-            fits &= np.min(free, axis=1, initial=0) > -1e-9 * size
-        answer[fits & ~found] = z[fits & ~found]
-        found |= fits
-    if not np.all(found):
-        raise NotConverged(
-            f"The law of a single {law.kind} site has no solution at {int(np.sum(~found))} of {n} fields.",
-            best=answer,
-            hint="larger sizes: the measured self-coupling must have the sign that makes the site stable",
-        )
-    return answer
-
-
-__all__ = ["INFEASIBLE", "Insertion", "extended", "insert", "obstacle", "single_site"]
+__all__ = ["INFEASIBLE", "Insertion", "extended", "insert", "obstacle"]

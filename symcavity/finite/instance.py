@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,15 +101,19 @@ class Instance:
                 self.quenched[q] = np.zeros(self.size[q.slots[0]])
                 continue
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
-        shapes = [self._shape(k) for k in range(len(system.couplings))]
-        check_memory(shapes)
-        drawn = [law(stream(seed, _COUPLINGS, k), shape) for k, shape in enumerate(shapes)]
-        self.couplings = [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
+        check_memory([self._shape(k) for k in range(len(system.couplings))])
+        self._law = law
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
         for k, label in enumerate(q for q in self.quenched if q.given is not None):
             self.quenched[label] = self._drawn(label, stream(seed, _LABELS, k))
+
+    @cached_property
+    def couplings(self) -> list[np.ndarray]:
+        """The couplings, drawn when they are first asked for."""
+        drawn = [self._law(stream(self.seed, _COUPLINGS, k), self._shape(k)) for k in range(len(self.system.couplings))]
+        return [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
 
     def _drawn(self, label: Quenched, rng: np.random.Generator) -> np.ndarray:
         """Return labels that are drawn on a field of their sites."""
@@ -121,7 +126,7 @@ class Instance:
 
     def spread(self, k: int) -> np.ndarray:
         """Return the variance of every entry of the k-th coupling, with the first of its two ends as rows."""
-        return np.broadcast_to(self._scale(k), self._shape(k))
+        return np.broadcast_to(self.scale(k), self._shape(k))
 
     def _shape(self, k: int) -> tuple[int, ...]:
         return tuple(self.size[end] for end in self.system.couplings[k].family.slots)
@@ -148,17 +153,18 @@ class Instance:
         return out
 
     def _draw(self, k: int, sample: Any) -> np.ndarray:
-        scale, x = self._scale(k), np.asarray(sample, dtype=float)
+        scale, x = self.scale(k), np.asarray(sample, dtype=float)
         return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
 
-    def _scale(self, k: int) -> np.ndarray:
+    def scale(self, k: int) -> np.ndarray:
+        """Return the variances of the k-th coupling as an array of two axes that broadcasts over its two ends."""
         expr, variance, quenched = self.system.variances[k]
         first = self.system.couplings[k].family.slots[0]
         columns = [
             self.quenched[q][:, None] if q.slots == (first,) else self.quenched[q][None, :] for q in quenched
         ]
         with np.errstate(all="ignore"):
-            scale = np.asarray(variance(*columns, *self.constants), dtype=float)
+            scale = np.atleast_2d(np.asarray(variance(*columns, *self.constants), dtype=float))
         if not np.all(np.isfinite(scale)) or np.any(scale < 0):
             raise ValuesError(
                 f"The variance {expr} of {self.system.couplings[k]} takes the value {np.min(scale):g}.",

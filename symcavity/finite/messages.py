@@ -1,133 +1,319 @@
-"""A start for instances of piecewise linear laws: message passing, which is the cavity method at work on them.
+"""Message passing on one instance: the cavity method at work, for any kinds of sites.
 
-Each site solves its own law at its cavity field with its self-coupling, as the inserted site of a derivation does.
-The law is a broken line in the plane of what the site hears and what it sends, one segment for each choice of
-branches; the self-coupling tilts the line on which the two have to meet.  Nothing here needs to be exact: the
-branches that it ends on are where an exact method begins.
+Each site solves its own declared law at its cavity field with its self-coupling.  The cavity field is what the site
+hears without what comes back of its own last emission, which is the self-coupling times this emission.  Nothing of
+a derivation is used here.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import product
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from sympy import Symbol
 
+from symcavity.algebra.meeting import meet
+from symcavity.errors import NotConverged
+from symcavity.finite.coupled import tie
+from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.linearised import Plane
-from symcavity.finite.newton import gaps, local_system, slopes
+from symcavity.finite.single_site import Answer, SingleSites, unsolved
+from symcavity.method.messages import conditions_met, first_responses
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
+from symcavity.model.system import System
 
 _ROUNDS, _SETTLED, _STILL, _MOST_PAIRS, _DAMPED = 80, 2, 1e-2, 4, 0.6
-_STARTS = (0.0, -1.0, 1.0)  # the first responses, where zero is none: a law without curvature of its own
+_AWAY, _WHISPER, _FIRST = 1e9, 1e-6, 13  # a field of nothing decides which side of a kink a site takes
 
 
-class BrokenLine:
-    """The law of the sites of a kind: segments ``(u, e) = (u0, e0) + t*(du, de)`` with ``low <= t <= high``.
+@dataclass(frozen=True)
+class Way:
+    """One way on which a site hears itself: field m, by its emission k, through the sites of another kind.
+
+    Attributes
+    ----------
+    m, k : int
+        The field, and the emission that comes back in it.
+    sender : Kind
+        Those who answer.
+    column, heard : int
+        Which of their emissions the field sums, and in which of their fields they hear the site.
+    weights : ndarray
+        The products of the couplings on the way out and back (sites, senders).
+    """
+
+    m: int
+    k: int
+    sender: Kind
+    column: int
+    heard: int
+    weights: np.ndarray
+
+    def echo(self, responses: np.ndarray) -> np.ndarray:
+        """The self-couplings, from the local responses of the senders (senders, emissions, fields)."""
+        return np.asarray(self.weights @ responses[:, self.column, self.heard])
+
+
+class Messages:
+    """The messages of an instance, one step after the other.
 
     Parameters
     ----------
+    system : System
+        The system.
     instance : Instance
-        The instance; its law is affine.
-    heard, sent : RandomField
-        The one field of states that the sites hear, and the one in which they are heard.
+        Its instance.
+    first : dict, optional
+        The first responses of kinds that keep still in the first step; by default all take part in it, and what has
+        not spoken yet does not respond.
+
+    Attributes
+    ----------
+    state : State
+        The variables as they were solved last.
+    answers : dict
+        What the sites of each kind did last.
+    cavity, self_coupling : dict
+        The fields and the self-couplings at which they did it, (sites, m) and (sites, m, k).
     """
 
-    def __init__(self, instance: Instance, heard: RandomField, sent: RandomField) -> None:
-        kind, state = heard.hearer, instance.start()
-        law, n = instance.system.laws[kind], instance.size[kind]
-        at, zero = slopes(instance, state, kind), gaps(instance, state, kind)
-        place, column = law.fields.index(heard), instance.system.column(sent)
-        emitted = instance.emissions(kind, state)[:, column]
-        self.branches, lines = [], []
-        for branch in product((False, True), repeat=law.kp):
-            on = np.broadcast_to(np.array(branch, dtype=bool), (n, law.kp))
-            local = local_system(instance, kind, at, (on.astype(float), (~on).astype(float)), grouped=True)
-            try:
-                plane = Plane(replace(local, hears=local.hears[:, :, [place]]))
-            except np.linalg.LinAlgError:
-                continue  # the branch contradicts the equations, at any field
-            held, free = np.where(on, zero.p, zero.q), np.where(on, zero.q, zero.p)
-            start = plane.load(-np.concatenate([zero.equations, held], axis=1)[:, :, None])
-            z0, dz = start.z0[:, :, 0], plane.tz[:, :, 0]
-            bends = np.where(on[:, :, None], at.q_slopes, at.p_slopes)
-            f0, df = free + np.einsum("npk,nk->np", bends, z0), np.einsum("npk,nk->np", bends, dz)
-            with np.errstate(all="ignore"):
-                ends = -f0 / df
-            low = np.max(np.where(df > 0, ends, -np.inf), axis=1, initial=-np.inf)
-            high = np.min(np.where(df < 0, ends, np.inf), axis=1, initial=np.inf)
-            high[np.any((df == 0) & (f0 < 0), axis=1)] = -np.inf
-            emits = at.emits[:, column]
-            sends = [emitted + np.einsum("nk,nk->n", emits, z0), np.einsum("nk,nk->n", emits, dz)]
-            self.branches.append(branch)
-            lines.append([start.u0[:, 0, 0], sends[0], plane.tu[:, 0, 0], sends[1], low, high])
-        self.u0, self.e0, self.du, self.de, self.low, self.high = np.moveaxis(np.array(lines), 1, 0)
-        self.sites = np.arange(n)
+    def __init__(self, system: System, instance: Instance, first: dict[Kind, float] | None = None) -> None:
+        self.system, self.instance, self.laws = system, instance, instance.system.laws
+        self.met = conditions_met(system)
+        self.state = instance.start()
+        self.answers: dict[Kind, Answer] = {}
+        self.cavity: dict[Kind, np.ndarray] = {}
+        self.self_coupling: dict[Kind, np.ndarray] = {}
+        self.sites = {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
+        self.sent = {kind: instance.emissions(kind, self.state) for kind in self.laws}
+        self._told = {(s, h): np.zeros_like(self.sent[s]) for s in self.laws for h in self.laws}
+        self.still = first or {}
+        self._responses = {kind: self._first(kind, self.still.get(kind, 0.0)) for kind in self.laws}
+        self._moving = {k: [m for m, f in enumerate(law.fields) if f.states()] for k, law in self.laws.items()}
+        self._products: dict[tuple[RandomField, RandomField], np.ndarray] = {}
+        self._ways = {kind: list(self._ways_back(kind)) for kind in self.laws}
+        self._given: dict[tuple[Kind, int], np.ndarray] = {}
 
-    def meet(self, cavity: np.ndarray, self_coupling: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Solve every site at ``u = cavity + self_coupling * e``: what it sends, its response, and its segment."""
-        with np.errstate(all="ignore"):
-            slope = self.du - self_coupling * self.de
-            t = (cavity + self_coupling * self.e0 - self.u0) / slope
-            gap = np.abs(slope * (t - np.minimum(np.maximum(t, self.low), self.high)))
-            at = np.argmin(np.where(np.isfinite(gap), gap, np.inf), axis=0), self.sites
-            return self.e0[at] + t[at] * self.de[at], self.de[at] / slope[at], at[0]
+    def _ways_back(self, kind: Kind) -> Iterator[Way]:
+        """Where couplings out and back are correlated: elsewhere what comes back vanishes like one over root N.
+
+        A product of couplings has their covariance as its mean; taken as it is, it leaves less to finite sizes.
+        """
+        compiled, law = self.instance.system, self.laws[kind]
+        numbers = dict(zip(compiled.constants, self.instance.constants, strict=True))
+        for m, f in enumerate(law.fields):
+            for k, g in enumerate(law.heard_in):
+                if f.sender != g.hearer or not (f.states() and g.states()) or tie(f, g).subs(numbers) == 0:
+                    continue
+                if (g, f) not in self._products:
+                    self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
+                weights = self._products[g, f].T if (g, f) in self._products else self._products[f, g]
+                heard = self.laws[f.sender].fields.index(g)
+                yield Way(m, k, f.sender, compiled.column(f), heard, weights)
+
+    def _first(self, kind: Kind, response: float) -> np.ndarray:
+        """How what a kind sends answers to its fields, where all variables answer alike to the sources."""
+        law, n = self.laws[kind], self.instance.size[kind]
+        args = self.instance.arguments(kind, self.state, np.zeros((n, law.m)))
+        factors = -law.hears(args, n)[:, law.carrier, range(law.m)]
+        return response * np.einsum("nok,nm->nom", law.emits(args, n), factors)
+
+    def step(self, share: float = 1.0) -> float:
+        """Let the sites of each kind in turn solve their laws; return how much what they send has moved.
+
+        Parameters
+        ----------
+        share : float
+            How much of the move is made.
+
+        Raises
+        ------
+        NotConverged
+            If a law has no solution at some cavity field, or messages run away.
+        """
+        moved, shared = 0.0, self.state.shared.copy()
+        for kind in (k for k in self.laws if k not in self.still or self.answers):
+            moved = max(moved, self._update(kind, share))
+        if shared.size:
+            moved = max(moved, float(np.linalg.norm(self.state.shared - shared) / (np.linalg.norm(shared) or 1.0)))
+        return moved
+
+    def _update(self, kind: Kind, share: float) -> float:
+        law, n = self.laws[kind], self.instance.size[kind]
+        eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
+        quiet = [m for m in self._moving[kind] if not np.any(eta[:, m])]
+        eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
+        for way in self._ways[kind]:
+            echo = way.echo(self._responses[way.sender])
+            coupling[:, way.m, way.k] += echo
+            eta[:, way.m] -= echo * self._told[kind, way.sender][:, way.k]
+        for sender in dict.fromkeys(f.sender for f in law.fields):
+            self._told[sender, kind] = self.sent[sender]
+        answer = self._solved(kind, eta, coupling)
+        now = law.emission(answer.args, n)
+        if not np.all(answer.found):
+            raise unsolved(law, answer)
+        if not np.all(np.abs(now) < _AWAY):
+            raise NotConverged(f"What the {kind} sites send grows without end.", best=self.state)
+        self.answers[kind], self.cavity[kind], self.self_coupling[kind] = answer, eta, coupling
+        self.state.site[kind] = answer.z
+        self.state.active = {**self.state.active, kind: answer.active}
+        emits = law.emits(answer.args, n)
+        self._responses[kind] = -emits @ answer.moved[:, :, : law.ke] @ law.hears(answer.args, n)
+        change = now - self.sent[kind]
+        self.sent[kind] = self.sent[kind] + share * change
+        return float(np.linalg.norm(change) / (np.linalg.norm(now) or 1.0))
+
+    def _fields(self, kind: Kind) -> np.ndarray:
+        """What the sites of a kind hear; sums of given parameters are taken once."""
+        law = self.laws[kind]
+        out = np.empty((self.instance.size[kind], law.m))
+        for m, f in enumerate(law.fields):
+            if (kind, m) in self._given:
+                out[:, m] = self._given[kind, m]
+                continue
+            out[:, m] = self.instance.matrix(f) @ self.sent[f.sender][:, self.instance.system.column(f)]
+            if m not in self._moving[kind]:
+                self._given[kind, m] = out[:, m].copy()
+        return out
+
+    def snapshot(self) -> Snapshot:
+        """Take a step, and keep what there is after it."""
+        change = self.step()
+        return Snapshot(self.state.copy(), {kind: self.local(kind) for kind in self.laws}, change)
+
+    def local(self, kind: Kind) -> np.ndarray:
+        """The responses of the variables of each site to its own sources: (sites, variables, fields)."""
+        if kind not in self.answers:
+            law = self.laws[kind]
+            return np.full((self.instance.size[kind], law.k, law.m), self.still.get(kind, 0.0))
+        return self.answers[kind].moved[:, :, self.laws[kind].carrier]
+
+    # -- the sites of a kind, and the conditions on sums over them -------------------------------------
+
+    def _solved(self, kind: Kind, eta: np.ndarray, coupling: np.ndarray) -> Answer:
+        met, n = self.met[kind], self.instance.size[kind]
+        places = [self.system.globals.index(g) for _, g in met]
+        last = self.answers.get(kind)
+        known: list[Any] = [None, None] if last is None else [last.z, last.active]
+
+        def at(values: np.ndarray) -> Answer:
+            self.state.shared[places] = values
+            found = self.sites[kind].solve(eta, coupling, np.tile(self.state.shared, (n, 1)), *known)
+            if np.all(found.found):
+                known[:] = [found.z, found.active]
+            return found
+
+        def conditions(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            answer = at(values)
+            if not np.all(answer.found):
+                raise unsolved(self.laws[kind], answer)
+            return self._conditions(kind, answer, met, places)
+
+        start = self.state.shared[places].copy()
+        return at(meet(conditions, start) if met else start)
+
+    def _conditions(
+        self, kind: Kind, answer: Answer, met: list[tuple[int, Symbol]], places: list[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The conditions on sums over a kind, a site, and their derivatives in the variables that meet them."""
+        compiled, law, n = self.instance.system, self.laws[kind], self.instance.size[kind]
+        pairs = np.where(answer.active[:, :, None], law.p_shared(answer.args, n), law.q_shared(answer.args, n))
+        felt = np.concatenate([law.shared(answer.args, n), pairs], axis=1)[:, :, places]
+        wanted = [row for row, _ in met]
+        value, slope = np.zeros(len(met)), np.zeros((len(met), len(met)))
+        for other, (rows, body, body_slopes, body_shared) in compiled.conditions.items():
+            here = [k for k, row in enumerate(wanted) if row in rows]
+            if not here:
+                continue
+            order, m = [rows.index(wanted[k]) for k in here], self.instance.size[other]
+            blank = np.zeros((m, self.laws[other].m))
+            args = answer.args if other == kind else self.instance.arguments(other, self.state, blank)
+            moves = body_shared(args, m)[:, order][:, :, places]
+            if other == kind:
+                moves = moves - body_slopes(args, m)[:, order] @ answer.moved @ felt
+            value[here] += body(args, m)[:, order].sum(axis=0) / n
+            slope[here] += moves.sum(axis=0) / n
+        for r, (row, _) in enumerate(met):
+            partner = compiled.partners[row]
+            self.instance.idle[row] = idle = partner >= 0 and bool(self.state.shared[partner] < value[r])
+            if idle:
+                value[r], slope[r] = self.state.shared[partner], np.array(places) == partner
+        return value, slope
 
 
-def message_passing(instance: Instance) -> State | None:
+@dataclass(frozen=True)
+class Snapshot:
+    """What there is after a step.
+
+    Attributes
+    ----------
+    state : State
+    responses : dict
+        By kind, the responses of the variables of each site to its own sources (sites, variables, fields).
+    change : float
+        How much the step has moved what is sent, relative to its size.
+    """
+
+    state: State
+    responses: dict[Kind, np.ndarray]
+    change: float
+
+
+def started(system: System, instance: Instance) -> tuple[Messages, list[Snapshot]]:
+    """Return the messages of an instance after two steps, and what there was after each.
+
+    The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
+    do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through both.
+
+    Raises
+    ------
+    NotConverged
+        If there is none.
+    """
+    failure: NotConverged | None = None
+    for first in first_responses(list(instance.system.laws)):
+        messages = Messages(system, instance, first)
+        try:
+            return messages, [messages.snapshot(), messages.snapshot()]
+        except NotConverged as error:
+            failure = failure or error
+    assert failure is not None  # noqa: S101 - something has been tried
+    raise failure
+
+
+def message_passing(system: System, instance: Instance) -> State | None:
     """Return a state with likely branches, its variables still zero; None where this does not apply or settle.
 
-    It applies to affine laws of two kinds of sites that hear one field of states each, through one coupling.
+    It is a start for exact methods, where laws are affine and the messages of two kinds of sites settle soon.
 
     Parameters
     ----------
+    system : System
+        The system.
     instance : Instance
-        The instance.
+        Its instance.
     """
-    system = instance.system
-    heard, few = [*system.pair.values()], all(law.kp <= _MOST_PAIRS for law in system.laws.values())
-    if not (heard and few and system.affine) or system.globals:
+    compiled = instance.system
+    few = all(law.kp <= _MOST_PAIRS for law in compiled.laws.values())
+    if not (compiled.pair and few and compiled.affine) or compiled.globals:
         return None
-    lines = {f.hearer: BrokenLine(instance, f, g) for f, g in (heard, heard[::-1])}
-    for response in _STARTS:
-        at = _passed(instance, heard, lines, response) if all(line.branches for line in lines.values()) else {}
-        if at is not None:
-            active = {kind: np.array(lines[kind].branches, dtype=bool)[segment] for kind, segment in at.items()}
-            return replace(instance.start(), active=active) if at else None
+    try:
+        messages, _ = started(system, instance)
+        before, settled = {kind: np.zeros(0) for kind in messages.laws}, 0
+        for k in range(_ROUNDS):
+            moved = messages.step(1.0 if k < _ROUNDS // 2 else _DAMPED)
+            active = messages.state.active
+            still = moved < _STILL and all(np.array_equal(active[kind], before[kind]) for kind in active)
+            before, settled = {**before, **active}, settled + 1 if still else 0
+            if settled == _SETTLED:
+                return replace(instance.start(), active=active)
+    except NotConverged:
+        pass
     return None
 
 
-def _passed(
-    instance: Instance, heard: list[RandomField], lines: dict[Kind, BrokenLine], response: float
-) -> dict[Kind, np.ndarray] | None:
-    """Pass messages until no site leaves its segment; nothing where they never settle, None where they run away."""
-    spread = instance.spread(instance.system.place(heard[0]))
-    ways = [(f.hearer, f.sender, instance.matrix(f), spread.T if f.turned else spread) for f in heard]
-    sent = {kind: np.zeros(n) for kind, n in instance.size.items()}
-    responses = {kind: np.full(n, response) for kind, n in instance.size.items()}
-    at, settled = {kind: np.zeros(0) for kind in sent}, 0
-    for k in range(_ROUNDS):
-        before, moved, share = dict(at), 0.0, 1.0 if k < _ROUNDS // 2 else _DAMPED
-        for hearer, sender, couplings, variances in ways:
-            weight = _weighted(variances, responses[sender])
-            cavity = couplings @ sent[sender] - weight * sent[hearer]
-            now, responses[hearer], at[hearer] = lines[hearer].meet(cavity, weight)
-            if not (np.all(np.isfinite(now)) and np.all(np.isfinite(responses[hearer]))):
-                return None
-            step = now - sent[hearer]
-            moved = max(moved, float(np.linalg.norm(step) / (np.linalg.norm(now) or 1.0)))
-            sent[hearer] = sent[hearer] + share * step
-        still = moved < _STILL and all(np.array_equal(at[kind], before[kind]) for kind in at)
-        settled = settled + 1 if still else 0
-        if settled == _SETTLED:
-            return at
-    return {}
-
-
-def _weighted(spread: np.ndarray, responses: np.ndarray) -> np.ndarray:
-    """The mean self-couplings: responses weighted by the variances of the couplings, which often are all the same."""
-    return spread @ responses if any(spread.strides) else np.full(len(spread), spread[0, 0] * np.sum(responses))
-
-
-__all__ = ["message_passing"]
+__all__ = ["Messages", "Way", "message_passing", "started"]

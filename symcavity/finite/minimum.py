@@ -124,7 +124,7 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         solved = _by_active_set(system, instance)
         if solved is not None:
             return solved
-    start = None if method else message_passing(instance)
+    start = None if method else message_passing(system, instance)
     if start is not None:
         solved = _finish(instance, start, "message passing", repairs=_FEW)
         if solved is not None and solved.sharp:

@@ -59,16 +59,13 @@ class Reader:
     def __init__(self, written: WrittenOut, instance: Instance, solved: Solved) -> None:
         self.written, self.system = written, written.system
         self.instance, self.solved = instance, solved
-        self._responses: Responses | None = None
         if solved.idle:
             instance.idle[:] = solved.idle
 
-    @property
-    def responses(self) -> Responses:
+    @cached_property
+    def responses(self) -> Any:
         """The responses of every site, computed when first asked for."""
-        if self._responses is None:
-            self._responses = Responses(self.instance, self.solved)
-        return self._responses
+        return Responses(self.instance, self.solved)
 
     def __call__(self, observable: Any) -> float:
         """Return the value of an expression in averages, sums, responses, globals and parameters.

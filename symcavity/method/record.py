@@ -11,6 +11,7 @@ from symcavity.method.identity import identity_steps
 from symcavity.method.kernel import coefficient_steps, kernel_steps
 from symcavity.method.kkt import optimality_steps
 from symcavity.method.load import load_steps
+from symcavity.method.messages import message_steps
 from symcavity.method.named import named_steps
 from symcavity.method.results import closing_steps, result_steps
 from symcavity.method.stability import stability_steps
@@ -43,6 +44,7 @@ def record(theory: Theory) -> Derivation:
         *identity_steps(theory, make),
         *symmetry_steps(system, make),
         *stability_steps(theory, make),
+        *message_steps(theory, make),
     ]
     steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
     steps = _defined_first(steps)

@@ -142,6 +142,44 @@ class Emission(Expr):
         return printer.doprint(self.args[0])
 
 
+class AtStep(Expr):
+    """A quantity after step ``t + shift`` of message passing."""
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Any, shift: Any) -> Expr:
+        """Return the expression, read and checked."""
+        return Expr.__new__(cls, sympify(body), sympify(shift))
+
+    @property
+    def shift(self) -> int:
+        """By how many steps it is later than ``t``."""
+        return int(self.args[1])
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free symbols of the quantity."""
+        return self.args[0].free_symbols
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[0].is_nonnegative
+
+    def _eval_is_nonpositive(self) -> bool | None:
+        return self.args[0].is_nonpositive
+
+    def _step(self) -> str:
+        return f"t{self.shift:+d}" if self.shift else "t"
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"{printer.doprint(self.args[0])}({self._step()})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        body = printer.doprint(self.args[0])
+        body = f"\\left({body}\\right)" if "^" in body else body
+        return raised(f"{body}^{{{self._step()}}}", exp)
+
+
 def opened(expr: Any) -> Any:
     """An expression with the emissions in it written out."""
     return expr.xreplace({node: node.body for node in expr.atoms(Emission)})

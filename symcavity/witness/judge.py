@@ -17,6 +17,7 @@ from symcavity.witness import (
     identities,
     joint,
     kernels,
+    messages,
     optimality,
     set_identities,
     set_minima,
@@ -34,7 +35,7 @@ from symcavity.witness.world import DIGITS
 # they fill the table
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint),
-    *(sets, set_minima, set_identities, solved, identities, substitution, stability),
+    *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages),
 )
 
 

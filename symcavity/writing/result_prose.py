@@ -169,7 +169,27 @@ def stability(step: Step) -> Prose:
     return Prose(["The changes grow by ", gain, f", {power} (in modulus) of the matrix of these equations."], after)
 
 
+def messages(_step: Step) -> Prose:
+    """The theory as an algorithm for one instance."""
+    before: Fragments = ["The theory is an algorithm for one instance and its own couplings. The kinds of sites take "]
+    before += ["turns. A site removes from what it hears what comes back of its own last emission, the "]
+    before += ["self-coupling times this emission (Onsager's term),"]
+    after: Fragments = ["solves its law at this cavity field, with this self-coupling, and sends. In a self-coupling "]
+    after += ["stand the local responses of those who sent last. What is at rest obeys the declared equations "]
+    after += ["exactly, at any size: the terms that were removed are those that the law adds."]
+    return Prose(before, after)
+
+
+def state_evolution(_step: Step) -> Prose:
+    """The closed equations as a map."""
+    before: Fragments = ["For many sites the cavity fields of each step are Gaussian, and the closed equations, where "]
+    before += ["every number is the last that was known, follow the steps (state evolution):"]
+    return Prose(before, ["Their fixed points are the solutions of the theory, approached where it is stable."])
+
+
 TEMPLATES = {
+    "messages": messages,
+    "state_evolution": state_evolution,
     "spread": spread,
     "stability_average": stability_average,
     "stability": stability,

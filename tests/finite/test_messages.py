@@ -8,8 +8,9 @@ from sympy import Abs, Max, Rational, Sum
 
 from symcavity.face import ConvexProblem
 from symcavity.finite import linearised, newton, simulate
-from symcavity.finite.messages import BrokenLine, message_passing
+from symcavity.finite.messages import message_passing
 from symcavity.finite.run import as_system, prepare
+from symcavity.finite.single_site import SingleSites
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 
 distance = Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2
@@ -62,19 +63,27 @@ def test_a_site_minimises_its_own_problem():
     """max(0, 1 - u) + (u - r)^2 / (2 F) for a datum whose message is what it sends; |w| + F w^2 / 2 - r w."""
     loss, penalty = Sum(Max(0, 1 - field), (mu, 1, P)), Sum(Abs(w[i]), (i, 1, N))
     _, instance = instance_of(ConvexProblem(loss + penalty), {alpha: 1}, n=40)
-    heard = {kind: law.fields[0] for kind, law in instance.system.laws.items()}
-    lines = {k: BrokenLine(instance, heard[k], heard[other]) for k, other in ((FEATURE, DATUM), (DATUM, FEATURE))}
+    laws = instance.system.laws
+    sites = {kind: SingleSites(law, instance.quenched, instance.constants) for kind, law in laws.items()}
     rng = np.random.default_rng(0)
     fields, coupling = 2 * rng.standard_normal(40), rng.uniform(0.3, 2, 40)
-    sent, response, _ = lines[DATUM].meet(fields, coupling)
+
+    def sent(kind, eta, self_coupling):
+        answer = sites[kind].solve(eta[:, None], self_coupling[:, None, None], np.zeros((40, 0)))
+        assert np.all(answer.found)
+        law = laws[kind]
+        slope = -law.emits(answer.args, 40) @ answer.moved[:, :, : law.ke] @ law.hears(answer.args, 40)
+        return law.emission(answer.args, 40)[:, 0], slope[:, 0, 0]
+
     eps = 1e-6
-    slope = (lines[DATUM].meet(fields + eps, coupling)[0] - lines[DATUM].meet(fields - eps, coupling)[0]) / (2 * eps)
+    messages, response = sent(DATUM, fields, coupling)
+    slope = (sent(DATUM, fields + eps, coupling)[0] - sent(DATUM, fields - eps, coupling)[0]) / (2 * eps)
     assert response == pytest.approx(slope, abs=1e-6)
-    for r, f, e in zip(fields, coupling, sent, strict=True):
+    for r, f, e in zip(fields, coupling, messages, strict=True):
         best = minimize_scalar(lambda u: max(0, 1 - u) + (u - r) ** 2 / (2 * f), (-5, 5), tol=1e-12)  # noqa: B023
         assert r + f * abs(e) == pytest.approx(best.x, abs=1e-5)
-    sent, response, _ = lines[FEATURE].meet(fields, -coupling)
-    assert sent == pytest.approx(np.sign(fields) * np.maximum(np.abs(fields) - 1, 0) / coupling)
+    weights, response = sent(FEATURE, fields, -coupling)
+    assert weights == pytest.approx(np.sign(fields) * np.maximum(np.abs(fields) - 1, 0) / coupling)
     assert response == pytest.approx((np.abs(fields) > 1) / coupling)
 
 
@@ -85,5 +94,5 @@ def test_it_keeps_away_from_what_it_does_not_fit():
         (ConvexProblem(half_norm, [field >= 1]), {alpha: 4}),  # no solution: messages grow without end
         (ConvexProblem(distance / gamma, [w[i] >= 0]), {alpha: 0.2, y: SIGNS, gamma: 1}),  # many
     ):
-        _, instance = instance_of(problem, values)
-        assert message_passing(instance) is None
+        setup, instance = instance_of(problem, values)
+        assert message_passing(setup.system, instance) is None

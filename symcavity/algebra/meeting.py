@@ -1,0 +1,75 @@
+"""Meeting a few conditions at once, such as those on global variables, from where they were met before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from symcavity.errors import NotConverged
+
+_STEPS, _SHORTEST, _MET, _CLOSE, _FARTHEST = 60, 1e-4, 1e-14, 1e-9, 1e12
+
+Conditions = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def meet(conditions: Conditions, start: np.ndarray) -> np.ndarray:
+    """Return values at which some functions vanish, by damped Newton steps; one function also by bisection.
+
+    Parameters
+    ----------
+    conditions : callable
+        Gives the functions and their derivatives, (n) and (n, n), at values of shape (n).
+    start : ndarray
+        Where the search begins.
+
+    Raises
+    ------
+    NotConverged
+        If they do not vanish anywhere on the way.
+    """
+    x = np.array(start, dtype=float)
+    value, slope = conditions(x)
+    for _ in range(_STEPS):
+        if np.max(np.abs(value)) <= _MET:
+            return x
+        try:
+            step = -np.linalg.solve(slope, value)
+        except np.linalg.LinAlgError:
+            break
+        share, size = 1.0, np.linalg.norm(value)
+        while share > _SHORTEST:
+            there = conditions(x + share * step)
+            if np.linalg.norm(there[0]) < size:
+                break
+            share /= 2
+        else:
+            if size < _CLOSE:
+                return x
+            break
+        x, (value, slope) = x + share * step, there
+    if np.max(np.abs(value)) < _CLOSE:
+        return x
+    if len(x) == 1 and (found := _bisected(lambda g: float(conditions(np.array([g]))[0][0]), float(x[0]))) is not None:
+        return np.array([found])
+    raise NotConverged(
+        f"The conditions on all sites are not met: they miss by {np.max(np.abs(value)):.1e}.",
+        best=x,
+        residual=float(np.max(np.abs(value))),
+    )
+
+
+def _bisected(function: Callable[[float], float], start: float) -> float | None:
+    """A zero of one function, looked for to both sides."""
+    from scipy.optimize import brentq
+
+    here, width = function(start), 1e-2
+    while width < _FARTHEST:
+        for end in (start - width, start + width):
+            if function(end) * here <= 0:
+                return float(brentq(function, min(start, end), max(start, end), xtol=1e-15, rtol=1e-14))
+        width *= 4
+    return None
+
+
+__all__ = ["Conditions", "meet"]

@@ -1,0 +1,246 @@
+"""State evolution: the closed equations read as a map, one kind of site after the other, as messages are passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import Expr, S, Symbol, sympify
+
+from symcavity.algebra.meeting import meet
+from symcavity.algebra.precision import alone
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.binding import bind, solve_bound, task_of
+from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
+from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.sizes import completed
+from symcavity.evaluate.values import Given, Task, read_values
+from symcavity.method.close import kind_of_body, over_sites
+from symcavity.method.messages import conditions_met, first_responses
+from symcavity.method.theory import Theory
+from symcavity.model.averages import SiteResponse
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity
+
+NOTHING = (1e-12, 1e-8)  # for a variance of zero, by which closed forms divide: smooth laws need the larger one
+_ALMOST, _AWAY, _SAME, _MORE = 1e-12, 1e9, 1e-2, 100.0  # for a response of zero; where steps lead away
+_DIFFERENCE = 1e-7
+
+Env = dict[Any, Any]
+
+
+class StateEvolution:
+    """The order parameters of a theory after each step of message passing.
+
+    ``evolution[average(w[i]**2)]`` is an array: entry k is the value after k steps, entry 0 that of sites which
+    have solved their laws once, in turn, with nothing heard before.
+
+    Attributes
+    ----------
+    theory : Theory
+    steps : int
+    values : dict
+        Every order parameter and global variable, as an array over the steps.
+    """
+
+    def __init__(self, theory: Theory, task: Task, given: Given, trail: list[dict[Kind | None, Env]]) -> None:
+        self.theory, self.steps = theory, len(trail) - 1
+        self._task, self._given, self._trail = task, given, trail
+        unknowns = [*theory.order_parameters, *theory.system.globals]
+        self.values = {s: np.array([float(at[None][s]) for at in trail]) for s in unknowns}
+
+    def __getitem__(self, observable: Any) -> np.ndarray:
+        expr = sympify(observable)
+        if expr in self.values:
+            return self.values[expr]
+        if isinstance(observable, str):
+            found = [s for s in self.values if str(s) == observable]
+            if not found:
+                raise ValuesError(f"Nothing is named {observable!r} here.", ", ".join(map(str, self.values)))
+            return self.values[found[0]]
+        system = self.theory.system
+        expr = system.own(system.centring.observable(expr))
+        nodes = sorted(over_sites(expr), key=str)
+        marks = {node: Symbol(f"a{k}", real=True) for k, node in enumerate(nodes)}
+        parts = {node: (_kind_of(node), self.theory.observable(node)) for node in nodes}
+        rest = self.theory.observable(expr.xreplace(marks))
+        out = []
+        for at in self._trail:
+            envs = {node: at[None if e.is_Symbol else kind] for node, (kind, e) in parts.items()}
+            numbers = {marks[node]: self._number(e, envs[node]) for node, (_, e) in parts.items()}
+            out.append(self._number(rest, {**at[None], **numbers}))
+        return np.array(out)
+
+    def _number(self, expr: Expr, env: Env) -> float:
+        missing = sorted({s for s in _free(expr) if s not in env}, key=str)
+        if missing:
+            raise ValuesError(f"{missing[0]} has no value in this evolution.", ", ".join(map(str, self.values)))
+        with np.errstate(all="ignore"):
+            return float(self._task.compiled(expr, "numpy")(env))
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
+        shown = [k for k in (0, 1, 2, 3, 5, 10, 20, 40, 80, 160) if k < self.steps] + [self.steps]
+        lines = [f"State evolution at {given}", "  step " + "".join(f"{s!s:>14}" for s in self.values)]
+        lines += [f"  {k:4d} " + "".join(f"{v[k]:14.6g}" for v in self.values.values()) for k in shown]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@alone
+def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, steps: int = 40) -> StateEvolution:
+    """Read the closed equations of a theory as a map.
+
+    Parameters
+    ----------
+    theory : Theory
+        A cavity theory.
+    values : mapping
+        As for solving it.
+    steps : int
+        How many steps.
+
+    Raises
+    ------
+    UnsupportedLaw
+        For the naive analysis, and for conditions that no step meets.
+    ValuesError
+        For missing, superfluous or contradictory values, before any work.
+    NotConverged
+        If a step has no image of the right signs; the evolution up to there is in ``.best``.
+    """
+    check_steps(steps)
+    if theory.is_naive:
+        raise UnsupportedLaw("The naive analysis has no state evolution.", "the cavity theory: problem.cavity()")
+    met = conditions_met(theory.system)
+    theory, rest = bind(theory, values or {})
+    task = task_of(theory)
+    given = read_values(task, rest, 15)
+    env = given.environment("numpy")
+    used = {s for e in (*theory.closures.values(), *(g.lhs for g in theory.global_equations)) for s in e.free_symbols}
+    if used & set(given.solve_for):  # what a condition on an average fixes is the same at every step
+        solution = solve_bound(theory, rest, 15)
+        env |= {s: float(solution[s]) for s in given.solve_for}
+    env = completed(task.kinds, env)
+    failure: NotConverged | None = None
+    for first, nothing in product(first_responses(list(theory.system.laws)), NOTHING):
+        one, other = (_Steps(theory, given, met, first, (nothing * k, _ALMOST * k), env) for k in (1.0, _MORE))
+        try:
+            one.step(first)
+            other.step(first)
+            one.agrees(other)
+        except NotConverged as error:
+            failure = failure or error
+            continue
+        trail = [one.seen]
+        for _ in range(steps):
+            try:
+                one.step({})
+            except NotConverged as error:
+                error.best = StateEvolution(theory, task, given, trail)
+                raise
+            trail.append(one.seen)
+        return StateEvolution(theory, task, given, trail)
+    assert failure is not None  # noqa: S101 - something has been tried
+    raise failure
+
+
+def check_steps(steps: Any) -> None:
+    """Refuse what is no number of steps."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ValuesError(f"steps = {steps!r}.", "a positive whole number")
+
+
+class _Steps:
+    """The map, and where it is."""
+
+    def __init__(
+        self,
+        theory: Theory,
+        given: Given,
+        met: dict[Kind, list[tuple[int, Symbol]]],
+        first: dict[Kind, float],
+        zero: tuple[float, float],
+        env: Env,
+    ) -> None:
+        self.env, self.met, (self.nothing, almost) = dict(env), met, zero
+        self.seen: dict[Kind | None, Env] = {}
+        gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        self.places: dict[Kind, list[Symbol]] = {kind: [] for kind in theory.system.laws}
+        for s, meaning in theory.order_parameters.items():
+            kind = _kind_of(next(iter(over_sites(meaning))))
+            self.places[kind].append(s)
+            still = first.get(kind, -almost if s.is_nonpositive else almost)
+            self.env[s] = still if meaning.has(SiteResponse) else self.nothing if s.is_nonnegative else 0.0
+        self.env |= {g: float(bool(g.is_nonnegative)) for g in theory.system.globals}
+        cached = theory.memory.setdefault("steps", {})
+        mark = tuple(sorted(gaussian.items(), key=str))
+        if mark not in cached:
+            cached[mark] = {
+                kind: (
+                    Pass([absorb(theory.closures[s], gaussian) for s in symbols]),
+                    Pass([absorb(theory.global_equations[row].lhs, gaussian) for row, _ in met[kind]]),
+                )
+                for kind, symbols in self.places.items()
+            }
+        self.passes = cached[mark]
+
+    def step(self, still: Mapping[Kind, float]) -> None:
+        """Let each kind take its step."""
+        self.seen = {}
+        for kind, symbols in self.places.items():
+            if kind in still:
+                self.seen[kind] = dict(self.env)
+                continue
+            averages, conditions = self.passes[kind]
+            places = [g for _, g in self.met[kind]]
+            if places:
+                self.env |= zip(places, self._met(conditions, places), strict=True)
+            self.seen[kind] = dict(self.env)
+            for s, value in zip(symbols, averages(self.env), strict=True):
+                self._check(s, float(value))
+                self.env[s] = float(value) if value or not s.is_nonnegative else self.nothing
+        self.seen[None] = dict(self.env)
+
+    def agrees(self, other: _Steps) -> None:
+        """Refuse a step that has no limit where what was heard vanishes: a law without curvature of its own."""
+        for symbols in self.places.values():
+            for s in symbols:
+                if abs(self.env[s] - other.env[s]) > _SAME * (1 + abs(self.env[s])):
+                    raise NotConverged(f"{s} has no value before anything is heard.", best=dict(self.env))
+
+    def _check(self, s: Symbol, value: float) -> None:
+        right = abs(value) < _AWAY and not (value < 0 and s.is_nonnegative) and not (value > 0 and s.is_nonpositive)
+        if not right:
+            raise NotConverged(
+                f"A step of the state evolution gives {s} the value {value:.3g}: it leads away from all solutions.",
+                best=dict(self.env),
+                hint="values at which theory.solve(...) finds a stable solution",
+            )
+
+    def _met(self, conditions: Pass, places: list[Symbol]) -> np.ndarray:
+        def value(x: np.ndarray) -> np.ndarray:
+            return np.array(conditions({**self.env, **dict(zip(places, x.tolist(), strict=True))}), dtype=float)
+
+        def both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            here, h = value(x), _DIFFERENCE * (1 + np.abs(x))
+            ways = np.diag(h)
+            slope = [(value(x + row) - value(x - row)) / (2 * d) for row, d in zip(ways, h, strict=True)]
+            return here, np.array(slope).T
+
+        return meet(both, np.array([self.env[g] for g in places]))
+
+
+def _kind_of(node: Expr) -> Kind:
+    return kind_of_body(node.args[0])
+
+
+def _free(expr: Expr) -> Iterator[Symbol]:
+    masked = expr.xreplace(dict.fromkeys(expr.atoms(SiteQuantity), S.One))
+    yield from masked.free_symbols
+
+
+__all__ = ["StateEvolution", "check_steps", "state_evolution"]

@@ -1,0 +1,432 @@
+"""Message passing for users: many instances, every observable after every step, cavity fields, debiased estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol, sympify
+
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.state_evolution import StateEvolution, check_steps, state_evolution
+from symcavity.finite.compare import Comparison, Row, default_observables, point_at, theory_at
+from symcavity.finite.draw import coupling_law, seed_list
+from symcavity.finite.estimates import Estimate
+from symcavity.finite.executors import each, resolved
+from symcavity.finite.instance import Instance, Residuals
+from symcavity.finite.labels import label
+from symcavity.finite.messages import Snapshot, started
+from symcavity.finite.minimum import ACCEPTED, Solved
+from symcavity.finite.observables import Reader
+from symcavity.finite.plots import plot_steps
+from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
+from symcavity.finite.sample import Sample, arrays_of
+from symcavity.finite.tables import aligned
+from symcavity.method.messages import conditions_met
+from symcavity.method.theory import Theory
+from symcavity.model.kinds import DATUM, FEATURE, Kind
+from symcavity.model.system import System
+
+_SETTLED, _SLOW, _SHOWN = 1e-14, 1e-9, (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)
+
+
+@dataclass
+class Passed:
+    """The messages of one instance.
+
+    Attributes
+    ----------
+    seed : int
+        The instance is a function of it.
+    counts : dict
+        The number of sites of each kind.
+    steps : list of Snapshot
+        What there was after each step.
+    cavity, self_coupling : dict
+        By kind, the last cavity fields (sites, fields) and self-couplings (sites, fields, emissions).
+    residuals : Residuals or None
+        How well the last state solves the equations of the instance.
+    failure : str
+        Why there are fewer steps than were asked for.
+    idle : tuple of bool
+        Which of the conditions on all sites hold without their multiplier.
+    """
+
+    seed: int
+    counts: dict[Kind, int]
+    steps: list[Snapshot] = field(default_factory=list)
+    cavity: dict[Kind, np.ndarray] = field(default_factory=dict)
+    self_coupling: dict[Kind, np.ndarray] = field(default_factory=dict)
+    residuals: Residuals | None = None
+    failure: str = ""
+    idle: tuple[bool, ...] = ()
+
+    @property
+    def changes(self) -> list[float]:
+        """How much each step has moved what is sent, relative to its size."""
+        return [step.change for step in self.steps]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether messages ran away, or move no less than half as many steps ago."""
+        moves = self.changes
+        return bool(self.failure) or (len(moves) > 3 and moves[-1] > _SLOW and moves[len(moves) // 2] <= moves[-1])
+
+    @property
+    def rate(self) -> float:
+        """By how much a step shrinks the moves, over the second half of those above rounding; nan for too few."""
+        moves = np.array(self.changes)
+        moves = moves[: int(np.argmax(moves < _SLOW)) or None] if np.any(moves < _SLOW) else moves
+        half = len(moves) // 2
+        return float((moves[-1] / moves[half]) ** (1 / (len(moves) - 1 - half))) if len(moves) > 3 else float("nan")
+
+
+class _Local:
+    """The responses of single sites, as messages know them."""
+
+    by_parts = None
+
+    def __init__(self, found: Mapping[Kind, np.ndarray]) -> None:
+        self._found = found
+
+    def local(self, kind: Kind, variable: int, which: int = 0) -> np.ndarray:
+        """The response of each site's variable to one of its sources."""
+        return self._found[kind][:, variable, which]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all instances share.
+
+    Attributes
+    ----------
+    setup : Setup
+    steps : int
+    """
+
+    setup: Setup
+    steps: int
+
+
+def pass_one(work: Work, task: tuple[int, int]) -> Passed:
+    """Pass the messages of one instance: the piece of work of every executor."""
+    instance = work.setup.instance(*task)
+    out = Passed(task[1], instance.size)
+    try:
+        messages, first = started(work.setup.system, instance)
+        out.steps += first
+        while len(out.steps) <= work.steps and out.steps[-1].change >= _SETTLED:
+            out.steps.append(messages.snapshot())
+    except NotConverged as error:
+        out.failure = error.found
+        return out
+    out.cavity, out.self_coupling = messages.cavity, messages.self_coupling
+    out.residuals, out.idle = instance.residuals(messages.state), tuple(map(bool, instance.idle))
+    return out
+
+
+class MessagePassing:
+    """The messages of instances of one declaration.
+
+    ``run[average(w[i]**2)]`` is a list of estimates: entry k is the observable after k steps, entry 0 that of sites
+    which have solved their laws once, in turn, with nothing heard before.  Responses are those of single sites with
+    their self-couplings.
+
+    Attributes
+    ----------
+    system : System
+        The system, as it was declared.
+    runs : tuple of Passed
+        One for each seed.
+    counts : dict
+        The number of sites of each kind.
+    steps : int
+        How many steps were asked for.
+    """
+
+    def __init__(self, work: Work, runs: list[Passed]) -> None:
+        self.setup, self.system, self.steps = work.setup, work.setup.declared, work.steps
+        self.runs, self.counts = tuple(runs), runs[0].counts
+        self._known: dict[Expr, list[Estimate]] = {}
+
+    @property
+    def N(self) -> int:
+        """The number of features."""
+        return self.counts[FEATURE]
+
+    @property
+    def changes(self) -> list[list[float]]:
+        """For each instance, how much every step has moved what is sent, relative to its size."""
+        return [run.changes for run in self.runs]
+
+    @property
+    def rate(self) -> Estimate:
+        """By how much a step shrinks the moves in the end.
+
+        As N grows its square is the stability, unless order parameters or global variables settle more slowly.
+        """
+        found = {run.seed: run.rate for run in self.runs if np.isfinite(run.rate)}
+        return Estimate(np.array([*found.values()]), tuple(found), "rate")
+
+    @property
+    def residuals(self) -> Residuals:
+        """How well the last states solve the declared equations of their instances: the worst of all."""
+        return Residuals.largest(run.residuals for run in self.runs if run.residuals is not None)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every instance is solved, as well as exact methods would."""
+        return all(run.residuals is not None and run.residuals.worst < ACCEPTED for run in self.runs)
+
+    @property
+    def diverged(self) -> dict[int, str]:
+        """By seed, why messages have not settled: at finite sizes some may not, although the theory is stable."""
+        return {run.seed: run.failure or "the last step moves no less" for run in self.runs if run.diverged}
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def __getitem__(self, observable: Any) -> list[Estimate]:
+        key = sympify(observable)
+        if key not in self._known:
+            whole = [run for run in self.runs if not run.failure]
+            if not whole:
+                raise self._unsettled()
+            rows, seeds = [self._read(run, key) for run in whole], tuple(run.seed for run in whole)
+            table = np.array([row + row[-1:] * (self.steps + 1 - len(row)) for row in rows])
+            sites = min(self.counts.values())
+            self._known[key] = [Estimate(column, seeds, label(key), sites=sites) for column in table.T]
+        return self._known[key]
+
+    def _read(self, run: Passed, key: Expr) -> list[float]:
+        """An observable after each step; what has settled stays."""
+        instance = self._instance(run.seed)
+        out = []
+        for step in run.steps:
+            reader = Reader(self.setup.written, instance, Solved(step.state, None, "message passing"))
+            reader.responses = _Local(step.responses)
+            out.append(reader(key))
+        instance.__dict__.pop("couplings", None)  # they are drawn again where a field is asked for
+        return out
+
+    def _instance(self, seed: int) -> Instance:
+        return self._instances.setdefault(seed, self.setup.instance(self.N, seed))
+
+    @cached_property
+    def _instances(self) -> dict[int, Instance]:
+        return {}
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The last states as a simulation, with its observables; instances that are not solved count as failed."""
+        samples = []
+        for run in self.runs:
+            good = run.residuals is not None and run.residuals.worst < ACCEPTED
+            why = self.diverged.get(run.seed) or f"The equations are not met after {len(run.steps) - 1} steps."
+            state = run.steps[-1].state if good else None
+            solved = Solved(state, run.residuals if good else None, "message passing", failure="" if good else why)
+            solved.idle = run.idle
+            samples.append(Sample(run.seed, run.counts, solved, arrays_of(self.setup.system, state)))
+        return Simulation(self.setup, samples)
+
+    @cached_property
+    def cavity_fields(self) -> dict[Expr, np.ndarray]:
+        """By the field as it was declared, what every site would hear if it did not act on the others.
+
+        Arrays of shape (instances, sites); right up to terms of order 1/sqrt(N), where messages have settled.
+        """
+        out = {}
+        for kind, law in self.setup.system.laws.items():
+            for m, f in enumerate(law.fields):
+                if f.states():
+                    out[f.as_sum] = self._stack("cavity", kind)[:, :, m]
+        return out
+
+    @property
+    def leave_one_out(self) -> dict[Expr, np.ndarray]:
+        """By the field as it was declared, its value at every datum for the states fitted without that datum.
+
+        ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
+        datum at a time measures, from one fit.  Arrays of shape (instances, P), right up to order 1/sqrt(N).
+        """
+        own = {f.as_sum for f in self.setup.system.laws[DATUM].fields}
+        return {key: value for key, value in self.cavity_fields.items() if key in own}
+
+    @cached_property
+    def debiased(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
+        """By variable of the features, estimates freed of the penalty, and their variances, at every feature.
+
+        The estimate is what solves the effective one-site problem without the feature's own penalty, ``-eta/F``; its
+        variance is that of the cavity field over ``F**2``.  Where the losses depend on the difference of a field
+        from that of a teacher, it is the teacher's weight plus Gaussian noise of this variance (Javanmard and
+        Montanari, IEEE Trans. Inf. Theory 60, 6522, 2014); elsewhere a multiple of it plus noise.
+        Arrays of shape (instances, N), right up to order 1/sqrt(N).
+
+        Raises
+        ------
+        UnsupportedLaw
+            If a feature hears several fields of states, or does not come back in what it hears.
+        """
+        law = self.setup.system.laws[FEATURE]
+        heard = [(m, f) for m, f in enumerate(law.fields) if f.states()]
+        compiled = self._instance(self.runs[0].seed).system
+        sent = compiled.laws[FEATURE].heard_in
+        back = [k for k, g in enumerate(sent) if g.states()]
+        if len(heard) != 1 or len(back) != 1 or len(sent[back[0]].states()) != 1:
+            raise UnsupportedLaw(
+                f"A feature hears {len(heard)} fields of states, and is heard in {len(back)}.",
+                "features that hear one field, and are heard in one",
+                "run.cavity_fields",
+            )
+        (m, f), k = heard[0], back[0]
+        (state,) = sent[k].states()
+        eta, coupling = self._stack("cavity", FEATURE)[:, :, m], self._stack("self_coupling", FEATURE)[:, :, m, k]
+        factor = float(sent[k].emission.coeff(state)) if sent[k].emission.coeff(state).is_number else float("nan")
+        noise = np.stack([self._noise(run, f) for run in self.runs if not run.diverged])
+        if np.any(coupling == 0) or not np.isfinite(factor):
+            raise UnsupportedLaw(f"The {FEATURE} sites do not hear themselves.", "features whose data respond")
+        return {state: (-eta / (factor * coupling), noise / (factor * coupling) ** 2)}
+
+    def _unsettled(self) -> NotConverged:
+        bad = [run for run in self.runs if run.diverged]
+        last = [run.changes[-1] for run in bad if run.changes]
+        why = bad[0].failure or f"The last step still moves them by {max(last):.1e}."
+        return NotConverged(
+            f"Message passing does not converge for {listed(run.seed for run in bad)} of {len(self.runs)}. {why}",
+            best=self,
+            residual=max(last, default=float("nan")),
+            hint="values at which theory.solve(...).stability is below one; more steps; simulate(...)",
+        )
+
+    def _noise(self, run: Passed, f: Any) -> np.ndarray:
+        """The variance of a cavity field over fresh couplings."""
+        instance = self._instance(run.seed)
+        scale = instance.scale(instance.system.place(f))
+        sent = instance.emissions(f.sender, run.steps[-1].state)[:, instance.system.column(f)]
+        weights = np.broadcast_to(scale.T if f.turned else scale, (instance.size[f.hearer], instance.size[f.sender]))
+        return np.asarray(weights @ sent**2)
+
+    def _stack(self, name: str, kind: Kind) -> np.ndarray:
+        settled = [run for run in self.runs if not run.diverged]
+        if not settled:
+            raise self._unsettled()
+        return np.stack([getattr(run, name)[kind] for run in settled])
+
+    # -- against the theory ----------------------------------------------------------------------------
+
+    def evolution(self, theory: Theory, steps: int | None = None) -> StateEvolution:
+        """Return the state evolution of a theory of the same declaration, at the values and sizes of this run."""
+        point = point_at(self.setup, self.counts)
+        return state_evolution(theory_at(theory, point)[0], point, steps or self.steps)
+
+    def compare(
+        self, theory: Any, observables: Iterable[Any] | None = None, steps: Iterable[int] = (1, 2, 3, 5, 10)
+    ) -> Comparison:
+        """Hold every step against the closed equations, read as a map.
+
+        Parameters
+        ----------
+        theory : Theory or StateEvolution
+            A theory is evolved at the values and sizes of this run.
+        observables : iterable of Expr, optional
+            By default second moments, means and signs of the variables, and responses.
+        steps : iterable of int
+            After which steps.
+        """
+        evolution = theory if isinstance(theory, StateEvolution) else self.evolution(theory)
+        wanted = [k for k in steps if 0 <= k <= min(self.steps, evolution.steps)]
+        rows = []
+        for observable in default_observables(self.system) if observables is None else observables:
+            measured, expected = self[observable], evolution[observable]
+            for k in wanted:
+                name = Symbol(f"{label(observable)} after {k} step{'s' if k != 1 else ''}")
+                rows.append(Row(name, float(expected[k]), measured[k]))
+        return Comparison(tuple(rows), (self.N,), 0)
+
+    def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
+        """Plot an observable after each step, with the state evolution as a line."""
+        evolution = self.evolution(theory) if isinstance(theory, Theory) else theory
+        return plot_steps(self[observable], None if evolution is None else evolution[observable], label(observable), ax)
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
+        lines = [f"Message passing on {len(self.runs)} instances with {sizes}"]
+        if self.diverged:
+            lines.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
+        shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []
+        columns = [(label(o), self[o]) for o in shown]
+        steps = sorted({*(k for k in _SHOWN if k <= self.steps), self.steps})
+        moves = [max((c[min(k, len(c) - 1)] for c in self.changes if c), default=np.nan) for k in steps]
+        head = ("step", "moved", *(name for name, _ in columns))
+        numbers = [[f"{e[k].mean:.6g}" for _, e in columns] for k in steps]
+        body = [(str(k), f"{m:.1e}", *row) for k, m, row in zip(steps, moves, numbers, strict=True)]
+        lines += [f"  {line}" for line in aligned([head, *body])]
+        if any(run.residuals is not None for run in self.runs):
+            r = self.residuals
+            lines.append(
+                f"residuals: stationarity {r.stationarity:.1e}, feasibility {r.feasibility:.1e}, "
+                f"slackness {r.slackness:.1e}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def message_passing(
+    declared: Any,
+    values: Mapping[Any, Any],
+    *,
+    N: int | None = 2000,
+    seeds: int | Iterable[int] = 10,
+    steps: int = 40,
+    couplings: str | Callable[..., Any] = "gaussian",
+    executor: Any = None,
+) -> MessagePassing:
+    """Pass messages on finite instances of a declaration.
+
+    Parameters
+    ----------
+    declared : Problem or System
+    values : mapping
+        As for a simulation.
+    N : int
+        The number of features.
+    seeds : int or iterable of int
+        How many instances, or their seeds; those of a simulation with the same seeds.
+    steps : int
+        How many steps; in each of them the sites of every kind solve their laws once, in turn.
+    couplings : str or callable
+        As for a simulation.
+    executor : int, Executor or None
+        A number of processes, or any executor of :mod:`concurrent.futures`.
+
+    Raises
+    ------
+    NotConverged
+        If the messages of more than half of the instances run away, or move no less at the end than half as many
+        steps ago; what was computed is in ``.best``.
+    UnsupportedLaw, ValuesError
+        For what cannot be done, before any instance is drawn.
+    """
+    system: System = as_system(declared)
+    check_steps(steps)
+    setup = prepare(system, values, couplings)
+    conditions_met(setup.system)
+    sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
+    coupling_law(couplings)
+    if len(sizes) != 1:
+        raise ValuesError(f"N = {sizes}.", "one number of features")
+    work = Work(setup, steps)
+    found: dict[int, Passed] = {}
+    with resolved(executor) as pool:
+        for (_, seed), passed in each(pool, pass_one, work, [(sizes[0], seed) for seed in wanted]):
+            found[seed] = passed
+    out = MessagePassing(work, [found[seed] for seed in wanted])
+    if 2 * len(out.diverged) > len(out.runs):
+        raise out._unsettled()  # noqa: SLF001 - its own error
+    return out
+
+
+__all__ = ["MessagePassing", "Passed", "message_passing"]

@@ -1,0 +1,204 @@
+"""The declared law of single sites, each with the field ``eta + F * sent``, solved for many sites at once.
+
+Branch by branch: which member of each pair is zero is tried in turn, the last choice of a site first, and what is
+left is solved by Newton steps, damped site by site.  Nothing of a derivation is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from symcavity.errors import NotConverged
+from symcavity.finite.compiled import Args, CompiledLaw
+from symcavity.model.quantities import Quenched
+
+_NEWTON, _FARTHEST, _SINGULAR = 60, 10.0, 1e-14
+_SETTLED, _FITS, _SHORTEST = 1e-13, 1e-8, 1e-3
+
+
+@dataclass
+class Answer:
+    """What sites do at given fields.
+
+    Attributes
+    ----------
+    z : ndarray
+        The variables (sites, variables).
+    active : ndarray
+        Where the first member of a pair is zero (sites, pairs).
+    found : ndarray of bool
+        Where a branch of the law fits.
+    moved : ndarray
+        The derivatives of the variables in what stands on the right-hand side of each equation and of the row of
+        each pair (sites, variables, equations and pairs).
+    args : list
+        The arguments of every table of the law.
+    """
+
+    z: np.ndarray
+    active: np.ndarray
+    found: np.ndarray
+    moved: np.ndarray
+    args: Args
+
+
+class SingleSites:
+    """The sites of one kind, each alone with its fields.
+
+    Parameters
+    ----------
+    law : CompiledLaw
+        The law.
+    quenched : mapping
+        The sites' own parameters.
+    constants : list of float
+        The parameters.
+    """
+
+    def __init__(self, law: CompiledLaw, quenched: Mapping[Quenched, np.ndarray], constants: list[float]) -> None:
+        self.law, self.constants = law, constants
+        self.quenched = [quenched[q] for q in law.quenched]
+
+    def solve(
+        self,
+        cavity_field: np.ndarray,
+        self_coupling: np.ndarray,
+        shared: np.ndarray,
+        start: np.ndarray | None = None,
+        likely: np.ndarray | None = None,
+    ) -> Answer:
+        """Solve the law of every site with the field ``eta + F * sent``.
+
+        Parameters
+        ----------
+        cavity_field : ndarray
+            eta, of shape (sites, m).
+        self_coupling : ndarray
+            F, of shape (sites, m, k).
+        shared : ndarray
+            The globals, of shape (sites, g).
+        start, likely : ndarray, optional
+            Variables where the search begins, and branches that are tried first; what it finds has to obey the law in
+            any case.
+        """
+        law, n = self.law, len(cavity_field)
+        z = np.zeros((n, law.k)) if start is None else start.copy()
+        begin = z.copy()
+        active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
+        moved = np.full((n, law.k, law.k), np.nan)
+        for rows, on, warm in self._branches(n, found, likely, start is not None and not law.affine):
+            each = _Sites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
+            there, inverse, fits = each.solved(warm * begin[rows])
+            good = rows[fits]
+            z[good], active[good], moved[good], found[good] = there[fits], on[fits], inverse[fits], True
+        whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
+        return Answer(z, active, found, moved, whole.arguments(z))
+
+    def _branches(
+        self, n: int, found: np.ndarray, likely: np.ndarray | None, again: bool
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """The sites that are still open, a choice of branches for each, and whether to begin where one was told."""
+        if likely is not None:
+            yield np.arange(n), likely, 1.0
+        for warm, branch in product((1.0, 0.0) if again else (1.0,), product((True, False), repeat=self.law.kp)):
+            rows = np.flatnonzero(~found)
+            if not rows.size:
+                return
+            yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp)), warm
+
+
+class _Sites:
+    """Some of the sites, on given branches."""
+
+    def __init__(
+        self,
+        sites: SingleSites,
+        rows: np.ndarray,
+        cavity_field: np.ndarray,
+        self_coupling: np.ndarray,
+        shared: np.ndarray,
+        active: np.ndarray,
+    ) -> None:
+        self.law, self.n, self.active = sites.law, len(rows), active
+        self.eta, self.coupling, self.shared = cavity_field, self_coupling, shared
+        self.tail: Args = [*(q[rows] for q in sites.quenched), *sites.constants]
+
+    def arguments(self, z: np.ndarray) -> Args:
+        """The arguments of every table of the law, with the fields that the sites hear."""
+        law, n = self.law, self.n
+        blank = np.zeros((0 if law.sets is None else len(law.sets.symbols), n))
+        sent = law.emission([*z.T, *np.zeros((law.m, n)), *self.shared.T, *self.tail, *blank], n)
+        fields = self.eta + np.einsum("nmk,nk->nm", self.coupling, sent)
+        sets = () if law.sets is None else law.sets.columns(z).T
+        return [*z.T, *fields.T, *self.shared.T, *self.tail, *sets]
+
+    def value(self, args: Args) -> np.ndarray:
+        """The equations, and the member of each pair that has to be zero."""
+        law, n = self.law, self.n
+        return np.concatenate([law.residual(args, n), np.where(self.active, law.p(args, n), law.q(args, n))], axis=1)
+
+    def inverse(self, args: Args) -> np.ndarray:
+        """The inverse of their derivatives in the variables; not a number where there is none."""
+        law, n = self.law, self.n
+        pairs = np.where(self.active[:, :, None], law.p_slopes(args, n), law.q_slopes(args, n))
+        total = law.slopes(args, n) + law.hears(args, n) @ self.coupling @ law.emits(args, n)
+        matrix = np.concatenate([total, pairs], axis=1)
+        try:
+            found = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:
+            with np.errstate(all="ignore"):
+                usable = np.abs(np.linalg.det(matrix)) > _SINGULAR
+            found = np.full_like(matrix, np.nan)
+            found[usable] = np.linalg.inv(matrix[usable])
+        found[~(np.abs(found).max(axis=(1, 2), initial=0) < 1 / _SINGULAR)] = np.nan
+        return found
+
+    def solved(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Solve, beginning at some variables; the inverse there, and where the signs of the pairs are right."""
+        law = self.law
+        args = self.arguments(z)
+        value, inverse = self.value(args), self.inverse(args)
+        for _ in range(_NEWTON):
+            step = -np.einsum("nij,nj->ni", np.nan_to_num(inverse), value)
+            size = np.max(np.abs(step), axis=1, initial=0)
+            if not law.affine:
+                step *= np.minimum(1.0, _FARTHEST / np.maximum(1e-300, size))[:, None]
+            before, length = np.linalg.norm(value, axis=1), np.ones(self.n)
+            while True:
+                there = z + length[:, None] * step
+                args = self.arguments(there)
+                value = self.value(args)
+                with np.errstate(all="ignore"):
+                    worse = ~(np.linalg.norm(value, axis=1) <= before) & (length > _SHORTEST) & (before > _FITS)
+                if law.affine or not np.any(worse):
+                    break
+                length = np.where(worse, length / 2, length)
+            z = there
+            if law.affine:
+                break
+            inverse = self.inverse(args)
+            if not np.any(np.isfinite(size) & (size >= _SETTLED * (1 + np.max(np.abs(z), axis=1, initial=0)))):
+                break
+        scale = 1 + np.max(np.abs(z), axis=1, initial=0)
+        with np.errstate(all="ignore"):
+            fits = (np.max(np.abs(value), axis=1, initial=0) < _FITS * scale) & np.isfinite(inverse).all(axis=(1, 2))
+            for free in (law.p(args, self.n), law.q(args, self.n)):
+                fits &= np.min(free, axis=1, initial=0) > -1e-9 * scale
+        return z, inverse, fits
+
+
+def unsolved(law: CompiledLaw, answer: Answer) -> NotConverged:
+    """The error for fields at which no branch of a law fits."""
+    return NotConverged(
+        f"The law of a single {law.kind} site has no solution at {int(np.sum(~answer.found))} of "
+        f"{len(answer.found)} fields.",
+        best=answer.z,
+        hint="larger sizes: the self-coupling must have the sign that makes the site stable",
+    )
+
+
+__all__ = ["Answer", "SingleSites", "unsolved"]

@@ -1,0 +1,221 @@
+"""Message passing: fixed points, steps, cavity fields and debiased estimates, each against another way to it."""
+
+import numpy as np
+import pytest
+from declarations_simulated import x
+from families_of_messages import FAMILIES, w
+from scipy.optimize import minimize
+from sympy import Sum
+
+from symcavity import N, alpha, average, i, mu, response
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+
+STEPS = (1, 2, 3, 5, 10)
+WITH_STABILITY = ("ridge", "squared hinge", "logistic", "bias", "variances", "portfolio", "ecology", "network")
+RUNS = {}
+
+
+def run_of(name, size=100, seeds=4, steps=90):
+    problem, values, _ = FAMILIES[name]
+    key = name, size, seeds, steps
+    if key not in RUNS:
+        RUNS[key] = problem.message_passing(values, N=size, seeds=seeds, steps=steps)
+    return RUNS[key]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_fixed_point_solves_the_declared_problem(name):
+    """Against other methods on the same instances: active sets, Newton's method, cutting planes."""
+    problem, values, observable = FAMILIES[name]
+    run = run_of(name)
+    settled = [one for one in run.runs if one.residuals is not None and one.residuals.worst < 1e-9]
+    assert len(settled) >= 3
+    ours = run.simulation
+    theirs = problem.simulate(values, N=run.N, seeds=[one.seed for one in settled])
+    theirs = dict(zip(theirs.seeds, theirs[observable].samples, strict=True))
+    ours = dict(zip(ours[observable].seeds, ours[observable].samples, strict=True))
+    for one in settled:
+        assert ours[one.seed] == pytest.approx(theirs[one.seed], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_each_step_is_one_of_the_closed_equations(name):
+    """By z-scores, and a bias of order 1/N."""
+    problem, _, observable = FAMILIES[name]
+    run = run_of(name)
+    evolution = run.evolution(problem.cavity(), steps=max(STEPS))
+    for k in STEPS:
+        measured, expected = run[observable][k], evolution[observable][k]
+        allowed = 4 * measured.stderr + 4 / run.N * max(1, abs(expected))
+        assert abs(measured.mean - expected) < allowed, (k, measured, expected)
+
+
+def test_the_squared_hinge_step_by_step():
+    """Six numbers of an independent computation."""
+    problem, values, observable = FAMILIES["squared hinge"]
+    evolution = problem.cavity().state_evolution(values, steps=11)
+    known = [0.14876, 0.23726, 0.27710, 0.29241, 0.29907, 0.29960]
+    assert evolution[observable][[1, 2, 3, 4, 6, 11]] == pytest.approx(known, abs=6e-6)
+    assert evolution["q_w"] == pytest.approx(evolution[observable])
+    run = problem.message_passing(values, N=1000, seeds=5, steps=11)
+    assert run.compare(evolution, [observable, response(w), average(w[i] > 0)]).worst < 4
+
+
+@pytest.mark.parametrize("name", WITH_STABILITY)
+def test_it_converges_as_fast_as_the_stability_says(name):
+    problem, values, _ = FAMILIES[name]
+    rate = run_of(name, size=300, seeds=4, steps=40).rate
+    expected = float(problem.cavity().solve(values).stability)
+    assert rate.mean**2 == pytest.approx(expected, abs=0.04 + 8 * rate.mean * rate.stderr)
+
+
+def test_without_the_echo_of_the_last_step_it_is_wrong(monkeypatch):
+    """A negative control: the own last emission left in the field, or that of another step."""
+    from symcavity.finite import messages
+
+    problem, values, observable = FAMILIES["squared hinge"]
+    evolution = problem.cavity().state_evolution(values, steps=3)
+    update = messages.Messages._update
+
+    def forgetful(self, kind, share):
+        self._told = {key: 0 * value for key, value in self._told.items()}
+        return update(self, kind, share)
+
+    monkeypatch.setattr(messages.Messages, "_update", forgetful)
+    run = problem.message_passing(values, N=400, seeds=5, steps=3)
+    assert run.compare(evolution, [observable], steps=[2, 3]).worst > 6
+
+
+# -- what is read off -------------------------------------------------------------------------------
+
+
+def couplings_of(run, seed=0):
+    return run.setup.instance(run.N, seed).couplings[0]
+
+
+def logistic_fit(X, signs):
+    def value(v):
+        return v @ v / 2 + np.sum(np.logaddexp(0, -signs * (X @ v)))
+
+    def slope(v):
+        return v - X.T @ (signs / (1 + np.exp(signs * (X @ v))))
+
+    return minimize(value, np.zeros(X.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-9}).x
+
+
+def refitted_logistic(size):
+    """Errors of the fields without a datum, by refitting, relative to what leaving it out changes."""
+    problem, values, _ = FAMILIES["logistic"]
+    run = problem.message_passing(values, N=size, seeds=1, steps=30)
+    X, signs = couplings_of(run), run.setup.instance(size, 0).quenched[next(iter(run.setup.values.quenched))]
+    ours = run.leave_one_out[Sum(x[mu, i] * w[i], (i, 1, N))][0]
+    some = range(0, 2 * size, 2 * size // 12)
+    fitted = X @ logistic_fit(X, signs)
+    without = {m: X[m] @ logistic_fit(np.delete(X, m, 0), np.delete(signs, m)) for m in some}
+    wrong = np.array([ours[m] - without[m] for m in some])
+    change = np.array([fitted[m] - without[m] for m in some])
+    return np.sqrt(np.mean(wrong**2) / np.mean(change**2))
+
+
+def test_leaving_out_a_datum_is_what_refitting_without_it_gives():
+    small, large = refitted_logistic(30), refitted_logistic(120)
+    assert small < 0.2
+    assert large < 0.1
+
+
+def test_leave_one_out_errors_of_ridge_regression():
+    """Allen's formula, (y - h)/(1 - H), is exact at any size."""
+    problem, values, _ = FAMILIES["ridge"]
+    for size, bound in ((100, 0.08), (800, 0.03)):
+        run = problem.message_passing(values, N=size, seeds=1, steps=60)
+        instance = run.setup.instance(size, 0)
+        quenched = {str(q): v for q, v in instance.quenched.items()}
+        X = couplings_of(run)
+        target = X @ quenched["t"] + quenched["noise"]
+        hat = X @ np.linalg.solve(X.T @ X + np.eye(size) / 2, X.T)
+        exact = (target - hat @ target) / (1 - np.diag(hat))
+        ours = target - run.leave_one_out[Sum(x[mu, i] * w[i], (i, 1, N))][0]
+        assert np.linalg.norm(ours - exact) < bound * np.linalg.norm(exact)
+
+
+def test_debiased_estimates_of_the_lasso():
+    """The formula of Javanmard and Montanari; and noise of the stated variance around the teacher."""
+    problem, values, _ = FAMILIES["lasso"]
+    scores, size = [], 400
+    run = problem.message_passing(values, N=size, seeds=4, steps=80)
+    (estimate, variance) = run.debiased[w[i]]
+    sim = run.simulation
+    for k in range(4):
+        instance = run.setup.instance(size, k)
+        quenched = {str(q): v for q, v in instance.quenched.items()}
+        X, fit = couplings_of(run, k), sim.samples[k]["w"]
+        rest = X @ quenched["t"] + quenched["noise"] - X @ fit
+        known = fit + X.T @ rest / (1 - np.count_nonzero(np.abs(fit) > 1e-9) / size)
+        assert np.sqrt(np.mean((estimate[k] - known) ** 2)) < 0.08 * np.sqrt(np.mean((known - fit) ** 2))
+        scores.append((estimate[k] - quenched["t"]) / np.sqrt(variance[k]))
+    scores = np.concatenate(scores)
+    assert abs(scores.mean()) < 4 / np.sqrt(scores.size)
+    assert scores.std() == pytest.approx(1, abs=4 / np.sqrt(2 * scores.size) + 2 / size)
+    assert np.mean(np.abs(scores) < 1.96) == pytest.approx(0.95, abs=4 * np.sqrt(0.05 * 0.95 / scores.size))
+
+
+# -- what it refuses --------------------------------------------------------------------------------
+
+
+def test_above_one_it_says_so_and_keeps_what_it_has():
+    """Species that compete too strongly: the stability is above one, and messages never settle."""
+    problem, values, _ = FAMILIES["ecology"]
+    sigma = next(s for s in values if str(s) == "sigma")
+    with pytest.raises(NotConverged, match="does not converge") as caught:
+        problem.message_passing({**values, sigma: 2}, N=200, seeds=3, steps=40)
+    assert len(caught.value.best.runs) == 3
+    assert caught.value.best.diverged
+
+
+def test_bad_requests_are_refused_before_long_work():
+    problem, values, _ = FAMILIES["squared hinge"]
+    theory = problem.cavity()
+    for steps in (0, -1, 2.5, True):
+        with pytest.raises(ValuesError, match="steps"):
+            problem.message_passing(values, N=10**9, steps=steps)
+        with pytest.raises(ValuesError, match="steps"):
+            theory.state_evolution(values, steps=steps)
+    with pytest.raises(ValuesError):
+        problem.message_passing({alpha: 2}, N=10**9)
+    with pytest.raises(UnsupportedLaw, match="naive"):
+        problem.naive().state_evolution(values)
+    with pytest.raises(ValuesError, match="nothing"):
+        theory.state_evolution(values, steps=2)["nothing"]
+
+
+def test_workers_do_the_same():
+    problem, values, observable = FAMILIES["squared hinge"]
+    alone = problem.message_passing(values, N=50, seeds=2, steps=5)
+    others = problem.message_passing(values, N=50, seeds=2, steps=5, executor=2)
+    assert alone[observable][5].samples == pytest.approx(others[observable][5].samples, abs=0)
+
+
+def test_figures():
+    pytest.importorskip("matplotlib")
+    from symcavity.finite.plots import plot_convergence
+
+    problem, values, observable = FAMILIES["squared hinge"]
+    theory, run = problem.cavity(), run_of("squared hinge")
+    axes = run.plot(observable, theory)
+    assert axes.lines[0].get_ydata()[:2] == pytest.approx([0, 0.14876], abs=1e-5)
+    stability = theory.solve(values).stability
+    axes = plot_convergence([(stability, run)])
+    assert axes.lines[0].get_xdata()[0] == pytest.approx(float(stability))
+    assert axes.lines[0].get_ydata()[0] == pytest.approx(float(stability), abs=0.06)
+
+
+def test_at_the_terminal(capsys):
+    from symcavity.cli import main
+
+    assert main(["messages", "soft_margin", "alpha=2", "C=3/4", "--N", "60", "--seeds", "3", "--steps", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "Message passing on 3 instances with N = 60, P = 120" in out
+    assert "average(w[i]**2) after 5 steps" in out
+    assert "stability of the theory 0.32" in out
+    assert main(["messages", "gardner", "alpha=0.5", "--N", "60,80"]) == 2
+    assert "one number of features" in capsys.readouterr().err
