@@ -8,9 +8,9 @@ participation ratio (sum l)^2 / sum l^2 of the paper's Conclusion (equation 159)
 at kappa -> 0 it gives Cover's alpha = 2 whatever the spectrum.  The ratio is only the limit of large kappa.
 """
 
-from sympy import Eq, Sum, Symbol
+from sympy import Eq, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, alpha, average, i, mu
 
 l = Quenched("l", i)
 x = Coupling("x", variance=l[i] / N)
@@ -23,3 +23,6 @@ problem = ConvexProblem(
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity with anisotropic features",
 )
+half = Rational(1, 2)
+values = {alpha: Rational(4, 5), l: {Rational(1, 5): half, Rational(9, 5): half}}
+shown = [average(w[i] ** 2), average(l[i] * w[i] ** 2)]

@@ -3,9 +3,9 @@
 Clark & Sompolinsky, section 2; E. Gardner, J. Phys. A 21, 257 (1988).
 """
 
-from sympy import Eq, Sum, Symbol
+from sympy import Eq, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, N, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, alpha, average, i, mu, response
 
 x = Coupling("x")
 w = Feature("w")
@@ -69,3 +69,5 @@ problem = ConvexProblem(
         "naive.load.identity": "25",
     },
 )
+values = {alpha: Rational(6, 5)}
+shown = [average(w[i] ** 2), response(w)]

@@ -9,7 +9,7 @@ The mean of the self-coupling of a datum (paper, equation 138) is printed there 
 its definition (135); the derivation has it.
 """
 
-from sympy import Eq, Sum, Symbol
+from sympy import Eq, Rational, Sum, Symbol
 
 from symcavity import (
     BipartiteSystem,
@@ -97,3 +97,6 @@ from_loss = ConvexProblem(
     + gamma * Sum(w[i] ** 2 / rho[i], (i, 1, N)) / 2,
     name="Kernel ridge regression, from its loss",
 )
+modes = range(1, 61)
+values = {P: 30, gamma: Rational(1, 10), rho: [Rational(1, k**2) for k in modes], a: [Rational(1, k) for k in modes]}
+shown = [Sum(Delta[i] ** 2, (i, 1, N)), average(eps[mu] ** 2)]

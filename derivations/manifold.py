@@ -5,9 +5,9 @@ Sompolinsky, Phys. Rev. X 8, 031003 (2018).
 Values: ``kappa`` or ``alpha``, and the set: ``theory.solve({kappa: "1/2", g: Ball(5, 1)})``.
 """
 
-from sympy import Eq, Sum, Symbol
+from sympy import Eq, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, N, SupportFunction, average, i, mu
+from symcavity import Ball, ConvexProblem, Coupling, Feature, N, SupportFunction, alpha, average, i, mu
 
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)
@@ -68,3 +68,5 @@ problem = ConvexProblem(
         "naive.eliminate.alpha": "84",
     },
 )
+values = {alpha: Rational(3, 10), g: Ball(2, 1)}
+shown = [average(w[i] ** 2)]

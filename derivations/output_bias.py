@@ -3,9 +3,9 @@
 Values: the law of the labels ``y``, e.g. ``{1: '4/5', -1: '1/5'}``, and ``kappa`` or ``alpha``.
 """
 
-from sympy import Eq, Sum, Symbol
+from sympy import Eq, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, Quenched, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, Quenched, alpha, average, i, mu
 
 x = Coupling("x")
 w, b = Feature("w"), Global("b")
@@ -18,3 +18,5 @@ problem = ConvexProblem(
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity with a bias and unequal classes",
 )
+values = {alpha: 1, y: {1: Rational(4, 5), -1: Rational(1, 5)}}
+shown = [average(w[i] ** 2), b]

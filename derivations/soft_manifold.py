@@ -4,9 +4,9 @@ Values: ``alpha``, the penalty ``C`` and the set; ``C -> oo`` is the hard margin
 above some load: the minimum is then at zero weights, which is no point of this theory.
 """
 
-from sympy import Sum, Symbol
+from sympy import Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, SupportFunction, i, mu
+from symcavity import Ball, ConvexProblem, Coupling, Datum, Feature, N, P, SupportFunction, alpha, average, i, mu
 
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)
@@ -53,3 +53,5 @@ problem = ConvexProblem(
         "naive.substitution.law": "83",
     },
 )
+values = {alpha: Rational(1, 2), C: 2, g: Ball(2, Rational(1, 2))}
+shown = [average(w[i] ** 2), average(xi[mu] > 0)]

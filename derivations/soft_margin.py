@@ -5,7 +5,7 @@ Values: ``alpha`` and the penalty ``C``; ``C -> oo`` is the hard margin.
 
 from sympy import Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, i, mu
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, alpha, average, i, mu
 
 x = Coupling("x")
 w, xi = Feature("w"), Datum("xi")
@@ -16,3 +16,5 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1 - xi[mu], xi[mu] >= 0],
     name="Soft-margin classification of random points",
 )
+values = {alpha: 2, C: 1}
+shown = [average(w[i] ** 2), average(xi[mu] > 0)]

@@ -1,0 +1,87 @@
+"""The gallery: writes the table of ``docs/gallery.md``, one row for each system of ``derivations/``.
+
+``python benchmarks/gallery.py`` derives and solves every system, and writes the page; with ``--small`` it does the
+first three, and prints their rows.  The tests hold every row against a fresh solution, except for its times.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from symcavity.finite.labels import label
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER, PAGE = ROOT / "derivations", ROOT / "docs" / "gallery.md"
+NAMES = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
+
+HEAD = """# The gallery
+
+One short file in [`derivations/`](../derivations) for each system, with its physics and its source; `symcavity list` names
+them, `symcavity derive NAME` shows a derivation, and `values` and `shown` in the file say at which parameters the numbers
+below were taken. Tests hold each of them against instances of itself, and against numbers that were published, closed forms,
+or a fixed point that is written down by hand ([`tests/gallery`](../tests/gallery)). Lines are those of the declaration;
+times are processor time of this table's last run, the first solution included.
+
+| system | lines | derive, ms | solve, ms | numbers | literature |
+|---|---|---|---|---|---|
+"""
+
+
+def lines(name: str) -> int:
+    """How many lines declare a system: without its description, imports, and the values at which it is shown."""
+    body = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8")).body[1:]
+    last = next(k for k, node in enumerate(body) if assigned(node) == "problem")
+    counted = (node for node in body[: last + 1] if not isinstance(node, ast.Import | ast.ImportFrom))
+    total = sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in counted)
+    sources = (k.value for node in ast.walk(body[last]) if isinstance(node, ast.Call) for k in node.keywords
+               if k.arg == "source")  # fmt: skip
+    return total - sum((node.end_lineno or 0) - node.lineno + 1 for node in sources)
+
+
+def assigned(node: ast.stmt) -> str:
+    """The name that a statement gives a value to."""
+    return getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
+
+
+def cells(name: str, module: Any, solution: Any) -> tuple[str, int, str, str]:
+    """What a row says, but for its times."""
+    first, *rest = module.__doc__.strip().split("\n\n")
+    numbers = ", ".join(f"{label(o)} = {float(solution[o]):.6g}" for o in module.shown).replace("|", r"\|")
+    source = next((" ".join(part.split()) for part in rest if re.search(r"\((19|20)\d\d\)", part)), "known result")
+    return f"[`{name}`](../derivations/{name}.py) {first}", lines(name), numbers, source
+
+
+def row(name: str) -> str:
+    """Derive and solve a system, and give its row."""
+    module = import_module(f"symcavity.derivations.{name}")
+    times = [time.process_time()]
+    theory = module.problem.cavity()
+    times.append(time.process_time())
+    solution = theory.solve(module.values)
+    times.append(time.process_time())
+    system, count, numbers, source = cells(name, module, solution)
+    derive, solve = (round(1e3 * (b - a)) for a, b in zip(times, times[1:], strict=False))
+    return f"| {system} | {count} | {derive} | {solve} | {numbers} | {source} |\n"
+
+
+def main() -> None:
+    """Write the page."""
+    small = "--small" in sys.argv[1:]
+    import_module("scipy.optimize")  # not the first system's time
+    row(NAMES[0])
+    rows = []
+    for name in NAMES[:3] if small else NAMES:
+        rows.append(row(name))
+        print(rows[-1], end="", flush=True)
+    if not small:
+        PAGE.write_text(HEAD + "".join(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

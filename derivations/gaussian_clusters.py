@@ -1,0 +1,30 @@
+"""Two Gaussian clusters told apart by a square loss; the noise differs from feature to feature.
+
+Values: ``alpha``, ``gamma``, the law of the means ``v`` and of the variances ``Delta`` of the features.
+
+F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020).
+"""
+
+from sympy import Rational, Sum, Symbol
+from sympy.stats import Normal
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu, response
+
+half = Rational(1, 2)
+y, v = Quenched("y", mu, law={1: half, -1: half}), Quenched("v", i)
+Delta = Quenched("Delta", i, positive=True)
+x, w = Coupling("x", mean=y[mu] * v[i] / N, variance=Delta[i] / N), Feature("w")
+gamma = Symbol("gamma", positive=True)
+
+problem = ConvexProblem(
+    minimize=Sum((y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2
+    + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    name="Two clusters, square loss",
+)
+values = {
+    alpha: Rational(16, 13),
+    gamma: Rational(1, 100),
+    v: Normal("v", 0, 1),
+    Delta: {Rational(1, 10): half, half: half},
+}
+shown = [average(v[i] * w[i]), average(Delta[i] * w[i] ** 2), average(Delta[i] * response(w[i]))]

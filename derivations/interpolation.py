@@ -1,0 +1,24 @@
+"""Interpolation by the least norm: ridge regression without penalty, beyond the interpolation threshold.
+
+Values: ``alpha`` below one, the laws of the teacher and of the noise. The error descends a second time as
+``alpha`` falls below one: it is ``(1 - alpha) <t^2> + <noise^2> alpha/(1 - alpha)`` in units of the noise of
+one datum.
+
+T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, Ann. Statist. 50, 949 (2022).
+"""
+
+from sympy import Eq, Rational, Sum
+from sympy.stats import Normal
+
+from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, alpha, average, i, mu, response
+
+x, w = Coupling("x"), Feature("w")
+t, noise = Quenched("t", i), Quenched("noise", mu)
+
+problem = ConvexProblem(
+    minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
+    subject_to=[Eq(Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu])],
+    name="Interpolation by the least norm",
+)
+values = {alpha: Rational(1, 2), t: Normal("t", 0, 1), noise: Normal("noise", 0, Rational(1, 2))}
+shown = [average((w[i] - t[i]) ** 2), response(w)]

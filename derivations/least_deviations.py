@@ -1,0 +1,20 @@
+"""Least absolute deviations: the regression of medians, with noise and without penalty.
+
+Values: ``alpha`` above one, the laws of the teacher ``t`` and of the ``noise``. With outliers alone (noise
+that is zero for most data) the teacher is found exactly.
+
+N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013).
+"""
+
+from sympy import Abs, Sum
+from sympy.stats import Normal
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+
+x, w = Coupling("x"), Feature("w")
+t, noise = Quenched("t", i), Quenched("noise", mu)
+residual = Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
+
+problem = ConvexProblem(minimize=Sum(Abs(residual), (mu, 1, P)), name="Least absolute deviations")
+values = {alpha: 3, t: {1: 1}, noise: Normal("noise", 0, 1)}
+shown = [average((w[i] - t[i]) ** 2)]

@@ -1,0 +1,23 @@
+"""Logistic regression with an intercept: classes of unequal size, drawn by a logistic teacher.
+
+Values: ``alpha``, the penalty ``gamma``, the teacher's weights ``t`` and its intercept ``c``.
+
+E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020), on when the estimate exists without penalty.
+"""
+
+from sympy import Rational, Sum, Symbol, exp, log
+
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
+
+x, w, t, b = Coupling("x"), Feature("w"), Quenched("t", i), Global("b")
+c, gamma = Symbol("c", real=True), Symbol("gamma", positive=True)
+h = Sum(x[mu, i] * w[i], (i, 1, N)) + b
+u = Sum(x[mu, i] * t[i], (i, 1, N))
+y = Quenched("y", mu, law={1: 1 / (1 + exp(-u - c)), -1: 1 / (1 + exp(u + c))}, given=u)
+
+problem = ConvexProblem(
+    minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    name="Logistic regression with an intercept",
+)
+values = {alpha: 4, gamma: Rational(1, 2), c: 1, t: {2: 1}}
+shown = [average(w[i] * t[i]), average(w[i] ** 2), b]

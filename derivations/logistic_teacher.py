@@ -1,0 +1,23 @@
+"""Logistic regression by maximum likelihood, with a logistic teacher: bias and variance of the estimate.
+
+Values: ``alpha`` and the law of the teacher's weights ``t``. The estimate is too long by a factor that does
+not vanish at finite ``P/N``. It exists above a line in the plane of ``N/P`` and the signal,
+``logistic_existence``.
+
+P. Sur, E. J. Candes, Proc. Natl. Acad. Sci. 116, 14516 (2019).
+"""
+
+from sympy import Sum, exp, log, sqrt
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+
+x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
+h, u = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N))
+y = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+
+problem = ConvexProblem(
+    minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)),
+    name="Maximum likelihood with a logistic teacher",
+)
+values = {alpha: 5, t: {sqrt(5): 1}}
+shown = [average(w[i] * t[i]), average(w[i] ** 2)]

@@ -1,0 +1,22 @@
+"""The portfolio of least variance without short selling: a constraint that regularises.
+
+Values: ``alpha``, the length of the history over the number of assets. Assets are dropped; the estimate
+exists at all loads, where without the constraint it needs ``alpha > 1``; below ``alpha = 1/2`` it is no
+longer unique.
+
+I. Kondor, G. Papp, F. Caccioli, J. Stat. Mech. 123402 (2017).
+"""
+
+from sympy import Eq, Sum
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, alpha, average, i, mu
+
+x, w = Coupling("x"), Feature("w")
+
+problem = ConvexProblem(
+    minimize=Sum(Sum(x[mu, i] * w[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2,
+    subject_to=[Eq(Sum(w[i], (i, 1, N)), N), w[i] >= 0],
+    name="Portfolio without short selling",
+)
+values = {alpha: 1}
+shown = [average(w[i] ** 2), average(w[i] > 0)]

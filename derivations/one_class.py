@@ -1,0 +1,23 @@
+"""One class: the hyperplane that keeps most of the data from the origin.
+
+Values: ``alpha``, the share ``nu`` of outliers, the means ``m`` of the features. ``nu`` bounds the share of
+outliers from above and that of support vectors from below.
+
+B. Scholkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, 1443 (2001).
+"""
+
+from sympy import Rational, Sum, Symbol
+
+from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, alpha, average, i, mu
+
+m, xi, rho = Quenched("m", i), Datum("xi"), Global("rho")
+x, w = Coupling("x", mean=m[i] / N), Feature("w")
+nu = Symbol("nu", positive=True)
+
+problem = ConvexProblem(
+    minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(xi[mu], (mu, 1, P)) / nu - P * rho,
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= rho - xi[mu], xi[mu] >= 0],
+    name="One class",
+)
+values = {alpha: 2, nu: Rational(1, 4), m: {2: 1}}
+shown = [average(w[i] ** 2), average(m[i] * w[i]), rho, average(xi[mu] > 0)]

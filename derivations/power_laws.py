@@ -1,0 +1,26 @@
+"""Learning curves of spectra that are power laws: how fast a kernel learns what lies in its slow modes.
+
+Values: arrays of the variances ``l`` of the features and of the teacher's weights ``t``, ``P``, and
+``gamma``. With ``l = i**-a`` and ``l t**2 = i**-b`` the error falls as ``P**-(min(b - 1, 2 a))`` without
+noise and penalty.
+
+S. Spigler, M. Geiger, M. Wyart, J. Stat. Mech. 124001 (2020); B. Bordelon, A. Canatar, C. Pehlevan, Int.
+Conf. Mach. Learn. (2020).
+"""
+
+from sympy import Rational, Sum, Symbol
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, average, i, mu
+
+l, t = Quenched("l", i), Quenched("t", i)
+x, w = Coupling("x", variance=l[i]), Feature("w")
+gamma = Symbol("gamma", positive=True)
+
+problem = ConvexProblem(
+    minimize=Sum(Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2
+    + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    name="Regression on a spectrum that is a power law",
+)
+modes = range(1, 61)
+values = {P: 30, gamma: Rational(1, 100), l: [Rational(1, k**2) for k in modes], t: [1 for k in modes]}
+shown = [average(l[i] * (w[i] - t[i]) ** 2)]

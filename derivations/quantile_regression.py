@@ -1,0 +1,22 @@
+"""Regression of a quantile, with an intercept: the pinball loss.
+
+Values: ``alpha``, the level ``tau`` between zero and one, the laws of the teacher and of the noise. The
+intercept is not the quantile of the noise: the estimate covers less than ``tau`` of new data.
+
+R. Koenker, G. Bassett, Econometrica 46, 33 (1978); on the coverage Y. Bai, S. Mei, H. Wang, C. Xiong, Adv.
+Neural Inf. Process. Syst. 34 (2021).
+"""
+
+from sympy import Max, Rational, Sum, Symbol
+from sympy.stats import Normal
+
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
+
+x, w, b = Coupling("x"), Feature("w"), Global("b")
+t, noise = Quenched("t", i), Quenched("noise", mu)
+tau = Symbol("tau", positive=True)
+r = Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) + noise[mu] - b
+
+problem = ConvexProblem(minimize=Sum(Max(tau * r, (tau - 1) * r), (mu, 1, P)), name="Regression of a quantile")
+values = {alpha: 3, tau: Rational(4, 5), t: {1: 1}, noise: Normal("noise", 0, 1)}
+shown = [average((w[i] - t[i]) ** 2), b]

@@ -1,0 +1,19 @@
+"""Random linear programs: the best vertex of a random polytope.
+
+Values: ``alpha``, constraints over variables, and the means ``c`` of the objective. With random constraints
+that hold at zero, the polytope is bounded from ``alpha = 2`` on (Wendel's theorem).
+"""
+
+from sympy import Sum
+
+from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, alpha, average, i, mu
+
+x, w, c = Coupling("x"), Feature("w"), Quenched("c", i)
+
+problem = ConvexProblem(
+    minimize=-Sum(c[i] * w[i], (i, 1, N)),
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) <= 1],
+    name="Random linear programs",
+)
+values = {alpha: 4, c: {1: 1}}
+shown = [average(c[i] * w[i]), average(w[i] ** 2)]

@@ -1,0 +1,21 @@
+"""Zero-sum games with random payoffs: the value, and how many strategies are played.
+
+Values: ``alpha``, the ratio of the numbers of strategies of the two players. The other player's strategies
+are the multipliers ``lambda``, with the sum ``N``.
+
+J. Berg, A. Engel, Phys. Rev. Lett. 81, 4999 (1998).
+"""
+
+from sympy import Eq, Sum
+
+from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, alpha, average, i, mu
+
+x, w, V, other = Coupling("x"), Feature("w"), Global("V"), Datum("lambda")
+
+problem = ConvexProblem(
+    minimize=N * V,
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) <= V, w[i] >= 0, Eq(Sum(w[i], (i, 1, N)), N)],
+    name="Zero-sum games",
+)
+values = {alpha: 2}
+shown = [V, average(w[i] > 0), average(other[mu] > 0)]
