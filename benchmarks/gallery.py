@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ NAMES = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
 
 HEAD = """# The gallery
 
-One short file in [`derivations/`](../derivations) for each system, with its physics and its source; `symcavity list` names
-them, `symcavity derive NAME` shows a derivation, and `values` and `shown` in the file say at which parameters the numbers
-below were taken. Tests hold each of them against instances of itself, and against numbers that were published, closed forms,
-or a fixed point that is written down by hand ([`tests/gallery`](../tests/gallery)). Lines are those of the declaration;
-times are processor time of this table's last run, the first solution included.
+One short file in [`derivations/`](../derivations) for each system, with its physics and its source; `symcavity list`
+names them, `symcavity derive NAME` shows a derivation, and `values` and `shown` in the file say at which parameters the
+numbers below were taken. Tests hold each of them against instances of itself, and against numbers that were published,
+closed forms, or a fixed point that is written down by hand ([`tests/gallery`](../tests/gallery)). Lines are those of
+the declaration; times are processor time when this table was last written.
 
 | system | lines | derive, ms | solve, ms | numbers | literature |
 |---|---|---|---|---|---|
@@ -66,7 +67,7 @@ def row(name: str) -> str:
     solution = theory.solve(module.values)
     times.append(time.process_time())
     system, count, numbers, source = cells(name, module, solution)
-    derive, solve = (round(1e3 * (b - a)) for a, b in zip(times, times[1:], strict=False))
+    derive, solve = (round(1e3 * (b - a)) for a, b in pairwise(times))
     return f"| {system} | {count} | {derive} | {solve} | {numbers} | {source} |\n"
 
 

@@ -5,16 +5,18 @@ What is by hand here shares nothing with the engine: Gaussian averages on a plai
 in the place of derivatives, damped iteration.
 """
 
-import ast
 from functools import cache
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr
 
-FOLDER = Path(__file__).resolve().parents[2] / "derivations"
-NAMES = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
+_SPEC = spec_from_file_location("gallery_table", Path(__file__).resolve().parents[2] / "benchmarks" / "gallery.py")
+table = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(table)
+NAMES, PAGE = table.NAMES, table.PAGE
 
 Z = np.linspace(-9, 9, 3001)
 DENSITY = np.exp(-Z * Z / 2) / np.sqrt(2 * np.pi) * (Z[1] - Z[0])
@@ -44,19 +46,6 @@ def number(name, observable, **changed):
     at = {key: changed.pop(str(key), value) for key, value in module(name).values.items()}
     assert not changed, changed
     return float(theory(name).solve(at)[observable])
-
-
-def lines(name):
-    """How many lines declare a system: without its description, imports, and the values at which it is shown."""
-    source = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    apart = (ast.Import, ast.ImportFrom)
-    body = ast.parse(source).body[1:]
-    ends = next((k for k, node in enumerate(body) if assigns(node, "problem")), len(body) - 1) + 1
-    return sum(node.end_lineno - node.lineno + 1 for node in body[:ends] if not isinstance(node, apart))
-
-
-def assigns(node, name):
-    return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name
 
 
 def gauss(values):

@@ -1,7 +1,7 @@
 """Every system of the gallery: what is shown of it, against instances of itself."""
 
 import pytest
-from gallery_shared import NAMES, module, solution, theory
+from gallery_shared import NAMES, PAGE, module, solution, table, theory
 
 FAR = 4.5
 SMALL = {"supplied_resources": (40, 3)}  # the search for all solutions of an instance takes seconds
@@ -26,3 +26,15 @@ def test_what_a_file_says(name):
     assert found.shown
     assert solution(name).residual < 1e-10
     assert theory(name).system.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_row_of_the_table(name):
+    """Each row of docs/gallery.md says what is true today, but for its times."""
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| [`{name}`]")]
+    assert len(rows) == 1, f"python benchmarks/gallery.py writes {PAGE.name}"
+    system, count, _, _, numbers, source = (cell.strip() for cell in rows[0].strip("|").split(" | "))
+    wanted = table.cells(name, module(name), solution(name))
+    assert (system, int(count), source) == (wanted[0], wanted[1], wanted[3])
+    found = [float(piece.rpartition("= ")[2]) for piece in numbers.split(", ")]
+    assert found == pytest.approx([float(solution(name)[o]) for o in module(name).shown], rel=2e-5, abs=1e-12)
