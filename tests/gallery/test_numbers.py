@@ -99,7 +99,7 @@ def test_basis_pursuit():
 
 
 def test_basis_pursuit_recovers_up_to_the_published_line():
-    """The weak threshold at delta = 1/10 is rho = 0.189429367759674, whatever the signs and sizes of what is not zero."""
+    """The weak threshold at delta = 1/10 is rho = 0.189429367759674, whatever is not zero."""
     m, load = module("basis_pursuit"), Rational(1, 10)
     for share, recovered in (("0.185", True), ("0.2", False)):
         filled = Rational(share) * load

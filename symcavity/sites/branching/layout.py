@@ -295,8 +295,8 @@ class _Layout:
             raise IllPosed(
                 f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
                 "smooth laws that have one solution for every value of the field",
-                "check the signs; a state that is positive by its law, of R - log(R) or K/R, is named by its logarithm: "
-                "Eq(R[i], exp(r[i])) in a System, and exp(-r[i]) for 1/R[i]",
+                "check the signs; a state that is positive by its law, of R - log(R) or K/R, is named by its "
+                "logarithm: Eq(R[i], exp(r[i])) in a System, and exp(-r[i]) for 1/R[i]",
             )
 
     def _tile(
