@@ -339,16 +339,19 @@ def scale_of(state: State) -> float:
 
 
 def finite_start(instance: Instance) -> State:
-    """Return the state zero, or one near it where the law is singular there (a norm, a quotient)."""
+    """Return the state zero, or one near it where the law is singular there: a norm, a quotient, a logarithm."""
     state = instance.start()
-    for size in (0.0, 1e-2, 1.0):
+    for size, above in ((0.0, False), (1e-2, False), (1.0, False), (1.0, True)):
         if size:
             rng = stream(instance.seed, _START)
-            state.site = {s: size * rng.standard_normal(z.shape) for s, z in state.site.items()}
+            drawn = {s: size * rng.standard_normal(z.shape) for s, z in state.site.items()}
+            state.site = {s: 1 + np.abs(z) for s, z in drawn.items()} if above else drawn
         kinds = instance.system.laws
-        at = [gaps(instance, state, s) for s in kinds] + [slopes(instance, state, s) for s in kinds]
+        at = [gaps(instance, state, s) for s in kinds]
+        steep = [slopes(instance, state, s) for s in kinds]
         instance.memory.clear()
-        if all(np.all(np.isfinite(v)) for part in at for v in vars(part).values()):
+        inside = not size or all(np.all(v >= 0) for part in at for v in (part.p, part.q))
+        if inside and all(np.all(np.isfinite(v)) for part in (*at, *steep) for v in vars(part).values()):
             break
     return state
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign
+from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, exp, factor_terms, fraction, nan, oo, sign, zoo
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
@@ -80,7 +80,7 @@ def solve_site(
         inner,
         text,
     )
-    branches = puzzle.branches()
+    branches = [_by_logarithm(b) for b in puzzle.branches() if not _has_poles(b)]
     _refuse_loose(puzzle, sources, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
@@ -93,6 +93,35 @@ def solve_site(
     )
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
+
+
+def _has_poles(branch: Branch) -> bool:
+    """Whether a branch stands where the law is infinite, such as the bound of a state whose logarithm it holds."""
+    parts = [*branch.values.values(), *branch.conditions, *((branch.implicit[1],) if branch.implicit else ())]
+    return any(part.has(zoo, nan, oo, -oo) for part in parts)
+
+
+def _by_logarithm(branch: Branch) -> Branch:
+    """Name an implicit unknown by its logarithm, where its law is infinite at its bound: it is never reached."""
+    if branch.implicit is None:
+        return branch
+    x, psi = branch.implicit
+    for condition in branch.conditions:
+        slope = condition.diff(x)
+        way = sign_of(slope)
+        if way is None or way == 0 or slope.has(x):
+            continue
+        bound = (x - condition / slope).expand()
+        if not psi.subs(x, bound).has(zoo, nan, oo, -oo):
+            continue
+        rule = {x: bound + way * exp(x)}
+        return replace(
+            branch,
+            values={q: v.xreplace(rule) for q, v in branch.values.items()},
+            conditions=tuple(c.xreplace(rule).expand() for c in branch.conditions if c != condition),
+            implicit=(x, psi.xreplace(rule)),
+        )
+    return branch
 
 
 def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any, Any]) -> None:
@@ -295,8 +324,8 @@ class _Layout:
             raise IllPosed(
                 f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
                 "smooth laws that have one solution for every value of the field",
-                "check the signs; a state that is positive by its law, of R - log(R) or K/R, is named by its "
-                "logarithm: Eq(R[i], exp(r[i])) in a System, and exp(-r[i]) for 1/R[i]",
+                "check the signs; where a logarithm or 1/R ends is a bound of the problem: h >= 0 beside -log(h), or "
+                "Complementary(R[i], ...) with K/R[i]",
             )
 
     def _tile(

@@ -1,0 +1,90 @@
+"""Laws that end in a pole: logarithms of states and fields, and quotients by them."""
+
+import pytest
+from references import near
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import norm
+from sympy import Eq, Rational, Sum, Symbol, log, sqrt
+
+from symcavity import (
+    Complementary,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    N,
+    P,
+    Quenched,
+    System,
+    UnsupportedLaw,
+    alpha,
+    average,
+    i,
+    mu,
+)
+
+x, w = Coupling("x"), Feature("w")
+C = Symbol("C", positive=True)
+heard = Sum(x[mu, i] * w[i], (i, 1, N))
+ridge = Sum(w[i] ** 2, (i, 1, N)) / 2
+FAR = 4.5
+BARRIER = ConvexProblem(ridge - C * Sum(log(heard), (mu, 1, P)), [heard >= 0])
+
+
+def test_the_analytic_centre():
+    """w = C sum x/h, and so |w|^2 = C P, at any load and in every instance."""
+    theory = BARRIER.cavity()
+    values = {alpha: Rational(3, 2), C: 2}
+    assert near(theory.solve(values)[average(w[i] ** 2)], "3", "1e-12")
+    simulation = BARRIER.simulate(values, N=40, seeds=3)
+    assert float(simulation[average(w[i] ** 2)].mean) == pytest.approx(3, rel=1e-9)
+    assert theory.derivation.verify()
+    assert not theory.derivation.verify().unchecked
+
+
+def test_the_law_of_a_datum_by_hand():
+    """h - S C/h = sqrt(q) z with q = alpha C: the response of the messages by quadrature."""
+    values = {alpha: 1, C: 1}
+    solution = BARRIER.cavity().solve(values)
+
+    def gap(s):
+        def slope(z):
+            h = (z + (z * z + 4 * s) ** 0.5) / 2
+            return 1 / (h * h + s) * norm.pdf(z)
+
+        return s * (1 + quad(slope, -12, 12)[0]) - 1
+
+    s = brentq(gap, 0.01, 0.99)
+    assert near(solution["S_w"], str(s), "1e-8")
+
+
+def test_weights_with_an_entropy():
+    penalty = Sum(w[i] ** 2 / 2 - log(w[i]), (i, 1, N))
+    problem = ConvexProblem(penalty + Sum((1 - heard) ** 2, (mu, 1, P)), [w[i] >= 0])
+    theory = problem.cavity()
+    comparison = theory.compare(problem.simulate({alpha: 1}, N=60, seeds=10), [average(w[i]), average(w[i] ** 2)])
+    assert comparison.worst < FAR
+
+
+def test_a_resource_that_is_supplied():
+    """R (1 - consumption) = K: no resource dies out, and the pair never holds at its bound."""
+    R, la, K = Feature("R"), Datum("la"), Quenched("K", i, positive=True)
+    used = Sum(x[mu, i] * la[mu], (mu, 1, P))
+    pair = Complementary(R[i], 1 - used - K[i] / R[i])
+    system = System([Eq(la[mu], 1 - Sum(x[mu, i] * R[i], (i, 1, N)))], [pair])
+    values = {alpha: 1, K: {1: "1/2", 2: "1/2"}}
+    simulation = system.simulate(values, N=60, seeds=10)
+    assert system.cavity().compare(simulation, [average(R[i]), average(R[i] ** 2)]).worst < FAR
+
+
+def test_a_logarithm_without_its_bound():
+    with pytest.raises(UnsupportedLaw, match="h >= 0 beside"):
+        ConvexProblem(ridge - C * Sum(log(heard), (mu, 1, P))).cavity()
+
+
+def test_no_root_of_a_state_has_such_an_end():
+    """sqrt has a slope that is infinite at zero, and a value that is not: the bound may be reached by none."""
+    problem = ConvexProblem(ridge - Sum(sqrt(w[i]), (i, 1, N)) + Sum((1 - heard) ** 2, (mu, 1, P)), [w[i] >= 0])
+    theory = problem.cavity()
+    assert theory.compare(problem.simulate({alpha: 1}, N=60, seeds=10), [average(w[i])]).worst < FAR
