@@ -17,7 +17,7 @@ from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
 from symcavity.witness.world import World, same
 
-ROUNDS = 40
+MOST = 1000  # rounds: the second largest growth may be hardly smaller
 NEAR = mpmath.mpf(10) ** -6
 
 
@@ -112,13 +112,16 @@ def stability(step: Step, _dps: int) -> list[Verdict]:
         world = declared_of(theory).world(seed)
         here = {s: mpmath.mpf(1) for s in step.evidence["symbols"]}
         steps = 2 if step.data["round"] else 1
-        sizes = [here]
-        for _ in range(ROUNDS * steps):
-            world.given |= {("symbol", s.name): v for s, v in sizes[-1].items()}
-            sizes.append({c.lhs: world.value(c.rhs) for c in first.claims})
-        old, new = (mpmath.fsum(sizes[k].values()) for k in (-1 - steps, -1))
+        growth = [mpmath.mpf(0)]
+        while len(growth) < 3 or (len(growth) < MOST and abs(growth[-1] - growth[-2]) > NEAR**2 * growth[-1]):
+            total = mpmath.fsum(here.values())
+            here = {s: v / total for s, v in here.items()}
+            for _ in range(steps):
+                world.given |= {("symbol", s.name): v for s, v in here.items()}
+                here = {c.lhs: world.value(c.rhs) for c in first.claims}
+            growth.append(mpmath.fsum(here.values()))
         factor = world.value(step.claims[0].rhs) if step.claims else _eigenvalue(theory.gains.matrix, world) ** steps
-        ok = ok and abs(new / old - factor) < NEAR * abs(new / old)
+        ok = ok and abs(growth[-1] - factor) < NEAR * growth[-1]
     return result(BRUTE_FORCE, bool(ok), "the spread followed round after round")
 
 
