@@ -9,7 +9,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Expr, Symbol
+from sympy import Expr, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -24,6 +24,7 @@ from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.method.eliminate import Closed
 from symcavity.method.stability import Gains
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -372,8 +373,8 @@ def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
     for law in laws.values():
         for q in law.names:
             (values,), _ = law.table([q])
-            divided = any(divides_by(side, q.at_site()) for e in task.equations for side in (e.lhs, e.rhs))
-            if divided and np.any(values == 0):
+            bodies = {a.args[0] for e in task.equations for a in e.difference.atoms(Average, Sum)}
+            if np.any(values == 0) and any(divides_by(body, q.at_site()) for body in bodies):
                 raise ValuesError(*hears_nothing(q.at_site()))
 
 

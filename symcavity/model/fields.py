@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
@@ -127,6 +127,14 @@ class FieldBook:
             name = mark if not count else f"{mark}_{count + 1}"
             self._fields[key] = RandomField(hearer, sender, coupling, emission, FieldSymbol(name, real=True), inner)
         return constant * self._fields[key].symbol
+
+    def join(self, first: RandomField, second: RandomField, share: Expr) -> None:
+        """Put one field in the place of two, ``first + share*second``; it keeps the placeholder of the first."""
+        whole = replace(first, emission=first.emission + share * second.emission)
+        self._fields = {
+            (f.hearer, f.coupling, f.emission, f.inner): f
+            for f in (whole if g == first else g for g in self._fields.values() if g != second)
+        }
 
 
 def kind_of_sum(limits: Tuple) -> Kind | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sympy import Add, And, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
@@ -15,6 +15,7 @@ from symcavity.model.convexity import check_convex, check_increasing
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
+from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
@@ -140,6 +141,7 @@ class Problem:
         every = [*parts.values(), *(c.expr for c in self.constraints)]
         every += [e for c in self.conditions for e in c.parts.values()]
         self.labels = {q: self._drawn_on(q) for q in families(every, Quenched) if q.given is not None}
+        self._join()
         self._check()
 
     def _centre(self) -> None:
@@ -155,6 +157,20 @@ class Problem:
         self.known = tuple(c for c in conditions if not site_quantities(c, Variable, Field))
         self.subject_to += tuple(c for c in conditions if c not in self.known)
         self.centring.closed = True
+
+    def _join(self) -> None:
+        """Take sums together that all laws hear as one."""
+        for kind in self.kinds:
+            mine = [self.objective.get(kind, S.Zero), *(c.expr for c in self.constraints if c.kind == kind)]
+            mine += [c.parts[kind] for c in self.conditions if kind in c.parts]
+            gone = dict.fromkeys(join_fields(self.book, kind, [*mine, *self.labels.values()]), S.Zero)
+            if not gone:
+                continue
+            self.objective[kind] = self.objective.get(kind, S.Zero).xreplace(gone)
+            self.constraints = tuple(replace(c, expr=c.expr.xreplace(gone)) for c in self.constraints)
+            self.conditions = tuple(
+                replace(c, parts={k: e.xreplace(gone) for k, e in c.parts.items()}) for c in self.conditions
+            )
 
     @property
     def given(self) -> dict[Global, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Sum
 
-from symcavity.model.kinds import Kind, kind_of_range
+from symcavity.model.kinds import Kind, is_index, kind_of_range
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import AtStep
@@ -77,6 +77,8 @@ def _is_cavity_field(rhs: Expr, kind: Kind, h: Any, turns: Turns) -> bool:
     values = []
     for _ in range(2):
         own = {_at_zero(q, kind) for g in back for q in site_quantities(g.emission)}
+        for s in sorted({s for g in back for s in g.emission.free_symbols if not is_index(s)}, key=str):
+            numbers[s] = float(rng.standard_normal())
         for q in sorted(own, key=str):
             for shift in range(-2, 2):
                 numbers[AtStep(q, shift)] = float(rng.standard_normal())

@@ -377,9 +377,12 @@ def hears_nothing(q: SiteQuantity) -> tuple[str, str, str]:
 
 def quenched_average(expr: Expr) -> Expr:
     """Average over the quenched parameters of the site; finite laws that are declared are summed at once."""
+    marks = {node: Dummy(real=True, nonnegative=node.is_nonnegative) for node in expr.atoms(Average)}
+    expr = expr.xreplace(marks)  # their quantities are bound
+    back = {mark: quenched_average(node.args[0]) for node, mark in marks.items()}
     quenched = site_quantities(expr, Quenched)
     if not quenched:
-        return expr
+        return expr.xreplace(back)
     for q in quenched:
         law = q.family.law
         if isinstance(law, Tuple):
@@ -387,6 +390,6 @@ def quenched_average(expr: Expr) -> Expr:
                 raise UnsupportedLaw(*hears_nothing(q))
             expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
     if not site_quantities(expr, Quenched):
-        return expr
+        return expr.xreplace(back)
     constant, rest = expr.as_independent(SiteQuantity, as_Add=False)
-    return constant * Average(rest)
+    return constant.xreplace(back) * Average(rest.xreplace(back))
