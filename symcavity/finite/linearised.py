@@ -73,21 +73,9 @@ class Plane:
         self.senders = {sender for _, sender, _ in local.heard}
         chosen = slice(None) if local.groups is None else local.groups[0]
         back = slice(None) if local.groups is None else local.groups[1]
-        j, b = local.slopes[chosen], local.hears[chosen]
-        scale = np.sqrt(np.sum(j**2, axis=2) + np.sum(b**2, axis=2))
-        scale[scale == 0] = 1.0
-        j, b = j / scale[:, :, None], b / scale[:, :, None]
-        self._scale = scale[back][:, :, None]
-        inverse = _inverse(j)
-        lift, tu = None, None
-        if inverse is not None:
-            self.explicit = True
-            tz, particular = -inverse @ b, inverse
-        else:
-            particular, lift, tz, tu, self.explicit = _plane(j, b)
-        self._particular, self._lift = particular[back], None if lift is None else lift[back]
-        self.tz = tz[back]
-        self.tu = np.broadcast_to(np.eye(m), (n, m, m)) if tu is None else tu[back]
+        particular, lift, tz, tu, self.explicit = coordinates(local.slopes[chosen], local.hears[chosen])
+        self._particular, self._lift, self.tz = particular[back], lift[back], tz[back]
+        self.tu = tu[back]
         self.sends = local.emits @ self.tz
         self.feels = local.condition @ self.tz
         weight = np.abs(self.sends).sum(axis=(1, 2)) + np.abs(self.feels).sum(axis=(1, 2))
@@ -102,9 +90,8 @@ class Plane:
 
     def load(self, rhs: np.ndarray) -> Load:
         """Return the particular solution for a right-hand side (n, k, c)."""
-        scaled = rhs / self._scale
-        z0 = self._particular @ scaled
-        u0 = np.zeros((self.n, self.m, rhs.shape[2])) if self._lift is None else self._lift @ scaled
+        z0 = self._particular @ rhs
+        u0 = np.zeros((self.n, self.m, rhs.shape[2])) if self.explicit else self._lift @ rhs
         return Load(z0, u0, self.local.emits @ z0)
 
     def receive(self, sent: Mapping[Kind, np.ndarray]) -> np.ndarray:
@@ -126,15 +113,28 @@ def _inverse(j: np.ndarray) -> np.ndarray | None:
     )
 
 
-def _plane(
-    j: np.ndarray, b: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None, bool]:
-    """Return (particular z, particular u, Tz, Tu, explicit) of ``J z + B u = r``, by singular vectors."""
-    k = b.shape[1]
+def coordinates(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Return P, Q, Tz, Tu such that ``J z + B u = r`` where ``(z, u) = (P r + Tz t, Q r + Tu t)``.
+
+    The last entry tells whether t is the field u itself.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the equations of a site are not independent.
+    """
+    n, k, m = b.shape
+    scale = np.sqrt(np.sum(j**2, axis=2) + np.sum(b**2, axis=2))
+    scale[scale == 0] = 1.0
+    j, b, units = j / scale[:, :, None], b / scale[:, :, None], 1 / scale[:, None, :]
+    lift, field = np.zeros((n, m, k)), np.broadcast_to(np.eye(m), (n, m, m))
+    inverse = _inverse(j)
+    if inverse is not None:
+        return inverse * units, lift, -inverse @ b, field, True
     u, s, vt = np.linalg.svd(np.concatenate([j, b], axis=2))
     if np.any(s[:, -1] <= 1e-12 * s[:, 0]):
         raise np.linalg.LinAlgError("The equations of a site are not independent.")
-    pseudo = np.swapaxes(vt[:, :k], 1, 2) @ (np.swapaxes(u, 1, 2) / s[:, :, None])
+    pseudo = np.swapaxes(vt[:, :k], 1, 2) @ (np.swapaxes(u, 1, 2) / s[:, :, None]) * units
     null = np.swapaxes(vt[:, k:], 1, 2)
     null = np.where(np.abs(null) < _TINY, 0.0, null)
     pz, pu, tz, tu = pseudo[:, :k], pseudo[:, k:], null[:, :k], null[:, k:]
@@ -143,7 +143,7 @@ def _plane(
         return pz, pu, tz, tu, False
     response = tz @ inverse
     response = np.where(np.abs(response) < _TINY, 0.0, response)
-    return pz - response @ pu, None, response, None, True
+    return pz - response @ pu, lift, response, field, True
 
 
 @dataclass
@@ -377,4 +377,4 @@ class Factor:
         return dgetrs(self._lu, self._pivots, right)[0]
 
 
-__all__ = ["LinearSystem", "LocalSystem", "Moved"]
+__all__ = ["LinearSystem", "LocalSystem", "Moved", "coordinates"]

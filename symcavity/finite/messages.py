@@ -145,7 +145,8 @@ class Messages:
         law, n = self.laws[kind], self.instance.size[kind]
         eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
         quiet = [m for m in self._moving[kind] if not np.any(eta[:, m])]
-        eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
+        if quiet:
+            eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
         for way in self._ways[kind]:
             echo = way.echo(self._responses[way.sender])
             coupling[:, way.m, way.k] += echo
@@ -153,7 +154,7 @@ class Messages:
         for sender in dict.fromkeys(f.sender for f in law.fields):
             self._told[sender, kind] = self.sent[sender]
         answer = self._solved(kind, eta, coupling)
-        now = law.emission(answer.args, n)
+        now = answer.sent
         if not np.all(answer.found):
             raise unsolved(law, answer)
         if not np.all(np.abs(now) < _AWAY):
@@ -161,8 +162,7 @@ class Messages:
         self.answers[kind], self.cavity[kind], self.self_coupling[kind] = answer, eta, coupling
         self.state.site[kind] = answer.z
         self.state.active = {**self.state.active, kind: answer.active}
-        emits = law.emits(answer.args, n)
-        self._responses[kind] = -emits @ answer.moved[:, :, : law.ke] @ law.hears(answer.args, n)
+        self._responses[kind] = answer.responses
         change = now - self.sent[kind]
         self.sent[kind] = self.sent[kind] + share * change
         return float(np.linalg.norm(change) / (np.linalg.norm(now) or 1.0))

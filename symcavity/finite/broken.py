@@ -1,0 +1,146 @@
+"""Affine laws of single sites, tabulated: on each choice of branches a plane, made once and met at every field.
+
+On a branch the variables of a site and the fields in which it hears itself make up a plane, with as many coordinates
+as there are such fields: a broken line where there is one.  The self-couplings say at which point of it a site is.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from symcavity.finite.compiled import CompiledLaw
+from symcavity.finite.linearised import coordinates
+
+_TOLERANCE, _SINGULAR = 1e-9, 1e-14
+
+
+class BrokenPlane:
+    """The affine law of some sites, on all branches at once; arrays have the sites last, or a one where all are alike.
+
+    Parameters
+    ----------
+    law : CompiledLaw
+        The law.
+    tail : list
+        The sites' own parameters and those of all.
+    n : int
+        The number of sites.
+    looped : list of int
+        The fields in which sites hear themselves.
+    """
+
+    def __init__(self, law: CompiledLaw, tail: list[Any], n: int, looped: list[int]) -> None:
+        self.law, self.tail, self.n, self.looped = law, tail, n, looped
+        self.rest = [m for m in range(law.m) if m not in looped]
+        self.branches = np.array([*product((True, False), repeat=law.kp)], dtype=bool).reshape(2**law.kp, law.kp)
+        self._code = 1 << np.arange(law.kp)[::-1]
+        args = self._blank(np.zeros((n, len(law.globals))))
+        tables = (law.slopes, law.hears, law.p_slopes, law.q_slopes, law.emits)
+        every = [table(args, n) for table in tables]
+        flat = np.concatenate([v.reshape(n, -1) for v in every], axis=1)
+        back = np.zeros(1, dtype=int)
+        if np.any(flat != flat[:1]):
+            _, first, back = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+            back, every = back.ravel(), [v[first] for v in every]
+        else:
+            every = [v[:1] for v in every]
+        self.site = np.arange(n) if len(back) > 1 else np.zeros(n, dtype=int)
+        slopes, hears, p, q, self.emits = every
+        heard = np.concatenate([hears[:, :, looped], np.zeros((len(p), law.kp, len(looped)))], axis=1)
+        planes = []
+        for on in self.branches[:, :, None]:
+            pz, pu, tz, tu = _planes(np.concatenate([slopes, np.where(on, p, q)], axis=1), heard)
+            bends = np.where(on, q, p)
+            planes.append((pz, pu, tz, tu, self.emits @ pz, self.emits @ tz, bends @ pz, bends @ tz))
+        last = [np.moveaxis(np.stack(part)[:, back], 1, -1) for part in zip(*planes, strict=True)]
+        self.pz, self.pu, self.tz, self.tu, self.epz, self.etz, self.bpz, self.btz = map(np.ascontiguousarray, last)
+        self.emits, self.hears = self.emits[back], hears[back]
+        self._known: tuple[Any, ...] = ()
+
+    def _blank(self, shared: np.ndarray) -> list[Any]:
+        return [*np.zeros((self.law.k + self.law.m, self.n)), *shared.T, *self.tail]
+
+    def _begin(self, shared: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Where the coordinates are zero: the variables, the fields, what is sent, and the free members of pairs."""
+        if self._known and np.array_equal(self._known[0], shared) and np.array_equal(self._known[1], given):
+            return self._known[2]
+        law, n, args = self.law, self.n, self._blank(shared)
+        equations = law.residual(args, n) + np.einsum("nem,nm->ne", self.hears[:, :, self.rest], given)
+        p, q, on = law.p(args, n).T, law.q(args, n).T, self.branches[:, :, None]
+        right = np.broadcast_to(equations.T, (len(on), law.ke, n))
+        right = -np.concatenate([right, np.where(on, p, q)], axis=1)
+        z, u, sent, free = (np.einsum("bijn,bjn->bin", a, right) for a in (self.pz, self.pu, self.epz, self.bpz))
+        out = z, u, sent + law.emission(args, n).T, free + np.where(on, q, p)
+        self._known = shared.copy(), given.copy(), out
+        return out
+
+    def meet(
+        self, cavity_field: np.ndarray, self_coupling: np.ndarray, shared: np.ndarray, likely: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        """Solve every site with the field ``eta + F * sent``.
+
+        Parameters
+        ----------
+        cavity_field, self_coupling, shared, likely : ndarray
+            As in :meth:`symcavity.finite.single_site.SingleSites.solve`.
+
+        Returns
+        -------
+        tuple of ndarray
+            The variables, the branches, where one fits, the derivatives of the variables in the right-hand sides,
+            what is sent, and its derivatives in the fields.
+        """
+        n = np.arange(self.n)
+        z0, u0, sent0, free0 = self._begin(shared, cavity_field[:, self.rest])
+        coupling = np.ascontiguousarray(np.moveaxis(self_coupling[:, self.looped], 0, -1))
+        with np.errstate(all="ignore"):
+            tilt = self.tu - np.einsum("mon,boln->bmln", coupling, self.etz)
+            gap = cavity_field[:, self.looped].T + np.einsum("mon,bon->bmn", coupling, sent0) - u0
+            t = _across(tilt, gap[:, :, None])[:, :, 0]
+            free = free0 + np.einsum("bpln,bln->bpn", self.btz, t)
+            room = free.min(axis=1, initial=np.inf)
+            room[~np.isfinite(t.sum(axis=1) + z0.sum(axis=1))] = -np.inf
+            at = room.argmax(axis=0)
+            if likely is not None:
+                last = len(self.branches) - 1 - likely @ self._code
+                at = np.where(room[last, n] > -_TOLERANCE, last, at)
+            tz, etz, epz, pz, pu = (a[at, :, :, self.site] for a in (self.tz, self.etz, self.epz, self.pz, self.pu))
+            t = t[at, :, n]
+            z, sent = z0[at, :, n] + np.einsum("nkl,nl->nk", tz, t), sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
+            found = room[at, n] > -_TOLERANCE * (1 + np.abs(z).max(axis=1, initial=0))
+            turn = np.einsum("mon,nok->mkn", coupling, epz) - pu.transpose(1, 2, 0)
+            along = _across(tilt[at, :, :, n].transpose(1, 2, 0), turn)
+            moved = pz + np.einsum("nkl,ljn->nkj", tz, along)
+            moved[~found] = np.nan
+            felt = np.einsum("nke,nem->nkm", moved[:, :, : self.law.ke], self.hears)
+            responses = -np.einsum("nok,nkm->nom", self.emits, felt)
+        return z, self.branches[at], found, moved, sent, responses
+
+
+def _planes(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The planes of sites, each by itself where that of one does not exist; not a number there."""
+    try:
+        return coordinates(j, b)[:4]
+    except np.linalg.LinAlgError:
+        if len(j) == 1:
+            k, m = j.shape[1], b.shape[2]
+            return tuple(np.full((1, *shape), np.nan) for shape in ((k, k), (m, k), (k, m), (m, m)))
+        return tuple(np.concatenate(p) for p in zip(*(_planes(j[[r]], b[[r]]) for r in range(len(j))), strict=True))
+
+
+def _across(tilt: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """Solve ``tilt t = gap`` for matrices whose sites stand last; not a number, or infinite, where there is no t."""
+    m = tilt.shape[-2]
+    if m <= 1:
+        return gap / tilt if m else gap
+    matrices, right = np.moveaxis(tilt, -1, 0), np.moveaxis(gap, -1, 0)
+    usable = np.abs(np.linalg.det(matrices)) > _SINGULAR
+    found = np.linalg.solve(np.where(usable[..., None, None], matrices, np.eye(m)), right)
+    found[~usable] = np.nan
+    return np.moveaxis(found, 0, -1)
+
+
+__all__ = ["BrokenPlane"]
