@@ -6,15 +6,60 @@ as there are such fields: a broken line where there is one.  The self-couplings 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from symcavity.finite.compiled import CompiledLaw
+from symcavity.finite.compiled import Args, CompiledLaw
 from symcavity.finite.linearised import coordinates
 
 _TOLERANCE, _SINGULAR = 1e-9, 1e-14
+
+
+@dataclass
+class Answer:
+    """What sites do at given fields.
+
+    Attributes
+    ----------
+    z : ndarray
+        The variables (sites, variables).
+    active : ndarray
+        Where the first member of a pair is zero (sites, pairs).
+    found : ndarray of bool
+        Where a branch of the law fits.
+    sent : ndarray
+        What the sites send (sites, emissions).
+    responses : ndarray
+        Its derivatives in sources of the fields that sum states (sites, emissions, fields); of others, zero.
+    moves, arguments : callable
+        They give ``moved`` and ``args``.
+    """
+
+    z: np.ndarray
+    active: np.ndarray
+    found: np.ndarray
+    sent: np.ndarray
+    responses: np.ndarray
+    moves: Callable[[], np.ndarray]
+    arguments: Callable[[], Args]
+
+    @cached_property
+    def moved(self) -> np.ndarray:
+        """How the variables move with the right-hand sides: (sites, variables, equations and pairs).
+
+        Those of the equations, and of the member of each pair that is zero.
+        """
+        return self.moves()
+
+    @cached_property
+    def args(self) -> Args:
+        """The arguments of every table of the law."""
+        return self.arguments()
 
 
 class BrokenPlane:
@@ -26,15 +71,12 @@ class BrokenPlane:
         The law.
     tail : list
         The sites' own parameters and those of all.
-    n : int
-        The number of sites.
-    looped : list of int
-        The fields in which sites hear themselves.
     """
 
-    def __init__(self, law: CompiledLaw, tail: list[Any], n: int, looped: list[int]) -> None:
-        self.law, self.tail, self.n, self.looped = law, tail, n, looped
-        self.rest = [m for m in range(law.m) if m not in looped]
+    def __init__(self, law: CompiledLaw, tail: list[Any], n: int) -> None:
+        self.law, self.tail, self.n = law, tail, n
+        moving = [m for m, f in enumerate(law.fields) if f.states()]
+        self.looped, self.rest = moving, [m for m in range(law.m) if m not in moving]
         self.branches = np.array([*product((True, False), repeat=law.kp)], dtype=bool).reshape(2**law.kp, law.kp)
         self._code = 1 << np.arange(law.kp)[::-1]
         args = self._blank(np.zeros((n, len(law.globals))))
@@ -48,16 +90,16 @@ class BrokenPlane:
         else:
             every = [v[:1] for v in every]
         self.site = np.arange(n) if len(back) > 1 else np.zeros(n, dtype=int)
-        slopes, hears, p, q, self.emits = every
-        heard = np.concatenate([hears[:, :, looped], np.zeros((len(p), law.kp, len(looped)))], axis=1)
+        slopes, hears, p, q, emits = every
+        heard = np.concatenate([hears[:, :, moving], np.zeros((len(p), law.kp, len(moving)))], axis=1)
         planes = []
         for on in self.branches[:, :, None]:
             pz, pu, tz, tu = _planes(np.concatenate([slopes, np.where(on, p, q)], axis=1), heard)
             bends = np.where(on, q, p)
-            planes.append((pz, pu, tz, tu, self.emits @ pz, self.emits @ tz, bends @ pz, bends @ tz))
+            planes.append((pz, pu, tz, tu, emits @ pz, emits @ tz, bends @ pz, bends @ tz))
         last = [np.moveaxis(np.stack(part)[:, back], 1, -1) for part in zip(*planes, strict=True)]
         self.pz, self.pu, self.tz, self.tu, self.epz, self.etz, self.bpz, self.btz = map(np.ascontiguousarray, last)
-        self.emits, self.hears = self.emits[back], hears[back]
+        self.hears = hears[back]
         self._known: tuple[Any, ...] = ()
 
     def _blank(self, shared: np.ndarray) -> list[Any]:
@@ -79,45 +121,49 @@ class BrokenPlane:
 
     def meet(
         self, cavity_field: np.ndarray, self_coupling: np.ndarray, shared: np.ndarray, likely: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
+    ) -> Answer:
         """Solve every site with the field ``eta + F * sent``.
 
         Parameters
         ----------
         cavity_field, self_coupling, shared, likely : ndarray
             As in :meth:`symcavity.finite.single_site.SingleSites.solve`.
-
-        Returns
-        -------
-        tuple of ndarray
-            The variables, the branches, where one fits, the derivatives of the variables in the right-hand sides,
-            what is sent, and its derivatives in the fields.
         """
         n = np.arange(self.n)
         z0, u0, sent0, free0 = self._begin(shared, cavity_field[:, self.rest])
-        coupling = np.ascontiguousarray(np.moveaxis(self_coupling[:, self.looped], 0, -1))
+        coupling = np.ascontiguousarray(self_coupling[:, self.looped].transpose(1, 2, 0))
         with np.errstate(all="ignore"):
             tilt = self.tu - np.einsum("mon,boln->bmln", coupling, self.etz)
             gap = cavity_field[:, self.looped].T + np.einsum("mon,bon->bmn", coupling, sent0) - u0
             t = _across(tilt, gap[:, :, None])[:, :, 0]
-            free = free0 + np.einsum("bpln,bln->bpn", self.btz, t)
-            room = free.min(axis=1, initial=np.inf)
+            room = (free0 + np.einsum("bpln,bln->bpn", self.btz, t)).min(axis=1, initial=np.inf)
             room[~np.isfinite(t.sum(axis=1) + z0.sum(axis=1))] = -np.inf
             at = room.argmax(axis=0)
             if likely is not None:
                 last = len(self.branches) - 1 - likely @ self._code
                 at = np.where(room[last, n] > -_TOLERANCE, last, at)
-            tz, etz, epz, pz, pu = (a[at, :, :, self.site] for a in (self.tz, self.etz, self.epz, self.pz, self.pu))
-            t = t[at, :, n]
-            z, sent = z0[at, :, n] + np.einsum("nkl,nl->nk", tz, t), sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
+            t, etz, tilt = t[at, :, n], self.etz[at, :, :, self.site], tilt[at, :, :, n].transpose(1, 2, 0)
+            z = z0[at, :, n] + np.einsum("nkl,nl->nk", self.tz[at, :, :, self.site], t)
+            sent = sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
             found = room[at, n] > -_TOLERANCE * (1 + np.abs(z).max(axis=1, initial=0))
-            turn = np.einsum("mon,nok->mkn", coupling, epz) - pu.transpose(1, 2, 0)
-            along = _across(tilt[at, :, :, n].transpose(1, 2, 0), turn)
-            moved = pz + np.einsum("nkl,ljn->nkj", tz, along)
-            moved[~found] = np.nan
-            felt = np.einsum("nke,nem->nkm", moved[:, :, : self.law.ke], self.hears)
-            responses = -np.einsum("nok,nkm->nom", self.emits, felt)
-        return z, self.branches[at], found, moved, sent, responses
+            responses = np.zeros((self.n, self.law.out, self.law.m))
+            each = _across(tilt, np.eye(len(self.looped))[:, :, None])
+            responses[:, :, self.looped] = np.einsum("nol,lmn->nom", etz, each)
+
+        def moved() -> np.ndarray:
+            with np.errstate(all="ignore"):
+                turn = np.einsum("mon,nok->mkn", coupling, self.epz[at, :, :, self.site])
+                along = _across(tilt, turn - self.pu[at, :, :, self.site].transpose(1, 2, 0))
+                out = np.einsum("nkl,ljn->nkj", self.tz[at, :, :, self.site], along)
+                out += self.pz[at, :, :, self.site]
+            out[~found] = np.nan
+            return out
+
+        def arguments() -> Args:
+            fields = cavity_field + np.einsum("nmo,no->nm", self_coupling, sent)
+            return [*z.T, *fields.T, *shared.T, *self.tail]
+
+        return Answer(z, self.branches[at], found, sent, responses, moved, arguments)
 
 
 def _planes(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -143,4 +189,4 @@ def _across(tilt: np.ndarray, gap: np.ndarray) -> np.ndarray:
     return np.moveaxis(found, 0, -1)
 
 
-__all__ = ["BrokenPlane"]
+__all__ = ["Answer", "BrokenPlane"]

@@ -83,19 +83,23 @@ class Messages:
     def __init__(self, system: System, instance: Instance, first: dict[Kind, float] | None = None) -> None:
         self.system, self.instance, self.laws = system, instance, instance.system.laws
         self.met = conditions_met(system)
-        self.state = instance.start()
-        self.answers: dict[Kind, Answer] = {}
-        self.cavity: dict[Kind, np.ndarray] = {}
-        self.self_coupling: dict[Kind, np.ndarray] = {}
         self.sites = {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
-        self.sent = {kind: instance.emissions(kind, self.state) for kind in self.laws}
-        self._told = {(s, h): np.zeros_like(self.sent[s]) for s in self.laws for h in self.laws}
-        self.still = first or {}
-        self._responses = {kind: self._first(kind, self.still.get(kind, 0.0)) for kind in self.laws}
         self._moving = {k: [m for m, f in enumerate(law.fields) if f.states()] for k, law in self.laws.items()}
         self._products: dict[tuple[RandomField, RandomField], np.ndarray] = {}
         self._ways = {kind: list(self._ways_back(kind)) for kind in self.laws}
         self._given: dict[tuple[Kind, int], np.ndarray] = {}
+        self.begin(first or {})
+
+    def begin(self, first: dict[Kind, float]) -> None:
+        """Forget all steps; ``first`` is as for the class."""
+        self.state = self.instance.start()
+        self.answers: dict[Kind, Answer] = {}
+        self.cavity: dict[Kind, np.ndarray] = {}
+        self.self_coupling: dict[Kind, np.ndarray] = {}
+        self.sent = {kind: self.instance.emissions(kind, self.state) for kind in self.laws}
+        self._told = {(s, h): np.zeros_like(self.sent[s]) for s in self.laws for h in self.laws}
+        self.still = first
+        self._responses = {kind: self._first(kind, first.get(kind, 0.0)) for kind in self.laws}
 
     def _ways_back(self, kind: Kind) -> Iterator[Way]:
         """Where couplings out and back are correlated: elsewhere what comes back vanishes like one over root N.
@@ -106,7 +110,7 @@ class Messages:
         numbers = dict(zip(compiled.constants, self.instance.constants, strict=True))
         for m, f in enumerate(law.fields):
             for k, g in enumerate(law.heard_in):
-                if f.sender != g.hearer or not (f.states() and g.states()) or tie(f, g).subs(numbers) == 0:
+                if f.sender != g.hearer or not (f.states() and g.states()) or tie(f, g).xreplace(numbers) == 0:
                     continue
                 if (g, f) not in self._products:
                     self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
@@ -275,8 +279,9 @@ def started(system: System, instance: Instance) -> tuple[Messages, list[Snapshot
         If there is none.
     """
     failure: NotConverged | None = None
+    messages = Messages(system, instance)
     for first in first_responses(list(instance.system.laws)):
-        messages = Messages(system, instance, first)
+        messages.begin(first)
         try:
             return messages, [messages.snapshot(), messages.snapshot()]
         except NotConverged as error:

@@ -222,8 +222,11 @@ def _settled(instance: Instance, state: State, residuals: Residuals, method: str
 
 
 def _holds(residuals: Residuals, state: State) -> bool:
-    """Whether the equations hold, relative to the size of the variables where that is large."""
-    return residuals.worst < ACCEPTED * scale_of(state)
+    """Whether the equations hold, relative to the size of the variables where that is large.
+
+    Not where it is as large as that of what runs to infinity: some equation may hold none of what is large.
+    """
+    return residuals.worst < ACCEPTED * min(scale_of(state), _FAR)
 
 
 def _strict(at: dict[Kind, Gaps]) -> bool:

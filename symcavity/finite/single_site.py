@@ -7,57 +7,18 @@ all fields (`broken.py`).  Nothing of a derivation is used here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import BrokenPlane
+from symcavity.finite.broken import Answer, BrokenPlane
 from symcavity.finite.compiled import Args, CompiledLaw
 from symcavity.model.quantities import Quenched
 
 _NEWTON, _FARTHEST, _SINGULAR, _MOST_PAIRS = 60, 10.0, 1e-14, 4
 _SETTLED, _FITS, _SHORTEST = 1e-13, 1e-8, 1e-3
-
-
-@dataclass
-class Answer:
-    """What sites do at given fields.
-
-    Attributes
-    ----------
-    z : ndarray
-        The variables (sites, variables).
-    active : ndarray
-        Where the first member of a pair is zero (sites, pairs).
-    found : ndarray of bool
-        Where a branch of the law fits.
-    moved : ndarray
-        The derivatives of the variables in what stands on the right-hand side of each equation and of the row of
-        each pair (sites, variables, equations and pairs).
-    sent : ndarray
-        What the sites send (sites, emissions).
-    responses : ndarray
-        Its derivatives in sources of the fields (sites, emissions, fields).
-    whole : callable
-        Gives ``args``, the arguments of every table of the law.
-    """
-
-    z: np.ndarray
-    active: np.ndarray
-    found: np.ndarray
-    moved: np.ndarray
-    sent: np.ndarray
-    responses: np.ndarray
-    whole: Callable[[], Args]
-
-    @cached_property
-    def args(self) -> Args:
-        """The arguments of every table of the law."""
-        return self.whole()
 
 
 class SingleSites:
@@ -76,7 +37,7 @@ class SingleSites:
     def __init__(self, law: CompiledLaw, quenched: Mapping[Quenched, np.ndarray], constants: list[float]) -> None:
         self.law, self.constants = law, constants
         self.quenched = [quenched[q] for q in law.quenched]
-        self._tabulated: dict[tuple[int, ...], BrokenPlane] = {}
+        self._table: BrokenPlane | None = None
 
     def solve(
         self,
@@ -102,7 +63,8 @@ class SingleSites:
         """
         law, n = self.law, len(cavity_field)
         if law.affine and law.kp <= _MOST_PAIRS:
-            return self._met(cavity_field, self_coupling, shared, likely)
+            self._table = self._table or BrokenPlane(law, [*self.quenched, *self.constants], n)
+            return self._table.meet(cavity_field, self_coupling, shared, likely)
         z = np.zeros((n, law.k)) if start is None else start.copy()
         begin = z.copy()
         active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
@@ -114,20 +76,9 @@ class SingleSites:
             z[good], active[good], moved[good], found[good] = there[fits], on[fits], inverse[fits], True
         whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
         args = whole.arguments(z)
-        responses = -law.emits(args, n) @ moved[:, :, : law.ke] @ law.hears(args, n)
-        return Answer(z, active, found, moved, law.emission(args, n), responses, lambda: args)
-
-    def _met(
-        self, cavity_field: np.ndarray, self_coupling: np.ndarray, shared: np.ndarray, likely: np.ndarray | None
-    ) -> Answer:
-        """Solve an affine law, of which a table is made for the fields in which sites hear themselves."""
-        n = len(cavity_field)
-        looped = tuple(m for m in range(self.law.m) if np.any(self_coupling[:, m]))
-        if looped not in self._tabulated:
-            self._tabulated[looped] = BrokenPlane(self.law, [*self.quenched, *self.constants], n, [*looped])
-        found = self._tabulated[looped].meet(cavity_field, self_coupling, shared, likely)
-        whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, found[1])
-        return Answer(*found, lambda: whole.arguments(found[0]))
+        hears = law.hears(args, n) * np.array([bool(f.states()) for f in law.fields])
+        responses = -law.emits(args, n) @ moved[:, :, : law.ke] @ hears
+        return Answer(z, active, found, law.emission(args, n), responses, lambda: moved, lambda: args)
 
     def _branches(
         self, n: int, found: np.ndarray, likely: np.ndarray | None, again: bool
