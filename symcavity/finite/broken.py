@@ -89,7 +89,7 @@ class BrokenPlane:
             back, every = back.ravel(), [v[first] for v in every]
         else:
             every = [v[:1] for v in every]
-        self.site = np.arange(n) if len(back) > 1 else np.zeros(n, dtype=int)
+        self.all = np.arange(n)
         slopes, hears, p, q, emits = every
         heard = np.concatenate([hears[:, :, moving], np.zeros((len(p), law.kp, len(moving)))], axis=1)
         planes = []
@@ -104,6 +104,10 @@ class BrokenPlane:
 
     def _blank(self, shared: np.ndarray) -> list[Any]:
         return [*np.zeros((self.law.k + self.law.m, self.n)), *shared.T, *self.tail]
+
+    def _on(self, table: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """The matrices of a table on the branch of each site, the sites first."""
+        return np.asarray(table[at, :, :, self.all] if table.shape[-1] > 1 else table[..., 0][at])
 
     def _begin(self, shared: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, ...]:
         """Where the coordinates are zero: the variables, the fields, what is sent, and the free members of pairs."""
@@ -129,7 +133,7 @@ class BrokenPlane:
         cavity_field, self_coupling, shared, likely : ndarray
             As in :meth:`symcavity.finite.single_site.SingleSites.solve`.
         """
-        n = np.arange(self.n)
+        n = self.all
         z0, u0, sent0, free0 = self._begin(shared, cavity_field[:, self.rest])
         coupling = np.ascontiguousarray(self_coupling[:, self.looped].transpose(1, 2, 0))
         with np.errstate(all="ignore"):
@@ -142,8 +146,8 @@ class BrokenPlane:
             if likely is not None:
                 last = len(self.branches) - 1 - likely @ self._code
                 at = np.where(room[last, n] > -_TOLERANCE, last, at)
-            t, etz, tilt = t[at, :, n], self.etz[at, :, :, self.site], tilt[at, :, :, n].transpose(1, 2, 0)
-            z = z0[at, :, n] + np.einsum("nkl,nl->nk", self.tz[at, :, :, self.site], t)
+            t, etz, tilt = t[at, :, n], self._on(self.etz, at), tilt[at, :, :, n].transpose(1, 2, 0)
+            z = z0[at, :, n] + np.einsum("nkl,nl->nk", self._on(self.tz, at), t)
             sent = sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
             found = room[at, n] > -_TOLERANCE * (1 + np.abs(z).max(axis=1, initial=0))
             responses = np.zeros((self.n, self.law.out, self.law.m))
@@ -152,10 +156,10 @@ class BrokenPlane:
 
         def moved() -> np.ndarray:
             with np.errstate(all="ignore"):
-                turn = np.einsum("mon,nok->mkn", coupling, self.epz[at, :, :, self.site])
-                along = _across(tilt, turn - self.pu[at, :, :, self.site].transpose(1, 2, 0))
-                out = np.einsum("nkl,ljn->nkj", self.tz[at, :, :, self.site], along)
-                out += self.pz[at, :, :, self.site]
+                turn = np.einsum("mon,nok->mkn", coupling, self._on(self.epz, at))
+                along = _across(tilt, turn - self._on(self.pu, at).transpose(1, 2, 0))
+                out = np.einsum("nkl,ljn->nkj", self._on(self.tz, at), along)
+                out += self._on(self.pz, at)
             out[~found] = np.nan
             return out
 

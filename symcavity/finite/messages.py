@@ -42,7 +42,8 @@ class Way:
     column, heard : int
         Which of their emissions the field sums, and in which of their fields they hear the site.
     weights : ndarray
-        The products of the couplings on the way out and back (sites, senders).
+        The products of the couplings on the way out and back, or their means (sites, senders); one row or column
+        where all are alike.
     """
 
     m: int
@@ -54,7 +55,8 @@ class Way:
 
     def echo(self, responses: np.ndarray) -> np.ndarray:
         """The self-couplings, from the local responses of the senders (senders, emissions, fields)."""
-        return np.asarray(self.weights @ responses[:, self.column, self.heard])
+        told = responses[:, self.column, self.heard]
+        return np.asarray(self.weights @ told if self.weights.shape[1] > 1 else self.weights[:, 0] * np.sum(told))
 
 
 class Messages:
@@ -69,6 +71,9 @@ class Messages:
     first : dict, optional
         The first responses of kinds that keep still in the first step; by default all take part in it, and what has
         not spoken yet does not respond.
+    averaged : bool
+        Whether what comes back is counted by the means of products of couplings in place of the products: nearly as
+        good where sites are many, and quick.
 
     Attributes
     ----------
@@ -80,11 +85,18 @@ class Messages:
         The fields and the self-couplings at which they did it, (sites, m) and (sites, m, k).
     """
 
-    def __init__(self, system: System, instance: Instance, first: dict[Kind, float] | None = None) -> None:
+    def __init__(
+        self, system: System, instance: Instance, first: dict[Kind, float] | None = None, *, averaged: bool = False
+    ) -> None:
         self.system, self.instance, self.laws = system, instance, instance.system.laws
         self.met = conditions_met(system)
+        self.averaged = averaged
         self.sites = {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
         self._moving = {k: [m for m, f in enumerate(law.fields) if f.states()] for k, law in self.laws.items()}
+        self._heard = {
+            k: [(instance.matrix(f), f.sender, instance.system.column(f)) for f in law.fields]
+            for k, law in self.laws.items()
+        }
         self._products: dict[tuple[RandomField, RandomField], np.ndarray] = {}
         self._ways = {kind: list(self._ways_back(kind)) for kind in self.laws}
         self._given: dict[tuple[Kind, int], np.ndarray] = {}
@@ -110,13 +122,21 @@ class Messages:
         numbers = dict(zip(compiled.constants, self.instance.constants, strict=True))
         for m, f in enumerate(law.fields):
             for k, g in enumerate(law.heard_in):
-                if f.sender != g.hearer or not (f.states() and g.states()) or tie(f, g).xreplace(numbers) == 0:
+                correlation = tie(f, g).xreplace(numbers)
+                if f.sender != g.hearer or not (f.states() and g.states()) or correlation == 0:
                     continue
-                if (g, f) not in self._products:
+                if self.averaged:
+                    self._products[f, g] = float(correlation) * np.sqrt(self._variances(f) * self._variances(g).T)
+                elif (g, f) not in self._products:
                     self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
-                weights = self._products[g, f].T if (g, f) in self._products else self._products[f, g]
+                weights = self._products[f, g] if (f, g) in self._products else self._products[g, f].T
                 heard = self.laws[f.sender].fields.index(g)
                 yield Way(m, k, f.sender, compiled.column(f), heard, weights)
+
+    def _variances(self, f: RandomField) -> np.ndarray:
+        """The variances of the couplings of a field, with its hearers as rows; one row or column where all are alike."""
+        scale = self.instance.scale(self.instance.system.place(f))
+        return scale.T if f.turned else scale
 
     def _first(self, kind: Kind, response: float) -> np.ndarray:
         """How what a kind sends answers to its fields, where all variables answer alike to the sources."""
@@ -173,13 +193,12 @@ class Messages:
 
     def _fields(self, kind: Kind) -> np.ndarray:
         """What the sites of a kind hear; sums of given parameters are taken once."""
-        law = self.laws[kind]
-        out = np.empty((self.instance.size[kind], law.m))
-        for m, f in enumerate(law.fields):
+        out = np.empty((self.instance.size[kind], self.laws[kind].m))
+        for m, (couplings, sender, column) in enumerate(self._heard[kind]):
             if (kind, m) in self._given:
                 out[:, m] = self._given[kind, m]
                 continue
-            out[:, m] = self.instance.matrix(f) @ self.sent[f.sender][:, self.instance.system.column(f)]
+            out[:, m] = couplings @ self.sent[sender][:, column]
             if m not in self._moving[kind]:
                 self._given[kind, m] = out[:, m].copy()
         return out
@@ -267,7 +286,7 @@ class Snapshot:
     change: float
 
 
-def started(system: System, instance: Instance) -> tuple[Messages, list[Snapshot]]:
+def started(system: System, instance: Instance, *, averaged: bool = False) -> tuple[Messages, list[Snapshot]]:
     """Return the messages of an instance after two steps, and what there was after each.
 
     The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
@@ -279,7 +298,7 @@ def started(system: System, instance: Instance) -> tuple[Messages, list[Snapshot
         If there is none.
     """
     failure: NotConverged | None = None
-    messages = Messages(system, instance)
+    messages = Messages(system, instance, averaged=averaged)
     for first in first_responses(list(instance.system.laws)):
         messages.begin(first)
         try:
@@ -307,7 +326,7 @@ def message_passing(system: System, instance: Instance) -> State | None:
     if not (compiled.pair and few and compiled.affine) or compiled.globals:
         return None
     try:
-        messages, _ = started(system, instance)
+        messages, _ = started(system, instance, averaged=True)
         before, settled = {kind: np.zeros(0) for kind in messages.laws}, 0
         for k in range(_ROUNDS):
             moved = messages.step(1.0 if k < _ROUNDS // 2 else _DAMPED)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from declarations_simulated import SIGNS, VALUES, C, field, gamma, half_norm, l, t, tied, w, x, y, z
+from families_of_messages import FAMILIES
 from scipy.optimize import minimize_scalar
 from sympy import Abs, Max, Rational, Sum
 
 from symcavity.face import ConvexProblem
-from symcavity.finite import linearised, newton, simulate
-from symcavity.finite.messages import message_passing
+from symcavity.finite import linearised, newton, simulate, single_site
+from symcavity.finite.messages import message_passing, started
 from symcavity.finite.run import as_system, prepare
 from symcavity.finite.single_site import SingleSites
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
@@ -85,6 +86,41 @@ def test_a_site_minimises_its_own_problem():
     weights, response = sent(FEATURE, fields, -coupling)
     assert weights == pytest.approx(np.sign(fields) * np.maximum(np.abs(fields) - 1, 0) / coupling)
     assert response == pytest.approx((np.abs(fields) > 1) / coupling)
+
+
+@pytest.mark.parametrize("name", ["lasso", "soft margin", "absolute deviations", "variances", "bias", "three kinds"])
+def test_tables_of_affine_laws_say_what_newton_steps_on_each_branch_say(name, monkeypatch):
+    """At other fields than those of the messages; three kinds: sites that hear themselves in two fields."""
+    problem, values, _ = FAMILIES[name]
+    setup, instance = instance_of(problem, values, n=40)
+    messages, _ = started(setup.system, instance)
+    rng = np.random.default_rng(1)
+    for kind, law in instance.system.laws.items():
+        assert law.affine
+        n, coupling = instance.size[kind], messages.self_coupling[kind] * rng.uniform(0.5, 2, (instance.size[kind], 1, 1))
+        given = 2 * rng.standard_normal((n, law.m)), coupling, np.tile(messages.state.shared, (n, 1))
+        table = SingleSites(law, instance.quenched, instance.constants).solve(*given)
+        with monkeypatch.context() as patched:
+            patched.setattr(single_site, "_MOST_PAIRS", -1)
+            newton_steps = SingleSites(law, instance.quenched, instance.constants).solve(*given)
+        assert np.all(table.found)
+        assert np.all(newton_steps.found)
+        assert np.any(coupling)
+        for one, other in zip(table.args, newton_steps.args, strict=True):
+            assert one == pytest.approx(other, rel=1e-8, abs=1e-8)
+        for what in ("z", "sent", "responses", "moved"):
+            assert getattr(table, what) == pytest.approx(getattr(newton_steps, what), rel=1e-8, abs=1e-8)
+
+
+def test_where_a_table_has_no_branch_it_says_so():
+    """|w| - r w - w^2/2 with a feedback beyond all curvature falls for ever; a pinned field without feedback too."""
+    _, instance = instance_of(ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)), [w[i] >= 0]), {alpha: 1}, n=20)
+    sites = SingleSites(instance.system.laws[FEATURE], instance.quenched, instance.constants)
+    fields = np.repeat([1.0, -1.0], 10)[:, None]
+    answer = sites.solve(fields, np.zeros((20, 1, 1)), np.zeros((20, 0)))
+    assert not np.any(answer.found[fields[:, 0] > 0])
+    assert np.all(answer.found[fields[:, 0] < 0])
+    assert np.all(np.isnan(answer.moved[~answer.found]))
 
 
 def test_it_keeps_away_from_what_it_does_not_fit():
