@@ -293,14 +293,18 @@ class Evolution:
             matrix = np.moveaxis(slope * np.where(signs != 0, x, 1.0), -1, 0)
             sound = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(gap).all(axis=0)
             matrix[~sound] = np.eye(len(self.unknowns))
+            right = np.where(sound, gap, 0.0)
             try:
-                step = -np.linalg.solve(matrix, np.where(sound, gap, 0.0).T[..., None])[..., 0].T
+                with np.errstate(all="ignore"):
+                    one = len(right) == 1  # quicker than as many matrices of one entry
+                    step = right / matrix[:, 0].T if one else np.linalg.solve(matrix, right.T[..., None])[..., 0].T
             except np.linalg.LinAlgError:
                 return np.full_like(t, np.nan)
             size = np.max(np.abs(step), axis=0, initial=0.0)
-            alive &= sound & (size < LONGEST) & (size < 4 * last)
-            t = np.where(alive, t + step, t)
-            last = size
+            length = np.minimum(size, LONGEST)
+            alive &= sound & np.isfinite(size) & (length < 4 * last)
+            t[:, alive] -= (step * (LONGEST / np.maximum(size, LONGEST)))[:, alive]
+            last = length
             if not np.any(alive & (size >= SETTLED)):
                 break
         good = alive & (last < SETTLED)
