@@ -149,7 +149,7 @@ class BrokenPlane:
             t, etz, tilt = t[at, :, n], self._on(self.etz, at), tilt[at, :, :, n].transpose(1, 2, 0)
             z = z0[at, :, n] + np.einsum("nkl,nl->nk", self._on(self.tz, at), t)
             sent = sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
-            found = room[at, n] > -_TOLERANCE * (1 + np.abs(z).max(axis=1, initial=0))
+            found = room[at, n] > -_TOLERANCE * (1 + np.abs(z) @ np.ones(self.law.k))
             responses = np.zeros((self.n, self.law.out, self.law.m))
             each = _across(tilt, np.eye(len(self.looped))[:, :, None])
             responses[:, :, self.looped] = np.einsum("nol,lmn->nom", etz, each)
