@@ -75,8 +75,7 @@ class BrokenPlane:
 
     def __init__(self, law: CompiledLaw, tail: list[Any], n: int) -> None:
         self.law, self.tail, self.n = law, tail, n
-        moving = [m for m, f in enumerate(law.fields) if f.states()]
-        self.looped, self.rest = moving, [m for m in range(law.m) if m not in moving]
+        self.looped, self.rest = law.moving, [m for m in range(law.m) if m not in law.moving]
         self.branches = np.array([*product((True, False), repeat=law.kp)], dtype=bool).reshape(2**law.kp, law.kp)
         self._code = 1 << np.arange(law.kp)[::-1]
         args = self._blank(np.zeros((n, len(law.globals))))
@@ -91,7 +90,7 @@ class BrokenPlane:
             every = [v[:1] for v in every]
         self.all = np.arange(n)
         slopes, hears, p, q, emits = every
-        heard = np.concatenate([hears[:, :, moving], np.zeros((len(p), law.kp, len(moving)))], axis=1)
+        heard = np.concatenate([hears[:, :, law.moving], np.zeros((len(p), law.kp, len(law.moving)))], axis=1)
         planes = []
         for on in self.branches[:, :, None]:
             pz, pu, tz, tu = _planes(np.concatenate([slopes, np.where(on, p, q)], axis=1), heard)

@@ -136,6 +136,8 @@ class CompiledLaw:
         What the sites send, for each field in which they are heard, and its derivative in the unknowns.
     carrier : list of int
         For each field heard, the equation that carries it, and so carries the source.
+    moving : list of int
+        The fields that sum states; others sum given parameters.
     affine : bool
         Whether everything is affine in the unknowns, the fields and the globals.
     sets : SetPart or None
@@ -179,6 +181,7 @@ class CompiledLaw:
             len(pairs),
             len(self.heard_in),
         )
+        self.moving = [m for m, f in enumerate(law.fields) if f.states()]
         self.residual = self._vector(equations)
         self.slopes, self.hears = self._chained(equations, z), self._matrix(equations, fields)
         self.shared = self._matrix(equations, list(system.globals))
@@ -296,7 +299,7 @@ class CompiledSystem:
     @cached_property
     def pair(self) -> dict[Kind, RandomField]:
         """Where two kinds of sites hear one field of states each, of each other, through one coupling: these fields."""
-        moving = {kind: [f for f in law.law.fields if f.states()] for kind, law in self.laws.items()}
+        moving = {kind: [law.fields[m] for m in law.moving] for kind, law in self.laws.items()}
         heard = {kind: fields[0] for kind, fields in moving.items() if len(fields) == 1}
         senders, places = {f.sender for f in heard.values()}, {self.place(f) for f in heard.values()}
         return heard if len(moving) == len(heard) == len(senders) == 2 and len(places) == 1 else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,6 @@ class Messages:
         self.met = conditions_met(system)
         self.averaged = averaged
         self.sites = {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
-        self._moving = {k: [m for m, f in enumerate(law.fields) if f.states()] for k, law in self.laws.items()}
         self._heard = {
             k: [(instance.matrix(f), f.sender, instance.system.column(f)) for f in law.fields]
             for k, law in self.laws.items()
@@ -120,21 +120,20 @@ class Messages:
         """
         compiled, law = self.instance.system, self.laws[kind]
         numbers = dict(zip(compiled.constants, self.instance.constants, strict=True))
-        for m, f in enumerate(law.fields):
-            for k, g in enumerate(law.heard_in):
-                correlation = tie(f, g).xreplace(numbers)
-                if f.sender != g.hearer or not (f.states() and g.states()) or correlation == 0:
-                    continue
-                if self.averaged:
-                    self._products[f, g] = float(correlation) * np.sqrt(self._variances(f) * self._variances(g).T)
-                elif (g, f) not in self._products:
-                    self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
-                weights = self._products[f, g] if (f, g) in self._products else self._products[g, f].T
-                heard = self.laws[f.sender].fields.index(g)
-                yield Way(m, k, f.sender, compiled.column(f), heard, weights)
+        for m, (k, g) in product(law.moving, enumerate(law.heard_in)):
+            f, other = law.fields[m], self.laws[g.hearer]
+            heard = other.fields.index(g)
+            if f.sender != g.hearer or heard not in other.moving or (value := tie(f, g).xreplace(numbers)) == 0:
+                continue
+            if self.averaged:
+                self._products[f, g] = float(value) * np.sqrt(self._variances(f) * self._variances(g).T)
+            elif (g, f) not in self._products:
+                self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
+            weights = self._products[f, g] if (f, g) in self._products else self._products[g, f].T
+            yield Way(m, k, f.sender, compiled.column(f), heard, weights)
 
     def _variances(self, f: RandomField) -> np.ndarray:
-        """The variances of the couplings of a field, with its hearers as rows; one row or column where all are alike."""
+        """The variances of the couplings of a field, its hearers as rows; one row or column where all are alike."""
         scale = self.instance.scale(self.instance.system.place(f))
         return scale.T if f.turned else scale
 
@@ -168,7 +167,7 @@ class Messages:
     def _update(self, kind: Kind, share: float) -> float:
         law, n = self.laws[kind], self.instance.size[kind]
         eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
-        quiet = [m for m in self._moving[kind] if not np.any(eta[:, m])]
+        quiet = [m for m in self.laws[kind].moving if not np.any(eta[:, m])]
         if quiet:
             eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
         for way in self._ways[kind]:
@@ -199,7 +198,7 @@ class Messages:
                 out[:, m] = self._given[kind, m]
                 continue
             out[:, m] = couplings @ self.sent[sender][:, column]
-            if m not in self._moving[kind]:
+            if m not in self.laws[kind].moving:
                 self._given[kind, m] = out[:, m].copy()
         return out
 

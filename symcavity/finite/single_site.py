@@ -76,7 +76,7 @@ class SingleSites:
             z[good], active[good], moved[good], found[good] = there[fits], on[fits], inverse[fits], True
         whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
         args = whole.arguments(z)
-        hears = law.hears(args, n) * np.array([bool(f.states()) for f in law.fields])
+        hears = law.hears(args, n) * np.isin(np.arange(law.m), law.moving)
         responses = -law.emits(args, n) @ moved[:, :, : law.ke] @ hears
         return Answer(z, active, found, law.emission(args, n), responses, lambda: moved, lambda: args)
 

@@ -97,7 +97,8 @@ def test_tables_of_affine_laws_say_what_newton_steps_on_each_branch_say(name, mo
     rng = np.random.default_rng(1)
     for kind, law in instance.system.laws.items():
         assert law.affine
-        n, coupling = instance.size[kind], messages.self_coupling[kind] * rng.uniform(0.5, 2, (instance.size[kind], 1, 1))
+        n = instance.size[kind]
+        coupling = messages.self_coupling[kind] * rng.uniform(0.5, 2, (n, 1, 1))
         given = 2 * rng.standard_normal((n, law.m)), coupling, np.tile(messages.state.shared, (n, 1))
         table = SingleSites(law, instance.quenched, instance.constants).solve(*given)
         with monkeypatch.context() as patched:
@@ -113,7 +114,7 @@ def test_tables_of_affine_laws_say_what_newton_steps_on_each_branch_say(name, mo
 
 
 def test_where_a_table_has_no_branch_it_says_so():
-    """|w| - r w - w^2/2 with a feedback beyond all curvature falls for ever; a pinned field without feedback too."""
+    """A weight that is not negative, without curvature or feedback: its objective -r w falls for ever where r > 0."""
     _, instance = instance_of(ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)), [w[i] >= 0]), {alpha: 1}, n=20)
     sites = SingleSites(instance.system.laws[FEATURE], instance.quenched, instance.constants)
     fields = np.repeat([1.0, -1.0], 10)[:, None]
