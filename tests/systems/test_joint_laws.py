@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from sympy import Eq, KroneckerDelta, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, And, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -34,6 +34,7 @@ x, z = Coupling("x"), Coupling("z")
 w1, w2, w3 = Feature("w1"), Feature("w2"), Feature("w3")
 gamma = Symbol("gamma", positive=True)
 third = Rational(1, 3)
+y = Quenched("y", mu, law={1: third, 2: third, 3: third})
 
 
 def field(coupling, w):
@@ -44,7 +45,6 @@ def field(coupling, w):
 def softmax():
     """Three classes, labels drawn at random."""
     h = [field(x, w) for w in (w1, w2, w3)]
-    y = Quenched("y", mu, law={1: third, 2: third, 3: third})
     loss = log(sum(exp(u) for u in h)) - sum(KroneckerDelta(y[mu], k + 1) * u for k, u in enumerate(h))
     return ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N)) / 2)
 
@@ -100,6 +100,35 @@ def test_softmax_is_a_fixed_point_of_random_fields(solved_softmax):
     # classes are alike, and the sum of the messages of a datum vanishes
     assert q[0, 0] == pytest.approx(q[2, 2], rel=1e-9)
     assert q[0, 1] == pytest.approx(-q[0, 0] / 2, rel=1e-9)
+
+
+def test_shares_over_three_fields_are_sampled_with_their_error(solved_softmax):
+    """Symmetry gives two shares exactly; wrong answers are counted again at random fields, and in instances."""
+    problem, s = solved_softmax
+    h = [field(x, w) for w in (w1, w2, w3)]
+    first = average(And(h[0] > h[1], h[0] > h[2]))
+    for key, exact in ((average(h[0] > h[1]), 1 / 2), (first, 1 / 3)):
+        assert 0 < s.stderr(key) < 1e-3
+        assert abs(float(s[key]) - exact) < 4.5 * s.stderr(key)
+    assert s.stderr(average(w1[i] ** 2)) == 0
+    right = average(
+        sum(
+            KroneckerDelta(y[mu], k + 1) * Piecewise((1, And(*(h[k] > u for u in h if u != h[k]))), (0, True))
+            for k in range(3)
+        )
+    )
+    found = problem.simulate({alpha: 2, gamma: 1}, N=60, seeds=10)[right]
+    assert abs(found.mean - float(s[right])) < 4 * np.hypot(found.stderr, s.stderr(right))
+    # three fields that add up to zero have two dimensions, and all turned into each other by symmetry
+    plane = np.array([[1, 1], [-1, 1], [0, -2]]) / np.sqrt([2, 6])
+    q, width = float(s[average(w1[i] ** 2)]), float(s[response(w1, w1)] - s[response(w1, w2)])
+    eta = np.sqrt(1.5 * q) * np.random.default_rng(2).normal(size=(200_000, 2)) @ plane.T
+    u = eta
+    for _ in range(100):
+        p = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
+        u = (u + eta + width * (np.array([1, 0, 0]) - p)) / 2
+    share = np.mean(u.argmax(axis=1) == 0)
+    assert abs(float(s[right]) - share) < 4 * np.hypot(s.stderr(right), np.sqrt(share * (1 - share) / len(u)))
 
 
 def test_softmax_in_instances(solved_softmax):
