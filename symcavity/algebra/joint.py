@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import UnsupportedLaw
 
-MOST_RULED, MOST_KINKED = 3, 2  # fields over which averages are taken by rules; above, those over smooth laws are sampled
+MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages over smooth laws are sampled
 RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 

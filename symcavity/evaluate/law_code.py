@@ -10,11 +10,9 @@ from sympy import Matrix, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import JointLaw, LawSymbol, slope
-from symcavity.errors import NotConverged
 
 ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
-BOTH, SHARE, FEW = 1e-9, 0.05, 100  # both members of a pair are zero; at more of many fields than is chance
 
 
 class LawCode:
@@ -120,24 +118,10 @@ class LawCode:
         return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
 
     def switches(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
-        """Which member of each pair is zero.
-
-        Raises
-        ------
-        NotConverged
-            If at many fields both are: the pair does not switch there, and its states have no slopes.
-        """
+        """Which member of each pair is zero."""
         plain, pairs = len(self.law.equations), len(self.law.pairs)
         values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
-        p, q = values[plain : plain + pairs], values[plain + pairs :]
-        both = np.maximum(np.abs(p), np.abs(q)) < BOTH
-        if x.shape[1] > FEW and (both.mean(axis=1) > SHARE).any():
-            raise NotConverged(
-                "A law of several states has a maximum two of whose pieces touch, without crossing, where it rests: "
-                "its multipliers are not unique there.",
-                hint="a maximum without the piece that is not needed near there; pieces that cross",
-            )
-        return p < q
+        return values[plain : plain + pairs] < values[plain + pairs :]
 
     def columns(
         self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True
