@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import UnsupportedLaw
 
-MOST_RULED, MOST_KINKED = 3, 2  # fields over which averages are taken by rules; above, those without kinks are sampled
+MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages over smooth laws are sampled
 RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 
@@ -175,16 +175,21 @@ class JointAverage(GaussianAverage):
 
 @lru_cache(maxsize=4096)
 def _way(body: Expr, law: JointLaw) -> str:
-    kinks = law.pairs or any(k.has(LawSymbol) for e in (body, law) for k in e.atoms(*KINKS))
-    most = MOST_KINKED if kinks else MOST_RULED
-    if kinks and len(law.fields) > most:
+    bent = law.pairs or _kinked(law)
+    if bent and len(law.fields) > MOST_KINKED:
         raise UnsupportedLaw(
             f"The average {body} over {len(law.fields)} fields of one site, which fix {len(law.unknowns)} states "
-            "together, has kinks or jumps.",
-            f"at most {MOST_KINKED} fields there; smooth averages of smooth laws",
+            "together, is over a law that has kinks or jumps.",
+            f"at most {MOST_KINKED} fields there; smooth laws",
             "simulate(...): instances have all of their averages",
         )
-    return RAYS if kinks else RULE if len(law.fields) <= most else SAMPLES
+    if (bent or _kinked(body)) and len(law.fields) <= MOST_KINKED:
+        return RAYS
+    return RULE if len(law.fields) <= MOST_RULED and not _kinked(body) else SAMPLES
+
+
+def _kinked(expr: Basic) -> bool:
+    return any(k.has(LawSymbol) for k in expr.atoms(*KINKS))
 
 
 __all__ = ["KINKS", "RAYS", "RULE", "SAMPLES", "SCRAMBLE", "JointAverage", "JointLaw", "LawSymbol", "slope"]

@@ -13,13 +13,14 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Matrix, Max, Min, Piecewise, S, Sum
+from sympy import Expr, Max, Min, Piecewise, Sum
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled as function
-from symcavity.algebra.joint import KINKS, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol, slope
+from symcavity.algebra.joint import KINKS, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol
 from symcavity.algebra.memory import Memory
 from symcavity.errors import NotConverged, ValuesError
+from symcavity.evaluate.law_code import LawCode
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
@@ -34,8 +35,6 @@ GOAL = {RULE: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the
 REACH, SCAN, BISECTIONS, ALONG = 9.0, 41, 34, 14  # of rays: in standard deviations, points, steps, nodes a panel
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
 LIGHT = 1e-20  # nodes of less weight are left out
-ROUNDS, HALVINGS = 100, 30
-SMALL = 1e-12
 STEP = 1e-30  # of a complex step, which cancels nothing
 FLAT = 1e-12  # of the largest eigenvalue: what stands for zero where roots are differentiated
 NEGATIVE = 0.1  # of the trace: what an iterate that is extrapolated may lack; at a root covariances are those of states
@@ -53,6 +52,7 @@ class Joint:
         self.family: Family = _shared[key]
         self.node, self.backend = node, backend
         self.family.join(node)
+
         def reader(leaf: Any) -> Callable[[Mapping[Any, Any]], Any]:
             key = leaf.family if isinstance(leaf, SiteQuantity) else leaf
             return itemgetter(key) if leaf.is_Symbol or key is not leaf else compiled(leaf, backend)
@@ -76,7 +76,6 @@ class Joint:
         rows = zip(*(v.ravel().tolist() for v in spread), strict=True)
         found = [self.family.average(self.node, row[:count], row[count:]) for row in rows]
         return np.array(found).reshape(spread[0].shape)
-
 
     def along(self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]) -> list[Any] | None:
         """The derivatives along rows of tangents; None where they are not known."""
@@ -214,6 +213,8 @@ class Family:
         rays = np.array([[1.0, -1.0]]) if self.count == 1 else np.stack([np.cos(angles), np.sin(angles)])
         count = rays.shape[1]
         switching = [self.bodies[n] for n in nodes if self.bodies[n].sides]
+        known = {*self.code.unknowns, *self.code.defined, *self.law.fields}
+        answering = any(not known.issuperset(body.edges) for body in switching)  # responses jump where states bend
 
         def look(ray: np.ndarray, r: np.ndarray, start: Any) -> tuple[Any, Any]:
             fields = root @ (rays[:, ray] * r)
@@ -222,7 +223,7 @@ class Family:
                 return None, None
             marks = [self.code.switches(x, fields, params)]
             if switching:
-                columns = self.code.columns(x, fields, params)
+                columns = self.code.columns(x, fields, params, slopes=answering)
                 marks += [body.switches(columns) for body in switching]
             return x, np.concatenate(marks)
 
@@ -294,8 +295,6 @@ class Family:
     def _solved(self, key: Any, fields: np.ndarray, params: tuple[float, ...]) -> dict[LawSymbol, np.ndarray] | None:
         """All quantities of the law at given fields; None where it has no solution."""
         x = self.code.solve(fields, params, self.last.get(key))
-        if x is None and key in self.last:
-            x = self.code.solve(fields, params, None)
         if x is None:
             self.last.pop(key, None)
             return None
@@ -314,12 +313,13 @@ class Body:
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
         self.call = function([*self.names, *self.own], node.body)
         sides = [e for k in sorted(node.body.atoms(*KINKS), key=str) for e in _sides(k) if not leaves_of([e])]
-        self.sides = function(self.names, sides) if sides else None
+        self.edges = sorted({s for e in sides for s in e.atoms(LawSymbol)}, key=str)
+        self.sides = function(self.edges, sides) if sides else None
 
     def switches(self, columns: Mapping[LawSymbol, np.ndarray]) -> np.ndarray:
         """On which side of its kinks and conditions each node is."""
         shape = next(iter(columns.values())).shape
-        found = self.sides(*(columns[s] for s in self.names)) if self.sides else []
+        found = self.sides(*(columns[s] for s in self.edges)) if self.sides else []
         return np.array([np.broadcast_to(side > 0, shape) for side in found], dtype=bool).reshape(-1, *shape)
 
     def needs(self, own: tuple[float, ...]) -> tuple[Any, ...]:
@@ -337,137 +337,6 @@ def _sides(kink: Expr) -> list[Expr]:
     if isinstance(kink, Max | Min | Relational):
         return [a - b for a, b in combinations(kink.args, 2)]
     return [] if isinstance(kink, Piecewise) else [kink.args[0]]
-
-
-class LawCode:
-    """A joint law in code: its residual, its Jacobian, and the slopes along sources."""
-
-    def __init__(self, law: JointLaw, leaves: Sequence[Any]) -> None:
-        self.law = law
-        self.unknowns, self.sources = list(law.unknowns), list(law.sources)
-        zero = dict.fromkeys(self.sources, S.Zero)
-        rows = [*law.equations, *(p for p, _ in law.pairs), *(q for _, q in law.pairs)]
-        matrix = Matrix(rows)
-        arguments = [*self.unknowns, *law.fields, *leaves]
-
-        def code(exprs: Any) -> Any:
-            return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
-
-        self.rows = code(rows)
-        self.jacobian = code(list(matrix.jacobian(self.unknowns)))
-        self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
-        self.defined = [x for x, _ in law.definitions]
-        given = Matrix([e for _, e in law.definitions] or [S.Zero])
-        self.definitions = code([e for _, e in law.definitions])
-        self.along = code(list(given.jacobian(self.unknowns)))
-        self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
-
-    def _table(self, call: Any, args: Sequence[Any], count: int, width: int) -> np.ndarray:
-        cells = call(*args)
-        out = np.empty((len(cells), count), dtype=complex if any(map(np.iscomplexobj, args)) else float)
-        for row, cell in zip(out, cells, strict=True):
-            row[...] = cell
-        return out.reshape(-1, width, count)
-
-    def _joined(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The residual, with ``p + q - sqrt(p^2 + q^2)`` for each pair, and the weights of p and q in it."""
-        plain, count = len(self.law.equations), len(self.law.pairs)
-        p, q = values[plain : plain + count], values[plain + count :]
-        size = np.sqrt(p * p + q * q)
-        with np.errstate(all="ignore"):
-            a, b = (np.where(size > 0, 1 - m / size, 1 - np.sqrt(0.5)) for m in (p, q))
-        return np.concatenate([values[:plain], p + q - size]), a, b
-
-    def _weighted(self, table: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        plain, count = len(self.law.equations), len(self.law.pairs)
-        pairs = a[:, None] * table[plain : plain + count] + b[:, None] * table[plain + count :]
-        return np.moveaxis(np.concatenate([table[:plain], pairs]), -1, 0)
-
-    def solve(self, fields: np.ndarray, params: Sequence[float], start: np.ndarray | None) -> np.ndarray | None:
-        """The unknowns at all fields by Newton's method, its steps halved where they do not lead on."""
-        size, total = len(self.unknowns), fields.shape[1]
-        x = np.zeros((size, total)) if start is None or start.shape[1] != total else start.copy()
-        todo = np.arange(total)
-        last = np.full(total, np.inf)
-        for _ in range(ROUNDS):
-            here, at = x[:, todo], fields[:, todo]
-            args = [*here, *at, *params]
-            values = self._table(self.rows, args, len(todo), 1)[:, 0]
-            residual, a, b = self._joined(values)
-            table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
-            try:
-                step = -np.linalg.solve(table, residual.T[..., None])[..., 0].T
-            except np.linalg.LinAlgError:
-                return None
-            if not np.isfinite(step).all():
-                return None
-            merit = np.square(residual).sum(axis=0)
-            share = np.ones(len(todo))
-            for _ in range(HALVINGS):
-                moved = here + share * step
-                after = self._joined(self._table(self.rows, [*moved, *at, *params], len(todo), 1)[:, 0])[0]
-                worse = ~(np.square(after).sum(axis=0) <= (1 - 1e-4 * share) * merit + 1e-26)
-                if not worse.any():
-                    break
-                share = np.where(worse, share / 2, share)
-            x[:, todo] = moved
-            length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
-            done = (length < SMALL) | ((length < 1e-7) & (length > last[todo] / 4))
-            last[todo] = length
-            todo = todo[~done]
-            if not todo.size:
-                return x
-        return None
-
-    def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
-        """One step of Newton's method from unknowns that solve the law at real fields and parameters."""
-        args = [*x, *fields, *params]
-        table, residual, _ = self._active(args, x.shape[1])
-        return x - np.linalg.solve(table, residual.T[..., None])[..., 0].T
-
-    def _active(self, args: Sequence[Any], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The Jacobian, the residual, and which member of each pair is zero."""
-        plain, pairs = len(self.law.equations), len(self.law.pairs)
-        values = self._table(self.rows, args, count, 1)[:, 0]
-        p, q = values[plain : plain + pairs], values[plain + pairs :]
-        a = (p.real < q.real).astype(float)
-        table = self._weighted(self._table(self.jacobian, args, count, len(self.unknowns)), a, 1 - a)
-        return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
-
-    def switches(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
-        """Which member of each pair is zero."""
-        plain, pairs = len(self.law.equations), len(self.law.pairs)
-        values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
-        return values[plain : plain + pairs] < values[plain + pairs :]
-
-    def columns(self, x: np.ndarray, fields: np.ndarray, params: Any) -> dict[LawSymbol, np.ndarray]:
-        """All quantities of the law, and the slopes along its sources, from the unknowns."""
-        count, size = x.shape[1], len(self.unknowns)
-        if self.law.pairs:  # what is zero is so without rounding
-            first = self.switches(x.real, fields.real, np.real(params))
-            x = x.copy()
-            for (p, q), zero in zip(self.law.pairs, first, strict=True):
-                for member, where in ((p, zero), (q, ~zero)):
-                    if member in self.unknowns:
-                        x[self.unknowns.index(member), where] = 0.0
-        args = [*x, *fields, *params]
-        out = dict(zip(self.unknowns, x, strict=True)) | dict(zip(self.law.fields, fields, strict=True))
-        if self.defined:
-            out |= zip(self.defined, self._table(self.definitions, args, count, 1)[:, 0], strict=True)
-        if not self.sources:
-            return out
-        table, _, a = self._active(args, count)
-        forces = self._weighted(self._table(self.forces, args, count, len(self.sources)), a, 1 - a)
-        slopes = -np.linalg.solve(table, forces)
-        for k, u in enumerate(self.unknowns):
-            out |= {slope(u, s): slopes[:, k, n] for n, s in enumerate(self.sources)}
-        if self.defined:
-            along = np.moveaxis(self._table(self.along, args, count, size), -1, 0)
-            direct = np.moveaxis(self._table(self.direct, args, count, len(self.sources)), -1, 0)
-            whole = along @ slopes + direct
-            for k, u in enumerate(self.defined):
-                out |= {slope(u, s): whole[:, k, n] for n, s in enumerate(self.sources)}
-        return out
 
 
 @lru_cache(maxsize=32)

@@ -9,11 +9,12 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from sympy import Basic, Expr, Float, Symbol
+from sympy import Basic, Expr, Float, Integer, Symbol
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
@@ -22,6 +23,7 @@ from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
+from symcavity.shapes.sampling import SCRAMBLES
 from symcavity.writing.printing import mathml
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
@@ -105,6 +107,17 @@ class Solution:
         if not mpmath.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
             value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
         return self._number(value, key)
+
+    def stderr(self, key: Any) -> float:
+        """Return the standard error of an observable whose average is sampled; zero where none is.
+
+        The average is taken over independent sets of quasi-random fields; the error is the scatter of these sets.
+        """
+        expr = self.expression(key)
+        if not any(n.way == SAMPLES for n in expr.atoms(JointAverage)):
+            return 0.0
+        values = [float(self._evaluate(expr.xreplace({SCRAMBLE: Integer(k)}))) for k in range(SCRAMBLES)]
+        return float(np.std(values, ddof=1) / np.sqrt(SCRAMBLES))
 
     def expression(self, key: Any) -> Expr:
         """An observable in unknowns, parameters and laws that have values here."""

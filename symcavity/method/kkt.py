@@ -174,7 +174,8 @@ def _epigraph(
         whole = objective.get(side, S.Zero)
         varying = _varying(side, whole, problem)
         body = _gathered(without_norms(whole, side, varying, record, names.fresh), varying)
-        for kink in sorted(body.atoms(Abs, Max, Min), key=str):
+        # a kink around others first: a bound on each would leave the inner one loose where it is not the largest
+        for kink in sorted(body.atoms(Abs, Max, Min), key=lambda k: (-len(k.atoms(Abs, Max, Min)), str(k))):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
                 continue
             decided = _decided(kink, [c.expr for c in problem.constraints if c.kind == side and not c.equality])

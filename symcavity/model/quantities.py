@@ -393,11 +393,12 @@ class SiteQuantity(FewValued, Expr):
         """Return the expression, read and checked."""
         expected = len(family.slots) + (1 if family.components else 0)
         if len(indices) != expected:
-            slots = [*(str(slot.index) for slot in family.slots)]
-            slots += [str(family.components[0])] if family.components else []
+            slots = ", ".join(map(str, (*(slot.index for slot in family.slots), *family.components[:1])))
+            more = len(indices) == len(family.slots) + 1 > expected and not isinstance(family, Quenched)
             raise DeclarationError(
                 f"{family.name}[{', '.join(map(str, indices))}] has {len(indices)} indices.",
-                f"{expected}: {family.name}[{', '.join(slots)}]",
+                f"{expected}: {family.name}[{slots}]",
+                f"{family.name}[{slots}, 1], with components=(k, 1, n) in its declaration" if more else "",
             )
         for index, slot in zip(indices, family.slots, strict=False):
             if is_index(index) and index != slot.index:

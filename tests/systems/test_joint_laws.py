@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from sympy import Eq, KroneckerDelta, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, And, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import (
     ConvexProblem,
     Coupling,
     Datum,
+    DeclarationError,
     Feature,
     Field,
     N,
@@ -34,6 +35,7 @@ x, z = Coupling("x"), Coupling("z")
 w1, w2, w3 = Feature("w1"), Feature("w2"), Feature("w3")
 gamma = Symbol("gamma", positive=True)
 third = Rational(1, 3)
+y = Quenched("y", mu, law={1: third, 2: third, 3: third})
 
 
 def field(coupling, w):
@@ -44,7 +46,6 @@ def field(coupling, w):
 def softmax():
     """Three classes, labels drawn at random."""
     h = [field(x, w) for w in (w1, w2, w3)]
-    y = Quenched("y", mu, law={1: third, 2: third, 3: third})
     loss = log(sum(exp(u) for u in h)) - sum(KroneckerDelta(y[mu], k + 1) * u for k, u in enumerate(h))
     return ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N)) / 2)
 
@@ -100,6 +101,96 @@ def test_softmax_is_a_fixed_point_of_random_fields(solved_softmax):
     # classes are alike, and the sum of the messages of a datum vanishes
     assert q[0, 0] == pytest.approx(q[2, 2], rel=1e-9)
     assert q[0, 1] == pytest.approx(-q[0, 0] / 2, rel=1e-9)
+
+
+def test_shares_over_three_fields_are_sampled_with_their_error(solved_softmax):
+    """Symmetry gives two shares exactly; wrong answers are counted again at random fields, and in instances."""
+    problem, s = solved_softmax
+    h = [field(x, w) for w in (w1, w2, w3)]
+    first = average(And(h[0] > h[1], h[0] > h[2]))
+    for key, exact in ((average(h[0] > h[1]), 1 / 2), (first, 1 / 3)):
+        assert 0 < s.stderr(key) < 1e-3
+        assert abs(float(s[key]) - exact) < 4.5 * s.stderr(key)
+    assert s.stderr(average(w1[i] ** 2)) == 0
+    right = average(
+        sum(
+            KroneckerDelta(y[mu], k + 1) * Piecewise((1, And(*(h[k] > u for u in h if u != h[k]))), (0, True))
+            for k in range(3)
+        )
+    )
+    found = problem.simulate({alpha: 2, gamma: 1}, N=60, seeds=10)[right]
+    assert abs(found.mean - float(s[right])) < 4 * np.hypot(found.stderr, s.stderr(right))
+    # three fields that add up to zero have two dimensions, and all turned into each other by symmetry
+    plane = np.array([[1, 1], [-1, 1], [0, -2]]) / np.sqrt([2, 6])
+    q, width = float(s[average(w1[i] ** 2)]), float(s[response(w1, w1)] - s[response(w1, w2)])
+    eta = np.sqrt(1.5 * q) * np.random.default_rng(2).normal(size=(200_000, 2)) @ plane.T
+    u = eta
+    for _ in range(100):
+        p = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
+        u = (u + eta + width * (np.array([1, 0, 0]) - p)) / 2
+    share = np.mean(u.argmax(axis=1) == 0)
+    assert abs(float(s[right]) - share) < 4 * np.hypot(s.stderr(right), np.sqrt(share * (1 - share) / len(u)))
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_classes_as_components(solved_softmax, summed):
+    """Weights w[i, k] of the class k are the weights of three families."""
+    _, expected = solved_softmax
+    k, w = Symbol("k", integer=True), Feature("w", components=(Symbol("k", integer=True), 1, 3))
+    if summed:
+        h = field(x, {i: w[i, k]})
+        loss = log(Sum(exp(h), (k, 1, 3))) - Sum(KroneckerDelta(y[mu], k) * h, (k, 1, 3))
+        penalty = Sum(w[i, k] ** 2, (k, 1, 3), (i, 1, N))
+    else:
+        h = [field(x, {i: w[i, c]}) for c in (1, 2, 3)]
+        loss = log(sum(map(exp, h))) - sum(KroneckerDelta(y[mu], c + 1) * u for c, u in enumerate(h))
+        penalty = Sum(sum(w[i, c] ** 2 for c in (1, 2, 3)), (i, 1, N))
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * penalty / 2)
+    values = {alpha: 2, gamma: 1}
+    s = problem.cavity().solve(values)
+    pairs = {average(w[i, 1] ** 2): average(w1[i] ** 2), average(w[i, 1] * w[i, 3]): average(w1[i] * w3[i])}
+    for key, same in pairs.items():
+        assert float(s[key]) == pytest.approx(float(expected[same]), rel=1e-9)
+    if summed:
+        sim = problem.simulate(values, N=60, seeds=8)
+        assert all(abs(sim[key].mean - float(s[key])) < 4 * sim[key].stderr for key in pairs)
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_groups_as_components(summed):
+    """The group lasso of weights v[i, k]."""
+    k, b = Symbol("k", integer=True), Quenched("b", mu)
+    v = Feature("v", components=(k, 1, 2))
+    if summed:
+        a = Coupling("a", components=(k, 1, 2))
+        h, length = Sum(a[mu, i, k] * v[i, k], (k, 1, 2), (i, 1, N)), sqrt(Sum(v[i, k] ** 2, (k, 1, 2)))
+    else:
+        h, length = Sum(x[mu, i] * v[i, 1] + z[mu, i] * v[i, 2], (i, 1, N)), norm(v[i, 1], v[i, 2])
+    problem = ConvexProblem(Sum((b[mu] - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(length, (i, 1, N)))
+    values = {alpha: 2, gamma: 1, b: {1: 1}}
+    s = problem.cavity().solve(values)
+    q, _, share = radial()
+    assert float(s[average(v[i, 2] ** 2)]) == pytest.approx(q, rel=1e-8)
+    assert float(s[average(v[i, 1] ** 2 > 0)]) == pytest.approx(share, rel=1e-6)
+    found = problem.simulate(values, N=60, seeds=10)[average(v[i, 1] ** 2 + v[i, 2] ** 2)]
+    assert abs(found.mean - 2 * q) < 4 * found.stderr
+
+
+def test_components_that_are_not_declared():
+    """The message shows how they are."""
+    with pytest.raises(DeclarationError, match=r"w1\[i, 1\], with components=\(k, 1, n\)"):
+        _ = w1[i, 1]
+
+
+@pytest.mark.parametrize("dps", [15, 30])
+def test_kinks_inside_of_kinks(dps):
+    """A maximum of moduli, and the same function as a sum of kinks."""
+    size = Abs(w1[i])
+    found = []
+    for body in (Max(size, 2 * size - 1), size + Max(0, w1[i] - 1) + Max(0, -w1[i] - 1)):
+        problem = ConvexProblem(Sum((field(x, w1) - 1) ** 2, (mu, 1, P)) + Sum(body, (i, 1, N)))
+        found.append(problem.cavity().solve({alpha: 2}, dps=dps)[average(w1[i] ** 2)])
+    assert abs(found[0] - found[1]) < 10.0 ** (2 - dps)
 
 
 def test_softmax_in_instances(solved_softmax):
@@ -168,6 +259,9 @@ def test_tasks_verify_and_print():
     checked = [c for c in derivation.verify() if c.verdicts]
     assert not [(c.step.key, v) for c in checked for v in c.verdicts if not v.ok]
     assert {"joint", "joint_slopes"} <= {c.step.rule for c in checked}
+    kinds = {c.step.rule: v.kind for c in checked for v in c.verdicts}
+    assert kinds["joint"] == "the law, solved again in double to 1e-07"  # it has no 50 digits
+    assert kinds["joint_slopes"] == "the law, solved again in double to 1e-04"
     for step in derivation:
         if step.rule in ("joint", "joint_slopes"):
             first, *others = step.claims

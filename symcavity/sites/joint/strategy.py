@@ -150,7 +150,8 @@ def _symbols(problem: SiteProblem) -> dict[Any, LawSymbol]:
     zero = {problem.kind.index: S.Zero}
     out: dict[Any, LawSymbol] = {}
     for q in problem.law.unknowns:
-        out[q] = LawSymbol(q.family.name, latex(q.xreplace(zero)))
+        here = q.xreplace(zero)
+        out[q] = LawSymbol(str(here) if q.family.components else q.family.name, latex(here))
     for h in problem.heard:
         out[h.eta] = LawSymbol(str(h.eta), latex(h.eta))
     for source, plain in problem.plain_sources().items():

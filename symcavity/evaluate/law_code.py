@@ -1,0 +1,158 @@
+"""A joint law in code: its states by Newton's method at all fields at once, and its slopes along sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sympy import Matrix, S
+
+from symcavity.algebra.compiled import compiled as function
+from symcavity.algebra.joint import JointLaw, LawSymbol, slope
+
+ROUNDS, HALVINGS = 100, 30
+SMALL = 1e-12
+
+
+class LawCode:
+    """A joint law in code: its residual, its Jacobian, and the slopes along sources."""
+
+    def __init__(self, law: JointLaw, leaves: Sequence[Any]) -> None:
+        self.law = law
+        self.unknowns, self.sources = list(law.unknowns), list(law.sources)
+        zero = dict.fromkeys(self.sources, S.Zero)
+        rows = [*law.equations, *(p for p, _ in law.pairs), *(q for _, q in law.pairs)]
+        matrix = Matrix(rows)
+        arguments = [*self.unknowns, *law.fields, *leaves]
+
+        def code(exprs: Any) -> Any:
+            return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
+
+        self.rows = code(rows)
+        self.jacobian = code(list(matrix.jacobian(self.unknowns)))
+        self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
+        self.defined = [x for x, _ in law.definitions]
+        given = Matrix([e for _, e in law.definitions] or [S.Zero])
+        self.definitions = code([e for _, e in law.definitions])
+        self.along = code(list(given.jacobian(self.unknowns)))
+        self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
+
+    def _table(self, call: Any, args: Sequence[Any], count: int, width: int) -> np.ndarray:
+        cells = call(*args)
+        out = np.empty((len(cells), count), dtype=complex if any(map(np.iscomplexobj, args)) else float)
+        for row, cell in zip(out, cells, strict=True):
+            row[...] = cell
+        return out.reshape(-1, width, count)
+
+    def _joined(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The residual, with ``p + q - sqrt(p^2 + q^2)`` for each pair, and the weights of p and q in it."""
+        plain, count = len(self.law.equations), len(self.law.pairs)
+        p, q = values[plain : plain + count], values[plain + count :]
+        size = np.sqrt(p * p + q * q)
+        with np.errstate(all="ignore"):
+            a, b = (np.where(size > 0, 1 - m / size, 1 - np.sqrt(0.5)) for m in (p, q))
+        return np.concatenate([values[:plain], p + q - size]), a, b
+
+    def _weighted(self, table: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        plain, count = len(self.law.equations), len(self.law.pairs)
+        pairs = a[:, None] * table[plain : plain + count] + b[:, None] * table[plain + count :]
+        return np.moveaxis(np.concatenate([table[:plain], pairs]), -1, 0)
+
+    def solve(self, fields: np.ndarray, params: Sequence[float], start: np.ndarray | None) -> np.ndarray | None:
+        """The unknowns at all fields by Newton's method; from the origin where a start does not lead to them."""
+        if start is not None and start.shape[1] == fields.shape[1]:
+            found = self._newton(fields, params, start.copy())
+            if found is not None:
+                return found
+        return self._newton(fields, params, np.zeros((len(self.unknowns), fields.shape[1])))
+
+    def _newton(self, fields: np.ndarray, params: Sequence[float], x: np.ndarray) -> np.ndarray | None:
+        """Newton's method, its steps halved where they do not lead on."""
+        size, total = x.shape
+        todo = np.arange(total)
+        last = np.full(total, np.inf)
+        for _ in range(ROUNDS):
+            here, at = x[:, todo], fields[:, todo]
+            args = [*here, *at, *params]
+            values = self._table(self.rows, args, len(todo), 1)[:, 0]
+            residual, a, b = self._joined(values)
+            table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
+            try:
+                step = -np.linalg.solve(table, residual.T[..., None])[..., 0].T
+            except np.linalg.LinAlgError:
+                return None
+            if not np.isfinite(step).all():
+                return None
+            merit = np.square(residual).sum(axis=0)
+            share = np.ones(len(todo))
+            for _ in range(HALVINGS):
+                moved = here + share * step
+                after = self._joined(self._table(self.rows, [*moved, *at, *params], len(todo), 1)[:, 0])[0]
+                worse = ~(np.square(after).sum(axis=0) <= (1 - 1e-4 * share) * merit + 1e-26)
+                if not worse.any():
+                    break
+                share = np.where(worse, share / 2, share)
+            x[:, todo] = moved
+            length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
+            done = (length < SMALL) | ((length < 1e-7) & (length > last[todo] / 4))
+            last[todo] = length
+            todo = todo[~done]
+            if not todo.size:
+                return x
+        return None
+
+    def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """One step of Newton's method from unknowns that solve the law at real fields and parameters."""
+        args = [*x, *fields, *params]
+        table, residual, _ = self._active(args, x.shape[1])
+        return x - np.linalg.solve(table, residual.T[..., None])[..., 0].T
+
+    def _active(self, args: Sequence[Any], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The Jacobian, the residual, and which member of each pair is zero."""
+        plain, pairs = len(self.law.equations), len(self.law.pairs)
+        values = self._table(self.rows, args, count, 1)[:, 0]
+        p, q = values[plain : plain + pairs], values[plain + pairs :]
+        a = (p.real < q.real).astype(float)
+        table = self._weighted(self._table(self.jacobian, args, count, len(self.unknowns)), a, 1 - a)
+        return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
+
+    def switches(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """Which member of each pair is zero."""
+        plain, pairs = len(self.law.equations), len(self.law.pairs)
+        values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
+        return values[plain : plain + pairs] < values[plain + pairs :]
+
+    def columns(
+        self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True
+    ) -> dict[LawSymbol, np.ndarray]:
+        """All quantities of the law, and the slopes along its sources, from the unknowns."""
+        count, size = x.shape[1], len(self.unknowns)
+        if self.law.pairs:  # what is zero is so without rounding
+            first = self.switches(x.real, fields.real, np.real(params))
+            x = x.copy()
+            for (p, q), zero in zip(self.law.pairs, first, strict=True):
+                for member, where in ((p, zero), (q, ~zero)):
+                    if member in self.unknowns:
+                        x[self.unknowns.index(member), where] = 0.0
+        args = [*x, *fields, *params]
+        out = dict(zip(self.unknowns, x, strict=True)) | dict(zip(self.law.fields, fields, strict=True))
+        if self.defined:
+            out |= zip(self.defined, self._table(self.definitions, args, count, 1)[:, 0], strict=True)
+        if not (self.sources and slopes):
+            return out
+        table, _, a = self._active(args, count)
+        forces = self._weighted(self._table(self.forces, args, count, len(self.sources)), a, 1 - a)
+        answers = -np.linalg.solve(table, forces)
+        for k, u in enumerate(self.unknowns):
+            out |= {slope(u, s): answers[:, k, n] for n, s in enumerate(self.sources)}
+        if self.defined:
+            along = np.moveaxis(self._table(self.along, args, count, size), -1, 0)
+            direct = np.moveaxis(self._table(self.direct, args, count, len(self.sources)), -1, 0)
+            whole = along @ answers + direct
+            for k, u in enumerate(self.defined):
+                out |= {slope(u, s): whole[:, k, n] for n, s in enumerate(self.sources)}
+        return out
+
+
+__all__ = ["LawCode"]
