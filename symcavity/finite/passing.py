@@ -246,8 +246,9 @@ class MessagePassing:
 
     @property
     def leave_one_out(self) -> dict[Expr, np.ndarray]:
-        """By the field as it was declared, its value at every datum for the states fitted without that datum.
+        """By the field that a datum hears, its value at every datum for the states fitted without that datum.
 
+        Sums that the laws hear in one combination are one field.
         ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
         datum at a time measures, from one fit.  Arrays of shape (instances, P), right up to order 1/sqrt(N).
         """
@@ -287,7 +288,8 @@ class MessagePassing:
         noise = np.stack([self._noise(run, f) for run in self.runs if not run.diverged])
         if np.any(coupling == 0) or not np.isfinite(factor):
             raise UnsupportedLaw(f"The {FEATURE} sites do not hear themselves.", "features whose data respond")
-        return {state: (-eta / (factor * coupling), noise / (factor * coupling) ** 2)}
+        given = np.stack([self._given(run, sent[k]) for run in self.runs if not run.diverged])
+        return {state: ((-eta / coupling - given) / factor, noise / (factor * coupling) ** 2)}
 
     def _unsettled(self) -> NotConverged:
         bad = [run for run in self.runs if run.diverged]
@@ -299,6 +301,11 @@ class MessagePassing:
             residual=max(last, default=float("nan")),
             hint="values at which theory.solve(...).stability is below one; more steps; simulate(...)",
         )
+
+    def _given(self, run: Passed, f: Any) -> np.ndarray:
+        """What the features send where their states are zero: a teacher's weights, with their sign."""
+        instance = self._instance(run.seed)
+        return instance.emissions(FEATURE, instance.start())[:, instance.system.column(f)]
 
     def _noise(self, run: Passed, f: Any) -> np.ndarray:
         """The variance of a cavity field over fresh couplings."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Self
 
-from sympy import Dummy, Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
+from sympy import Basic, Dummy, Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
@@ -164,6 +164,8 @@ class Theory:
                 f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
             )
         expr = sympify(key)
+        if not isinstance(expr, Basic):
+            raise DeclarationError(f"{key!r} is no observable.", "averages, responses and their functions")
         named = self.system.named
         if expr in named:
             return self.observable(named[expr])
