@@ -38,6 +38,7 @@ def _row(row, latex):
 def write(file):
     """Write the page where it is not as it should be."""
     content = page()
+    file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists() or file.read_text(encoding="utf-8") != content:
         file.write_text(content, encoding="utf-8")
 

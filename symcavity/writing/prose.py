@@ -157,7 +157,7 @@ def _problem(step: Step) -> Prose:
         for place, (word, rows) in enumerate(part for part in parts if part[1]):
             said += [f"together with the {word}" if place else f"The system is declared by its {word}"]
             said += [" for ", *who] if who and not place else []
-            said += [Show(tuple(rows))]
+            said += [Show(tuple(rows or ()))]
     if data.get("fixed"):
         rows = list(data["fixed"])
         said += [f"The {plural(len(some), 'average', 'averages')} "]
