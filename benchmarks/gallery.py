@@ -23,10 +23,10 @@ NAMES = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
 
 HEAD = """# The gallery
 
-One short file in [`derivations/`](../derivations) for each system, with its physics and its source; `symcavity list`
+One short file in `derivations/` for each system, with its physics and its source; `symcavity list`
 names them, `symcavity derive NAME` shows a derivation, and `values` and `shown` in the file say at which parameters the
 numbers below were taken. Tests hold each of them against instances of itself, and against numbers that were published,
-closed forms, or a fixed point that is written down by hand ([`tests/gallery`](../tests/gallery)). Lines are those of
+closed forms, or a fixed point that is written down by hand (`tests/gallery`). Lines are those of
 the declaration; times are processor time when this table was last written.
 
 | system | lines | derive, ms | solve, ms | numbers | literature |

@@ -8,6 +8,7 @@ from docutils.nodes import SkipNode
 sys.path.insert(0, str(Path(__file__).parent))
 
 import gallery_of_derivations
+import paper_rows
 from latex2mathml.converter import convert
 from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
@@ -18,7 +19,8 @@ version = release = symcavity.__version__
 BUILT = Path(__file__).parent / "_build"
 ENGINE = gallery_of_derivations.fingerprint()  # what was executed with another engine is executed again
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "README.md", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "README.md", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+exclude_patterns += ["**/GALLERY_HEADER.rst"]
 root_doc = "index"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
@@ -54,6 +56,7 @@ html_sourcelink_suffix = ""
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 
+paper_rows.write(BUILT / "paper_rows.md")
 gallery_of_derivations.write(Path(__file__).parent / "_gallery_scripts")
 sphinx_gallery_conf = {
     "examples_dirs": "_gallery_scripts",

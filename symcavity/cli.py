@@ -98,8 +98,8 @@ def _add_studies(commands: Any) -> None:
         _examples("symcavity sensitivity gardner kappa=1 --of alpha --by kappa --dps 50") + "\n\n" + _VALUES,
     )
     _add_target(parser, values=True)
-    parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="what moves")
-    parser.add_argument("--by", required=True, metavar="PARAMETER", help="with what; all others are held")
+    parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="the observable that is differentiated")
+    parser.add_argument("--by", required=True, metavar="PARAMETER", help="the parameter; all others are held")
     parser.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
 
     parser = _add(
@@ -107,14 +107,15 @@ def _add_studies(commands: Any) -> None:
         "optimize",
         later("optimize"),
         "Find the value of a parameter at which an observable is smallest, or largest.",
-        _examples('symcavity optimize my.py alpha=2 s=1/2 --of "average((w[i] - t[i])**2)" --over gamma=0.01,10')
+        _examples("symcavity optimize noisy_teacher alpha=2 t=1:1/2,-1:1/2 noise=1/2:1/2,-1/2:1/2 "
+            '--of "average((w[i] - t[i])**2)" --over gamma=0.01,10')
         + "\n\n"
         + _VALUES,
     )
     _add_target(parser, values=True)
-    parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="what is made small")
+    parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="the observable to make small")
     parser.add_argument("--over", required=True, metavar="gamma[=low,high]", help="the parameter, and its range")
-    parser.add_argument("--maximize", action="store_true", help="make it large instead")
+    parser.add_argument("--maximize", action="store_true", help="make the observable large instead")
     parser.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
 
     parser = _add(
@@ -123,8 +124,8 @@ def _add_studies(commands: Any) -> None:
         later("boundary"),
         "Follow the line on which stability, the solution or an order parameter is lost.",
         _examples(
-            "symcavity boundary game.py A=1:1/2,-1:1/2 --across alpha=0.3,0.6 --dps 20",
-            "symcavity boundary species.py A=2 --across sigma=0.5,1.5 --along g=0:1:5 --plot line.pdf",
+            "symcavity boundary minority o=1:1/2,-1:1/2 --across alpha=0.3,0.6 --dps 20",
+            "symcavity boundary competing_species A=2 K=1:1 --across sigma=0.5,1.5 --along g=0:1:5",
         )
         + "\n\n"
         + _VALUES,
@@ -133,8 +134,8 @@ def _add_studies(commands: Any) -> None:
     parser.add_argument(
         "--what", default="stability", metavar="WHAT", help="stability (default), feasibility, or an observable"
     )
-    parser.add_argument("--across", required=True, metavar="alpha=1,3", help="where it is looked for")
-    parser.add_argument("--along", default="", metavar="g=0:1:5", help="the values of the other parameter")
+    parser.add_argument("--across", required=True, metavar="alpha=1,3", help="the parameter to vary, and its range")
+    parser.add_argument("--along", default="", metavar="g=0:1:5", help="a second parameter, and its values")
     parser.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
     parser.add_argument("--csv", metavar="F", help="write the points")
     parser.add_argument("--plot", metavar="F", help="draw the line")
@@ -168,7 +169,8 @@ def build_parser() -> argparse.ArgumentParser:
         commands,
         "paper",
         actions.paper,
-        "Show every displayed equation of the paper: derived, declared, verified or corrected, by what, and where.",
+        "Show every displayed equation of the paper (Clark and Sompolinsky): derived, declared, verified or corrected, "
+        "by what, and where.",
         _examples("symcavity paper", "symcavity paper --json"),
     )
     paper.add_argument("--json", action="store_true", help="print JSON: number, verdict, witness, where, remark")
@@ -223,7 +225,9 @@ def build_parser() -> argparse.ArgumentParser:
     solve.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after so many seconds")
     solve.add_argument("--certify", action="store_true", help="prove that there is one solution, and where")
     solve.add_argument("--json", action="store_true", help="print JSON; numbers are strings, with all digits")
-    solve.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="and this")
+    solve.add_argument(
+        "--show", action="append", default=[], metavar="OBSERVABLE", help="print this observable too (repeatable)"
+    )
 
     simulate = _add(
         commands,
@@ -242,7 +246,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_target(simulate, values=True)
     _add_instances(simulate)
-    simulate.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="only this")
+    simulate.add_argument(
+        "--show", action="append", default=[], metavar="OBSERVABLE", help="compare only this observable (repeatable)"
+    )
     simulate.add_argument("--plot", metavar="F", help="draw the z-scores")
 
     messages = _add(
@@ -260,7 +266,9 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(messages, values=True)
     _add_instances(messages)
     messages.add_argument("--steps", type=int, default=40, help="steps of each kind of site (default: 40)")
-    messages.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="only this")
+    messages.add_argument(
+        "--show", action="append", default=[], metavar="OBSERVABLE", help="compare only this observable (repeatable)"
+    )
     messages.add_argument("--plot", metavar="F", help="draw the first observable, step by step")
 
     sweep = _add(
@@ -289,7 +297,9 @@ def build_parser() -> argparse.ArgumentParser:
     sweep.add_argument("--plot", metavar="F", help="draw theory as a line, simulations as points")
     sweep.add_argument("--x", default="", help="horizontal axis (default: the first grid)")
     sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it comes out)")
-    sweep.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="a further column")
+    sweep.add_argument(
+        "--show", action="append", default=[], metavar="OBSERVABLE", help="a column for this observable (repeatable)"
+    )
 
     _add_studies(commands)
 
@@ -328,7 +338,9 @@ def build_parser() -> argparse.ArgumentParser:
     report.set_defaults(N="100")
     report.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder")
     report.add_argument("--dps", type=int, default=30, help="digits of numbers and checks (default: 30)")
-    report.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help="and this number")
+    report.add_argument(
+        "--show", action="append", default=[], metavar="OBSERVABLE", help="report this observable too (repeatable)"
+    )
     report.add_argument("--sweep", action="append", default=[], metavar="name=grid", help="draw the theory over a grid")
 
     manifold = _add(

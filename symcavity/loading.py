@@ -87,7 +87,7 @@ def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
         elif Path(target).is_file():
             hint = f"./{target}, if you mean the file in this folder"
         raise DeclarationError(
-            f"No derivation is named {target!r}.", f"{', '.join(names)}; or the path of a file FILE.py", hint
+            f"No derivation is named {target!r}.", "what 'symcavity list' shows, or the path of a file FILE.py", hint
         )
     return choose(vars(importlib.import_module(f"{PACKAGE}.{target}")), target, wanted)
 
@@ -117,7 +117,7 @@ def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> Conve
         made = [n for n, v in namespace.items() if isinstance(v, types.FunctionType)]
         raise DeclarationError(
             f"{origin} declares no problem.",
-            "a file whose top level makes one ConvexProblem or BipartiteSystem",
+            "a file whose top level makes one ConvexProblem, BipartiteSystem or System",
             f"problem = {made[-1]}(...), so that the problem stands at the top level of the file"
             if made
             else "problem = ConvexProblem(minimize=..., subject_to=[...])",

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,9 @@ def test_no_file_of_the_package_knows_a_problem():
             text = node.value if isinstance(node, ast.Constant) and id(node) not in doc else name
             for word in words:
                 assert not isinstance(text, str) or word not in text, f"{path.name}: {text!r}"
+
+
+def test_every_folder_of_the_package_is_installed():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    folders = {module_of(path) for path in FILES if path.name == "__init__.py"}
+    assert folders | {"symcavity.derivations"} == set(listed)

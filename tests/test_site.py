@@ -4,17 +4,25 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
-from symcavity.loading import installed
+from symcavity.loading import installed, paper_table
 
 pytest.importorskip("matplotlib")
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-_spec = importlib.util.spec_from_file_location("gallery_of_derivations", DOCS / "gallery_of_derivations.py")
-gallery = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(gallery)
+
+
+def script_of(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+gallery, paper_rows = script_of("gallery_of_derivations"), script_of("paper_rows")
 
 
 @pytest.mark.parametrize("name", sorted(installed()))
@@ -48,3 +56,19 @@ def test_what_was_executed_with_other_sources_is_stale(tmp_path):
     assert gallery.is_stale(tmp_path / "engine", mark)
     assert not gallery.is_stale(tmp_path / "engine", mark)
     assert gallery.is_stale(tmp_path / "engine", "another")
+
+
+def test_the_page_of_the_paper_has_every_row_with_its_formula():
+    page = paper_rows.page()
+    rows = {row["number"]: row for row in paper_table()}
+    found = re.findall(r"\$\$\n(.+)\n\$\$\n\n\*\*\((\S+)\)\*\* (\S+) \(", page)
+    assert [number for _, number, _ in found] == list(rows)
+    assert [verdict.strip("*") for *_, verdict in found] == [row["verdict"] for row in rows.values()]
+    assert all(latex.count("{") == latex.count("}") for latex, *_ in found)
+
+
+def test_the_formulas_of_the_paper_are_drawn():
+    converter = pytest.importorskip("latex2mathml.converter")
+    for equations in paper_rows.printed().values():
+        for number, latex in equations.items():
+            assert "\\" not in converter.convert(latex, display="block"), number

@@ -6,6 +6,8 @@ from typing import Any
 
 from sympy import Expr, Mul, S, Sum, Symbol, fraction
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import NoClosedForm
@@ -13,7 +15,7 @@ from symcavity.method.close import averaged_parts
 from symcavity.method.eliminate import simplest
 from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
@@ -130,6 +132,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     make = make.within("Results")
     closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
     steps = []
+    same = {value: g for g, value in theory.units.items() if value.is_Symbol}  # no unit, and no other name
     shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
     if shifts:
         steps.append(make("units", "units", shifts))
@@ -138,14 +141,14 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
             make(
                 f"eliminate.{symbol}",
                 "elimination",
-                [_readable(symbol, expr)],
+                [_readable(same.get(symbol, symbol), expr.xreplace(same))],
                 data={"solved": symbol},
                 rests_on=("closed_system",),
             )
         )
-    # a core that nobody would read is left as the equation that it came from, beside the formulas above
+    # a core that is harder to read is left as the equation that it came from, beside the formulas above
     claims = [
-        Equation(core, S.Zero) if core.count_ops() <= READABLE else whole
+        Equation(core.xreplace(same), S.Zero) if _effort(core) <= _effort(whole.difference) else whole
         for core, whole in zip(closed.core, theory.remaining(closed), strict=True)
     ]
     for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):
@@ -165,6 +168,12 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
             )
         )
     return steps
+
+
+def _effort(expr: Expr) -> tuple[int, int]:
+    """What an expression asks of a reader: averages inside of functions and averages, then its length."""
+    nodes = expr.atoms(phi, Average, Sum, GaussianAverage, ImplicitAverage)
+    return sum(inner.has(Average, Sum) for node in nodes for inner in node.args), expr.count_ops()
 
 
 def _readable(symbol: Symbol, expr: Expr) -> Equation:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 from sympy import Basic, Expr, S, Symbol, SympifyError, Tuple, sympify
 from sympy.printing.precedence import PRECEDENCE
 
+from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.signs import FewValued
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
@@ -45,8 +46,7 @@ class Family(DataAtom):
         return self._data[1]
 
     def __getitem__(self, index: Any) -> SiteQuantity:
-        indices = index if isinstance(index, tuple) else (index,)
-        return SiteQuantity(self, *(self._index(entry) for entry in indices))
+        return SiteQuantity(self, *map(self._index, index if isinstance(index, tuple) else (index,)))
 
     def _index(self, entry: Any) -> Expr:
         try:
@@ -64,9 +64,7 @@ class Family(DataAtom):
 
     def _unindexed(self, *_: Any) -> NoReturn:
         raise DeclarationError(
-            f"{self.name} stands in an expression without an index.",
-            "the quantity of one site",
-            f"{self.at_site()}",
+            f"{self.name} stands in an expression without an index.", "the quantity of one site", f"{self.at_site()}"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unindexed
@@ -77,9 +75,11 @@ class Family(DataAtom):
         raise TypeError(f"{self.name} is a family of site quantities; write {self.name}[...] with an index.")
 
     def at_site(self) -> SiteQuantity:
-        """Return the quantity at the canonical site index (and the declared component index)."""
-        inner = (self.components[0],) if self.components else ()
-        return self[(*(slot.index for slot in self.slots), *inner)]
+        """Return the quantity at the canonical site index or indices (and the declared component index)."""
+        sites: list[Symbol] = []
+        for slot in self.slots:
+            sites.append(fresh_index(slot.index, sites) if slot.index in sites else slot.index)
+        return self[(*sites, *self.components[:1])]
 
     def _sympystr(self, _printer: Any) -> str:
         return self.name

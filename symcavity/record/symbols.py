@@ -301,14 +301,13 @@ class OrderParameter(Symbol):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base, _, label = self.name.partition("_")
-        inner = " ".join(latex_name(part) for part in label.split("_") if part)
-        if label == "hat":
-            base, inner = f"\\hat{{{latex_name(base)}}}", ""
-            return f"{base}^{{{exp}}}" if exp else base
+        *parts, last = label.split("_")
+        inner = " ".join(latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part)
         if base == "S":
             tex = f"S^{{{inner}}}"
             return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
-        tex = f"{latex_name(base)}_{{{inner}}}" if inner else latex_name(base)
+        head = f"\\hat{{{latex_name(base)}}}" if last == "hat" else latex_name(base)
+        tex = f"{head}_{{{inner}}}" if inner else head
         return f"{tex}^{{{exp}}}" if exp else tex
 
     @property

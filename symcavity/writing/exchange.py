@@ -102,6 +102,7 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
 
     found: dict[str, Any] = {"name": system.name, "cite": system.cite, "source": system.source}
     found["fixed"] = [{"equation": [write(e.lhs), write(e.rhs)]} for e in system.fixed]
+    found["named"] = [{"equation": [write(name), write(value)]} for name, value in system.named.items()]
     if system.record is not None:
         minimize, subject_to = system.record.problem.written
         return found | {"minimize": write(minimize), "subject_to": [entry(c) for c in subject_to]}
@@ -199,6 +200,7 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
     source = {str(k): str(v) for k, v in declared["source"].items()}
     rest: dict[str, Any] = {"name": str(declared["name"]), "cite": str(declared["cite"]), "source": source}
     fixed = [equation(e["equation"]) for e in declared["fixed"]]
+    rest["named"] = {nodes[a]: nodes[b] for a, b in (e["equation"] for e in declared.get("named", ()))}
     if "minimize" in declared:
         conditions = [entry(e) for e in declared["subject_to"]]
         conditions = [Equality(e.lhs, e.rhs, evaluate=False) if isinstance(e, Equation) else e for e in conditions]

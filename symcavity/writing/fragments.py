@@ -97,8 +97,8 @@ def limit(kinds: Iterable[Kind]) -> Fragments:
     every = list(kinds)
     ratios = [Equation(kind.ratio, kind.size / N) for kind in every if kind.ratio != 1]
     sizes = list(dict.fromkeys((N, *(kind.size for kind in every))))
-    words = plural(len(ratios), "a fixed ratio", "fixed ratios")
-    return [*listed(sizes), f" to infinity at {words} ", *listed(ratios)]
+    at = [f" at {plural(len(ratios), 'a fixed ratio', 'fixed ratios')} ", *listed(ratios)] if ratios else []
+    return [*listed(sizes), " to infinity", *at]
 
 
 def quantity(obj: Any) -> Any:

@@ -41,7 +41,7 @@ _TYPOGRAPHY = {
     "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
     "≥": "$\\ge$", "≤": "$\\le$", "→": "$\\to$", "⊥": "$\\perp$", "×": "$\\times$", "²": "$^2$",
 }  # fmt: skip
-_SIZES = ((1.55, "\\scriptsize"), (1.3, "\\footnotesize"), (1.14, "\\small"))
+_SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
 
 def document(derivation: Derivation) -> str:

@@ -15,7 +15,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.writing.assumptions import assumption
 from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed
-from symcavity.writing.lines import lines, relation_at
+from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.markup import Atom, Row
 from symcavity.writing.printing import tree
 from symcavity.writing.prose import prose
@@ -239,10 +239,9 @@ def _opening(derivation: Derivation) -> Fragments:
     if derivation.parameters:
         out += ["Its order parameters, each defined where it is first used, are "]
         out += [*listed(symbol for symbol, _ in derivation.parameters), ". "]
-    return [
-        *out,
-        "Each equation names the equations that it rests on, and the reason for which its rule applies.",
-    ]
+    out += ["Angle brackets are averages: over the couplings, or, which is the same for many sites, over the sites of "]
+    out += ["a kind. Each equation names the equations that it rests on, and the reason for which its rule applies."]
+    return out
 
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
@@ -263,7 +262,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     new = [claim for claim in step.claims if claim not in numbers.shown]
     known = numbers.joined(numbers.shown[claim] for claim in old)
     numbers.known.setdefault(step.key, []).extend(dict.fromkeys(numbers.shown[claim] for claim in old))
-    if known is not None and not new and step.rule in _FORMULAS:
+    if known is not None and not new and step.rule == "elimination":
         return ()  # it says nothing that was not said
     collects = known is not None and step.rule in _COLLECTED
     if span is not None and not any(isinstance(part, Given) for part in said.before) and step.claims and not collects:
@@ -291,9 +290,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-# Rules that only solve for what may be solved already, and rules that collect what was said.
-_FORMULAS = frozenset(["elimination", "result"])
-_COLLECTED = _FORMULAS | {"closed_system"}
+# Rules that collect what was said.
+_COLLECTED = frozenset(["closed_system", "elimination", "result"])
 
 
 def _unended(before: Fragments) -> Fragments:
@@ -346,6 +344,8 @@ def group_lines(group: Group, limit: float) -> list[Line]:
     out: list[Line] = []
     for place, obj in enumerate(group.rows):
         row = _row(obj)
+        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > limit / 2:
+            row = _row(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
         aligned = isinstance(obj, Equation | Relational)
         cut = relation_at(row) if aligned else None
         if place and cut is not None:

@@ -126,6 +126,8 @@ def _unfold(items: Sequence[Node], a: int, b: int) -> list[Node] | None:
 
 def _breakable(core: Fence | Frac) -> bool:
     items = items_of(_inside(core))
+    if any(role_of(item) == "rel" for item in items):
+        return False  # an average under a condition is read as a whole
     if _sum_places(items, -1):
         return True
     cores = [item.base if isinstance(item, Script) else item for item in items]

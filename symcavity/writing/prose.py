@@ -153,14 +153,13 @@ def _problem(step: Step) -> Prose:
         if data.get("subject_to"):
             said += ["A constraint that carries a site index holds at every site. "]
     else:
-        said += ["The system is declared by its equations"]
-        if who:
-            said += [" for ", *who]
-        said += [Show(tuple(data.get("equations") or ()))]
-    if data.get("conditions"):
-        said += ["together with the complementarity conditions", Show(tuple(data["conditions"]))]
+        parts = [("equations", data.get("equations")), ("complementarity conditions", data.get("conditions"))]
+        for place, (word, rows) in enumerate(part for part in parts if part[1]):
+            said += [f"together with the {word}" if place else f"The system is declared by its {word}"]
+            said += [" for ", *who] if who and not place else []
+            said += [Show(tuple(rows or ()))]
     if data.get("fixed"):
-        some = list(data["fixed"])
+        rows = list(data["fixed"])
         said += [f"The {plural(len(some), 'average', 'averages')} "]
         said += [*listed(some), f" {plural(len(some), 'is', 'are')} held fixed. "]
     if globals_:

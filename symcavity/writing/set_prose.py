@@ -154,9 +154,9 @@ def _soft_tip(step: Step) -> Prose:
     n, s = step.data["n"], formula("\\bm{s}")
     before: Fragments = [
         (
-            "Third, the projection may land where the support function is not differentiable. This has positive "
-            "probability, even for sets that are smooth and round: every point of the convex set then lies at the "
-            "same height. The vector is that height times the normal "
+            "Third, the projection may land where the support function is not differentiable. For a set that lies in a "
+            "hyperplane this has positive probability, however smooth and round the set is: every point of it may lie "
+            "at the same height. The vector is then that height times the normal "
         ), n, " of the set, for which ",
         formula(n, "\\cdot", "\\bm{s}", "= 1"), " at every point ", s, ", and moves along it only:",
     ]  # fmt: skip

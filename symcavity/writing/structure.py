@@ -26,7 +26,8 @@ _SYMPY = (
     *("asin", "acos", "asinh", "acosh", "atanh", "sec", "csc", "cot", "coth", "sech", "csch", "gamma", "loggamma"),
     *("Heaviside", "DiracDelta", "KroneckerDelta", "LambertW", "floor", "ceiling", "besseli", "besselj", "besselk"),
     *("Equality", "Unequality", "StrictLessThan", "StrictGreaterThan", "LessThan", "GreaterThan", "And", "Or", "Not"),
-    *("MatAdd", "MatMul", "MatPow", "Transpose", "Inverse", "Trace", "Identity", "ZeroMatrix", "uppergamma"),
+    *("MatAdd", "MatMul", "MatPow", "Transpose", "Inverse", "Trace", "Identity", "ZeroMatrix", "uppergamma", "Indexed"),
+    "IndexedBase",
 )
 _ROOMS = ("algebra", "model", "record", "sites")  # whose classes of expressions stand in claims
 _CONSTANTS = ("Infinity", "NegativeInfinity", "ComplexInfinity", "NaN", "Pi", "Exp1", "ImaginaryUnit", "GoldenRatio")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from symcavity.errors import UnsupportedLaw
 from symcavity.loading import installed
 
 NAMES = sorted(installed())
@@ -18,7 +19,12 @@ def document(name, method):
 @pytest.mark.parametrize("method", ["cavity", "naive"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_derivation_compiles(name, method, tmp_path, typeset):
-    source = document(name, method)
+    try:
+        source = document(name, method)
+    except UnsupportedLaw:
+        if method == "cavity":
+            raise
+        return  # without its feedback a site may have no curvature, and no law
     assert set(re.findall(r"\\usepackage(?:\[[^]]*\])?\{([^}]*)\}", source)) <= {"amsmath", "bm"}
     log = typeset(source, passes=2)
     assert "undefined" not in log

@@ -8,6 +8,7 @@ from sympy import Eq, Piecewise, Rational, S, Sum, Symbol, erfc
 from sympy.core.relational import Relational
 
 from symcavity import BipartiteSystem, Coupling, Datum, Feature, N, P, i, mu
+from symcavity.algebra.phi import phi
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Sites
 from symcavity.model.quantities import SiteQuantity, Variable
@@ -192,3 +193,25 @@ def test_three_kinds_are_spoken_of():
     assert "(1/N) Σ_{ν ≠ μ} (m^ν)²" in text
     text = " ".join(system.cavity().derivation.to_text().split())
     assert "is heard by the data and the hidden units only" in text
+
+
+def test_a_kind_that_is_coupled_to_itself_is_written_with_two_indices():
+    derivation = import_module("symcavity.derivations.competing_species").problem.cavity().derivation
+    text = str(derivation)
+    assert "J_ij = z_ij + A/N" in text
+    assert "J_ii" not in text
+    assert "fixed ratio" not in text
+    assert "declared by its complementarity conditions for the feature variables n_i" in text
+    said = {s.name for step in derivation for claim in step.claims for s in claim.difference.atoms(Symbol)}
+    assert "M_n" in said
+    assert "M_n_hat" not in said  # a variable without a unit has one name
+
+
+@pytest.mark.parametrize("name", ["anisotropic", "gaussian_clusters"])
+def test_what_is_read_has_no_average_inside_of_a_function_or_an_average(name):
+    steps = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation
+    for key in ("result", "consistency"):
+        for claim in steps[key].claims:
+            for node in claim.difference.atoms(phi, Average):
+                assert not any(inner.has(Average) for inner in node.args), claim
+            assert claim.difference.count_ops() < 120

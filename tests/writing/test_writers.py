@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sympy import Sum, exp, log
 
+from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.face import Derivation, Step, Verification
@@ -26,11 +28,19 @@ _spec.loader.exec_module(s)
 
 
 
+def _two_classes():
+    """A loss of two fields that bends in both: its law is solved for both states together."""
+    x, v, w = Coupling("x"), Feature("v"), Feature("w")
+    first, second = (Sum(x[mu, i] * u[i], (i, 1, N)) for u in (v, w))
+    loss = Sum(log(1 + exp(first) + exp(second)), (mu, 1, P))
+    return ConvexProblem(loss + Sum(v[i] ** 2 + w[i] ** 2, (i, 1, N)) / 2)
+
+
 def test_the_sample_has_every_rule():
     from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold
 
     problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold)]
-    problems.append(kernel_ridge.from_coefficients)
+    problems += [kernel_ridge.from_coefficients, _two_classes()]
     derived = [step for problem in problems for step in problem.cavity().derivation]
     assert set(rules()) <= {step.rule for step in (*s.STEPS, *derived)}
 
