@@ -96,7 +96,7 @@ def test_every_page_is_linked_from_the_readme_and_stands_in_the_site():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
+        if "://" not in target and target != "gallery/index.rst":  # made when the site is built
             assert (page.parent / target).exists(), target
 
 

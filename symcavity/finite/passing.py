@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -248,12 +248,18 @@ class MessagePassing:
     def leave_one_out(self) -> dict[Expr, np.ndarray]:
         """By the field that a datum hears, its value at every datum for the states fitted without that datum.
 
-        Sums that the laws hear in one combination are one field.
+        Sums that the laws hear in one combination are one field; what it holds of the states alone is listed too.
         ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
         datum at a time measures, from one fit.  Arrays of shape (instances, P), right up to order 1/sqrt(N).
         """
-        own = {f.as_sum for f in self.setup.system.laws[DATUM].fields}
-        return {key: value for key, value in self.cavity_fields.items() if key in own}
+        every, out = self.cavity_fields, {}
+        for f in (f for f in self.setup.system.laws[DATUM].fields if f.states()):
+            out[f.as_sum] = every[f.as_sum]
+            fixed, moving = f.emission.as_independent(*f.states(), as_Add=True)
+            if fixed != 0:  # what is heard of the states alone: without the teacher's part
+                told = np.stack([self._told(run, f) for run in self.runs if not run.diverged])
+                out[replace(f, emission=moving).as_sum] = every[f.as_sum] - told
+        return out
 
     @cached_property
     def debiased(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
@@ -303,9 +309,13 @@ class MessagePassing:
         )
 
     def _given(self, run: Passed, f: Any) -> np.ndarray:
-        """What the features send where their states are zero: a teacher's weights, with their sign."""
+        """What sites send where their states are zero: a teacher's weights, with their sign."""
         instance = self._instance(run.seed)
-        return instance.emissions(FEATURE, instance.start())[:, instance.system.column(f)]
+        return instance.emissions(f.sender, instance.start())[:, instance.system.column(f)]
+
+    def _told(self, run: Passed, f: Any) -> np.ndarray:
+        """What of a field does not depend on states."""
+        return self._instance(run.seed).matrix(f) @ self._given(run, f)
 
     def _noise(self, run: Passed, f: Any) -> np.ndarray:
         """The variance of a cavity field over fresh couplings."""

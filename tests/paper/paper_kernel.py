@@ -100,13 +100,13 @@ def _117():
         assert Explicit()(found.rhs, env) == int(env["i"] == env["j"])
 
 
-@equation("118", DERIVED, whole + "sources", remark="the field of an example, at zero source")
+@equation("118", DERIVED, whole + "sources", remark="the field of an example at zero source, less its label")
 def _118():
     found = claims(whole + "sources")[1]
     for env in points(found.lhs):
         value = Explicit()(found.rhs, env)
         quiet = value.xreplace({s: 0 for s in value.free_symbols if s.name.startswith("I")})
-        assert (quiet - Explicit()(f_mu, env)).expand() == 0
+        assert (quiet - Explicit()(f_mu - y_mu, env)).expand() == 0
 
 
 @equation("119", DECLARED, "kernel_ridge: from_coefficients.minimize")
