@@ -102,7 +102,7 @@ def _117():
 
 @equation("118", DERIVED, whole + "sources", remark="the field of an example at zero source, less its label")
 def _118():
-    found = claims(whole + "sources")[1]
+    found = claims(whole + "sources")[0]
     for env in points(found.lhs):
         value = Explicit()(found.rhs, env)
         quiet = value.xreplace({s: 0 for s in value.free_symbols if s.name.startswith("I")})

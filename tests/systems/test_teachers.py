@@ -168,12 +168,12 @@ def test_what_cannot_be_done():
 
 
 def test_observables_of_fields_are_written_as_in_the_declaration():
-    """Agreement with the teacher and the share of errors, by the sums that stand in the declaration."""
+    """Agreement with the labels and with the teacher, by the sums that stand in the declaration."""
     problem = declared("flips")
     y, values = label("flips"), values_of("flips")
     theory = problem.cavity()
     solution, simulation = theory.solve(values), problem.simulate(values, N=100, seeds=10)
-    for observable in (average(y[mu] * h < 0), average(3 * h * y[mu] - y[mu] * u)):
+    for observable in (average(y[mu] * h), average(3 * h * y[mu] - y[mu] * u)):
         assert abs(simulation[observable].z(solution[observable])) < FAR, observable
     flat = ConvexProblem(Sum((h - u) ** 2, (mu, 1, P)) / 2 + ridge).cavity().solve(values)
     known = flat[average((w[i] - t[i]) ** 2)] / (1 + flat[response(w)]) ** 2  # of new data, reduced by learning
