@@ -9,6 +9,7 @@ from sympy import Add, Expr, S, Sum
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse, average
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, kind_of_sum, site_sum
+from symcavity.model.joined import join_fields
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import Law, System
 
@@ -52,6 +53,7 @@ def _in_variables(law: Law, body: Expr) -> Expr:
         return body  # sums over components are those of one site
     book = FieldBook()
     found = extract_fields(body, law.kind, book, f"the observable {body}")
+    found = found.xreplace(dict.fromkeys(join_fields(book, law.kind, [found]), S.Zero))
     rule: dict[Expr, Expr] = {}
     for f in book.all(law.kind):
         emissions = [f.emission], Add.make_args(f.emission.expand())  # a field as a whole, or a sum of several
