@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Basic, Eq, Expr, KroneckerDelta, Piecewise, S, Tuple
+from sympy import Basic, Eq, Expr, KroneckerDelta, Piecewise, S, Tuple, sympify
 
 
 class Choice(Expr):
@@ -24,7 +24,8 @@ class Choice(Expr):
 
     def __new__(cls, label: Expr, values: Tuple, shown: Basic) -> Any:
         """Return the chosen value where the label is a number."""
-        return values[int(label) - 1] if label.is_Integer else Expr.__new__(cls, label, values, shown)
+        label = sympify(label)
+        return values[round(label) - 1] if label.is_number else Expr.__new__(cls, label, values, shown)
 
     @property
     def free_symbols(self) -> set[Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import mpmath
@@ -170,7 +171,11 @@ class SiteLaw:
 
 
 def read_quenched(
-    quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int, sizes: Mapping[Any, Any], plain: Mapping[Any, Any]
+    quenched: Sequence[Quenched],
+    given: Mapping[Any, Any],
+    dps: int,
+    sizes: Mapping[Any, Any],
+    plain: Mapping[Any, Any] = MappingProxyType({}),
 ) -> dict[Kind, SiteLaw]:
     """Read the values of all quenched parameters; return the joint law of each kind of site.
 

@@ -75,6 +75,8 @@ def state_average(theory: Theory, symbol: Any) -> Expr | None:
     if not isinstance(meaning, Average) or meaning.has(SiteResponse):
         return None
     body = meaning.body
+    if site_quantities(body, Quenched):
+        return None
     (kind,) = {kind for q in site_quantities(body) for kind in q.site}
     site = theory.inserted[kind]
     if len(site.heard) > 1 or site.law.quenched() or site.solution.is_implicit:

@@ -384,7 +384,7 @@ def _bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarr
 def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
     """The closed form at the same values."""
     quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
-    site_laws = read_quenched(quenched, laws, 15 if double else dps, {}, {})
+    site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
     if double:
         env: dict[Any, Any] = {k: float(v) for k, v in values.items()}
         with np.errstate(all="ignore"):

@@ -76,6 +76,17 @@ def replaced(target, name, value):
     return sabotage
 
 
+def other_identity(monkeypatch):
+    """What the theory makes of another identity than the one that was shown."""
+    rule = identity._consistency
+
+    def other(theory, found, make):
+        averaged = Equation(found.averaged.lhs, found.averaged.rhs + 1)
+        return rule(theory, replace(found, averaged=averaged), make)
+
+    monkeypatch.setattr(identity, "_consistency", other)
+
+
 def half_an_echo(monkeypatch):
     """A naive law that keeps half of the mean of the echo that it says it has dropped."""
     rule = derive._site
@@ -269,7 +280,7 @@ SABOTAGES = {
         gardner, "cavity", wrapped(identity, "_slack", lambda e: e + 1), ["work_identity"],
     ),
     "a wrong identity": (
-        gardner, "cavity", wrapped(identity, "reduced_sides", lambda f: (f[0], f[1] + 1)), ["consistency"],
+        gardner, "cavity", other_identity, ["consistency"],
     ),
     "a wrong proof": (gardner, "cavity", wrapped(identity, "prove", wrong_line), ["proof.4"]),
     "a wrong count": (
