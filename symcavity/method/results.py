@@ -104,7 +104,7 @@ def site_average(theory: Theory, meaning: Expr) -> Equation | None:
         return None
     (kind,) = {kind for q in site_quantities(body) for kind in q.site}
     value = theory.inserted[kind].ensemble.at_site(body)
-    if not site_quantities(value, Quenched) or value.count_ops() > READABLE:
+    if not site_quantities(value, Quenched) or value.has(ProjectionAverage) or value.count_ops() > READABLE:
         return None
     return Equation(DisorderAverage(at_zero(body, kind)), at_zero(simplest(value), kind))
 
