@@ -26,7 +26,7 @@ def test_every_cache_of_a_module_is_bounded():
                 continue
             seen += 1
             closed = each.cache_parameters()["maxsize"] is None
-            assert not closed or name == "_simulation", f"{found.name}.{name} never forgets"
+            assert not closed or name == "simulation_class", f"{found.name}.{name} never forgets"
     assert seen > 20
     assert inspect.signature(symcavity.face._simulation).parameters.keys() == {"name"}  # of two classes
 
