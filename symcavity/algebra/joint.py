@@ -10,6 +10,7 @@ from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, 
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 
 MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages over smooth laws are sampled
@@ -17,21 +18,10 @@ RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 
 
-class LawSymbol(Symbol):
+class LawSymbol(TexSymbol):
     """A quantity that a law binds: an unknown, a field, a source, or a response of an unknown to a source."""
 
-    __slots__ = ("tex",)
-    tex: str
-
-    def __new__(cls, name: str, tex: str, **assumptions: Any) -> LawSymbol:
-        """Return the symbol with its TeX."""
-        assumptions.setdefault("real", True)
-        symbol = super().__new__(cls, name, **assumptions)
-        symbol.tex = tex
-        return symbol
-
-    def __getnewargs_ex__(self) -> Any:
-        return (self.name, self.tex), {"nonnegative": True} if self.is_nonnegative else {}
+    __slots__ = ()
 
     def _latex(self, _printer: Any, exp: str | None = None) -> str:
         return f"\\left({self.tex}\\right)^{{{exp}}}" if exp else self.tex

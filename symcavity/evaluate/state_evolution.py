@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sympy import Expr, S, Symbol, sympify
 
-from symcavity.algebra.meeting import meet
 from symcavity.algebra.precision import alone
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import bind, solve_bound, task_of
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.sizes import completed
 from symcavity.evaluate.values import Given, Task, read_values
 from symcavity.method.close import kind_of_body, over_sites

@@ -67,6 +67,11 @@ class Residuals:
         """The largest of them."""
         return float(np.max(astuple(self)))
 
+    def __str__(self) -> str:
+        return (
+            f"stationarity {self.stationarity:.1e}, feasibility {self.feasibility:.1e}, slackness {self.slackness:.1e}"
+        )
+
     @classmethod
     def largest(cls, found: Iterable[Residuals]) -> Residuals:
         """Return the largest of each kind."""

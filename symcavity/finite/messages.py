@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from sympy import Symbol
 
-from symcavity.algebra.meeting import meet
 from symcavity.errors import NotConverged
+from symcavity.evaluate.meeting import meet
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State

@@ -381,11 +381,7 @@ class MessagePassing:
         body = [(str(k), f"{m:.1e}", *row) for k, m, row in zip(steps, moves, numbers, strict=True)]
         lines += [f"  {line}" for line in aligned([head, *body])]
         if any(run.residuals is not None for run in self.runs):
-            r = self.residuals
-            lines.append(
-                f"residuals: stationarity {r.stationarity:.1e}, feasibility {r.feasibility:.1e}, "
-                f"slackness {r.slackness:.1e}"
-            )
+            lines.append(f"residuals: {self.residuals}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -321,11 +321,7 @@ class Simulation:
                 f"sets of {_span(self.flat.values())} dimensions"
             )
         if self.feasible:
-            r = self.residuals
-            lines.append(
-                f"residuals: stationarity {r.stationarity:.1e}, feasibility {r.feasibility:.1e}, "
-                f"slackness {r.slackness:.1e}"
-            )
+            lines.append(f"residuals: {self.residuals}")
         return "\n".join(lines)
 
     __repr__ = __str__

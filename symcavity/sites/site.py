@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Expr, S, Symbol
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import Law
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.joint.solution import JointEnsemble
 from symcavity.sites.labels import LabelledEnsemble
@@ -88,4 +91,12 @@ class Site:
         return {name: (plain[h.source], h.eta, h.factor) for name, h in named}
 
 
-__all__ = ["Site"]
+def response_steps(site: Site, make: StepMaker, wanted: Sequence[Expr], after: str) -> list[Step]:
+    """The averaged responses that the theory needs of a site, which rest on the step ``after``; none without a need."""
+    zero = {site.kind.index: S.Zero}
+    claims = [Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted]
+    key = site.kind.key
+    return [make(f"{key}.response", "response", claims, data={"kind": site.kind}, rests_on=(after,))] if claims else []
+
+
+__all__ = ["Site", "response_steps"]

@@ -20,7 +20,7 @@ from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.direct import direct_average, hold
 from symcavity.witness.points import solved_point
-from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.registry import largest, numeric, result, witness
 from symcavity.witness.set_averages import vector_average
 from symcavity.witness.world import same
 
@@ -38,7 +38,7 @@ def response(step: Step, dps: int) -> list[Verdict]:
             return result(numeric(dps), False, "", f"{claim.lhs} is no average")
         node = _from_zero(claim.lhs.args[0], index)
         gap, digits, how = hold(theory, side, node, quenched_average(_from_zero(claim.rhs, index)), dps)
-        worst = max(worst, gap)
+        worst = largest(worst, gap)
     return _verdict(worst, digits, dps, f"integration by parts, and {how}")
 
 
@@ -153,7 +153,7 @@ def load(step: Step, dps: int) -> list[Verdict]:
         for claim in step.claims:
             rule = {node: _at_point(theory, solution, node) for node in claim.rhs.atoms(DisorderAverage)}
             left, right = solution[claim.lhs], solution[claim.rhs.xreplace(rule)]
-            worst = max(worst, abs(left - right) / abs(left))
+            worst = largest(worst, abs(left - right) / abs(left))
     how = f"at the solution for {where}; averages over the field of the site"
     return _verdict(worst, digits, dps, how)
 

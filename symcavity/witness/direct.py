@@ -40,6 +40,7 @@ from symcavity.record.symbols import OrderParameter
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.joint import is_joint, joint_average
 from symcavity.witness.points import Point, seeded_values
+from symcavity.witness.registry import largest
 
 SEEDS = 2
 SLOPE = 24  # digits of a squared difference quotient between fields that are 1e-16 apart
@@ -104,7 +105,7 @@ def _hold(
             expected = _claimed(claimed, values, laws, few, double=not simple)
             scale = max(abs(direct), abs(expected))
             gap = abs(direct - expected) / (scale if scale > mpmath.mpf("1e-12") else 1)
-            worst = max(worst, gap if seed == 0 or gap > mpmath.mpf(10) ** (8 - few) else mpmath.mpf(0))
+            worst = largest(worst, gap if seed == 0 or gap > mpmath.mpf(10) ** (8 - few) else mpmath.mpf(0))
     if simple:
         digits = min(dps, 50) - 8
         return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"

@@ -21,7 +21,7 @@ from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol
 from symcavity.witness.declared import Carrier, Row, declared_of
 from symcavity.witness.inserted import Inserted
-from symcavity.witness.registry import numeric, one_to_one, result, witness
+from symcavity.witness.registry import largest, numeric, one_to_one, result, witness
 from symcavity.witness.statistics import exact_mean, fresh
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
 from symcavity.witness.world import Env, Key, free_points, same
@@ -160,7 +160,7 @@ def solution(step: Step, dps: int) -> list[Verdict]:
     ok = {q.family for q in states} >= {q.family for q in theory.system.laws[kind].unknowns}
     with mpmath.workdps(dps + 12):
         for seed in range(POINTS):
-            worst = max(worst, _residual(theory, kind, states, implicit, seed, dps + 12))
+            worst = largest(worst, _residual(theory, kind, states, implicit, seed, dps + 12))
     ok = ok and bool(worst < mpmath.mpf(10) ** (-dps + 8))
     good = "put into the declared equations at seeded fields"
     return result(numeric(dps), ok, good, f"residual {mpmath.nstr(worst, 3)}")
@@ -186,7 +186,7 @@ def _residual(
             world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
         for q, expr in states.items():
             world.given[world.key(q, {})] = world.value(expr)
-        worst = max(worst, law.residual())
+        worst = largest(worst, law.residual())
     return worst
 
 
@@ -233,10 +233,10 @@ class SolvedLaw:
                 left, right = (world.value(side, {**zero, **inner}) for side in (row.declared.lhs, row.declared.rhs))
                 if self.sourced and isinstance(row, Carrier) and row.named is None:
                     right += world.value(row.source, {**zero, **inner})
-                worst = max(worst, abs(left - right))
+                worst = largest(worst, abs(left - right))
         for pair in self.pairs:
             p, q = (world.value(member, zero) for member in pair.pair)
-            worst = max(worst, -p, -q, abs(p * q))
+            worst = largest(worst, -p, -q, abs(p * q))
         return worst
 
 

@@ -15,6 +15,7 @@ from symcavity.finite.labels import label
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Global
 from symcavity.record.derivation import SIMULATION, Verdict
+from symcavity.witness.registry import largest
 
 LIMIT, ALLOWED = 4.0, 3.0
 
@@ -40,8 +41,8 @@ class Measured:
 
     @property
     def z(self) -> float:
-        """The difference beyond what the size allows, in standard errors."""
-        excess = max(0.0, abs(self.lhs - self.rhs) - self.allowed)
+        """The difference beyond what the size allows, in standard errors; infinite where a side is no number."""
+        excess = largest(0.0, abs(self.lhs - self.rhs) - self.allowed)
         return excess / self.stderr if self.stderr > 0 else 0.0 if excess == 0 else float("inf")
 
 

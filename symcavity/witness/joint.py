@@ -25,7 +25,7 @@ from symcavity.model.kinds import is_index
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.joint.solution import JointSolution
-from symcavity.witness.registry import result, witness
+from symcavity.witness.registry import largest, result, witness
 from symcavity.witness.set_averages import quenched_laws
 
 NODES = {1: 60, 2: 24, 3: 13}
@@ -216,7 +216,7 @@ def _worst(step: Step, *, responses: bool) -> tuple[float, int]:
         marks = {q: Dummy("q") for q in columns}
         for claim in step.claims:
             call = lambdify([*marks.values(), *again.order], claim.difference.xreplace(marks).xreplace(rule), "numpy")
-            worst = max(worst, float(np.max(np.abs(call(*columns.values(), *fields)))))
+            worst = largest(worst, float(np.max(np.abs(call(*columns.values(), *fields)))))
     return worst, len(step.data.get("pairs") or []) if not responses else 0
 
 

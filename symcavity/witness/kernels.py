@@ -15,7 +15,7 @@ from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import ExampleAverage
-from symcavity.witness.registry import result, witness
+from symcavity.witness.registry import largest, result, witness
 from symcavity.witness.world import same
 
 SIZES = {FEATURE.size: 3, DATUM.size: 3}
@@ -140,7 +140,7 @@ def coefficients(step: Step, _dps: int) -> list[Verdict]:
     slopes = [
         mpmath.diff(lambda x, k=k: at([*root[:k], x, *root[k + 1 :]])(declared, {}), root[k]) for k in range(count)
     ]
-    value, worst = at(root)(declared, {}), max(map(abs, slopes))
+    value, worst = at(root)(declared, {}), largest(*map(abs, slopes))
     ok = bool(worst < mpmath.mpf("1e-8") * (1 + abs(value)))
     return result(BRUTE_FORCE, ok, "the slope of the declared problem in the coefficients vanishes there")
 

@@ -76,6 +76,21 @@ class Optimality:
         )
         return self._bounded(self.problem.minimize.xreplace(rule)) + bounds
 
+    def norms_hold(self) -> bool:
+        """Whether each product is the norm at its own direction, and its bound is the unit ball."""
+        ok = True
+        for norm in self.record.norms:
+            slopes = [norm.product.diff(q).xreplace(self.sums) for q in norm.p]
+            for env in self.sites(norm.s):
+                own = [self.world.value(q, env) for q in norm.p]
+                along = [self.world.value(e, env) for e in slopes]
+                whole = mpmath.sqrt(mpmath.fsum(v**2 for v in along))
+                linear = mpmath.fsum(a * b for a, b in zip(own, along, strict=True))
+                ok = ok and same(whole, self.world.value(norm.node.xreplace(self.sums), env))
+                ok = ok and same(linear, self.world.value(norm.product.xreplace(self.sums), env))
+                ok = ok and same(1 - mpmath.fsum(v**2 for v in own), self.world.value(norm.slack, env))
+        return ok
+
     def _bounded(self, expr: Expr) -> Any:
         """The value of an expression; a kink is the variable that bounds it, where there is one."""
         self.world.kink = self._bound
@@ -303,6 +318,7 @@ def lagrangian(step: Step, _dps: int) -> list[Verdict]:
     theory = step.evidence["theory"]
     ok = len(step.claims) == 1 and are_declared(theory)
     for point in points(theory)[:2]:
+        ok = ok and point.norms_hold()
         for claim in step.claims:
             ok = ok and same(point.world.value(claim.rhs), point.total())
         for multiplier, expr, _ in step.data["multipliers"]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import mpmath
 
 from symcavity.record.derivation import NUMERIC, Step, Verdict
 
@@ -36,6 +39,11 @@ def result(kind: str, ok: bool, good: str, bad: str = "the two sides differ") ->
     return [Verdict(kind, ok, good if ok else bad)]
 
 
+def largest(*gaps: Any) -> Any:
+    """The largest of some gaps; infinite where one of them is no number, which no comparison would notice."""
+    return math.inf if any(mpmath.isnan(gap) for gap in gaps) else max(gaps)
+
+
 def one_to_one(claims: Iterable[A], rows: Iterable[B], fits: Callable[[A, B], bool]) -> bool:
     """Whether each claim is a row of its own, and no row is left over."""
     left = list(rows)
@@ -47,4 +55,4 @@ def one_to_one(claims: Iterable[A], rows: Iterable[B], fits: Callable[[A, B], bo
     return not left
 
 
-__all__ = ["WITNESSES", "Witness", "numeric", "one_to_one", "result", "witness"]
+__all__ = ["WITNESSES", "Witness", "largest", "numeric", "one_to_one", "result", "witness"]

@@ -20,7 +20,7 @@ from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution
 from symcavity.witness.explicit_sets import projected, shapes
-from symcavity.witness.registry import witness
+from symcavity.witness.registry import largest, witness
 
 COUNT = 200_000
 WORST = 4.5
@@ -223,7 +223,7 @@ def vector_average(theory: Any, claims: Sequence[tuple[Expr, Expr]]) -> list[Ver
     worst, count = 0.0, 0
     for meaning, formula in claims:
         for seed, shape in enumerate(sets):
-            worst = max(worst, _deviation(meaning, formula, side, shape, seed, plane=plane))
+            worst = largest(worst, _deviation(meaning, formula, side, shape, seed, plane=plane))
             count += 1
     if plane:
         how = "direct quadrature over the field of a segment, responses by integration by parts"

@@ -25,7 +25,7 @@ from symcavity.sites.sets.averages import (
     SpaceIntegral,
 )
 from symcavity.witness.explicit_sets import TRIANGLE, shapes
-from symcavity.witness.registry import witness
+from symcavity.witness.registry import largest, witness
 from symcavity.witness.set_averages import at_shape, grid
 from symcavity.witness.sets import EXPLICIT, site_of
 
@@ -44,7 +44,7 @@ def pointwise(step: Step, _dps: int) -> list[Verdict]:
             for claim in step.claims:
                 gap = claim.difference.xreplace({step.evidence["bound"]: k})
                 call = lambdify([*rows, k], gap, "numpy")
-                worst = max(worst, float(np.abs(call(*rows.values(), bound)).max()))
+                worst = largest(worst, float(np.abs(call(*rows.values(), bound)).max()))
             count += len(t)
     ok = worst < 1e-9
     return [Verdict(EXPLICIT, ok, f"at every one of {count} projections" if ok else f"differs by {worst:.2g}")]
@@ -82,18 +82,18 @@ def by_parts(step: Step, _dps: int) -> list[Verdict]:
             gap = claim.difference.xreplace({step.evidence["bound"]: k})
             nodes = gap.atoms(ProjectionAverage, SpaceIntegral)
             if not nodes:
-                worst = max(worst, float(np.abs(at(gap)).max()))
+                worst = largest(worst, float(np.abs(at(gap)).max()))
                 continue
             # an average is an integral with the density: per field, what the integrals add up to
             per = {n: n.body if isinstance(n, ProjectionAverage) else n.args[0] / DENSITY for n in nodes}
             values = at(gap.xreplace(per))
             if shape.dimension == 2:
-                worst = max(worst, abs(float(w @ values)))
+                worst = largest(worst, abs(float(w @ values)))
             else:
                 error = float(values.std()) / np.sqrt(len(t))
                 scores.append(abs(float(values.mean())) / max(error, 1e-6))
-    ok = bool(worst < NEAR and max(scores, default=0.0) < FAR)
-    bad = f"differs by {worst:.2g}, and by {max(scores, default=0.0):.2g} standard errors"
+    ok = bool(worst < NEAR and largest(0.0, *scores) < FAR)
+    bad = f"differs by {worst:.2g}, and by {largest(0.0, *scores):.2g} standard errors"
     how = "difference quotients: quadrature to 5 digits for a segment, seeded fields for other sets"
     return [Verdict(EXPLICIT, ok, how if ok else bad)]
 
@@ -135,10 +135,10 @@ def stein(step: Step, _dps: int) -> list[Verdict]:
                     n: Float(w @ lambdify(list(rows), n.body, "numpy")(*rows.values()))
                     for n in gap.atoms(ProjectionAverage)
                 }
-                worst = max(worst, abs(float(gap.xreplace(rule).xreplace({k: Float(bound)}))))
+                worst = largest(worst, abs(float(gap.xreplace(rule).xreplace({k: Float(bound)}))))
                 continue
             off = at_shape(gap, convex, shape, {k: Float(bound)})
-            worst = max(worst, abs(off) * (1e-9 / 0.03))  # sampled: to a few parts in a hundred
+            worst = largest(worst, abs(off) * (1e-9 / 0.03))  # sampled: to a few parts in a hundred
     ok = worst < 1e-9
     how = "direct quadrature for a segment to 9 digits, quasi-random fields for other sets"
     return [Verdict("quadrature to 9 digits", ok, how if ok else f"differs by {worst:.2g}")]

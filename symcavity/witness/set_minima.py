@@ -12,7 +12,7 @@ from symcavity.model.extrema import Extremum
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.witness.explicit_sets import projected, shapes
-from symcavity.witness.registry import witness
+from symcavity.witness.registry import largest, witness
 from symcavity.witness.sets import EXPLICIT, of_size, site_of, site_values
 
 
@@ -36,8 +36,8 @@ def support_function(step: Step, _dps: int) -> list[Verdict]:
             products = lambdify(marks, total, "numpy")(*v, *members.T)
             least, anchor = float(shape.support(v[None])[0]), shape.anchor(v[None])[0]
             attained = float(lambdify(marks, total, "numpy")(*v, *anchor))
-            worst = max(worst, least - float(products.min()), abs(attained - least))
-            worst = max(worst, float(products.min()) - least - 0.02 * (1 + abs(least)))
+            worst = largest(worst, least - float(products.min()), abs(attained - least))
+            worst = largest(worst, float(products.min()) - least - 0.02 * (1 + abs(least)))
             count += 1
     same_minimum = point.rhs.args[:3] == value.rhs.args[:3] and point.rhs.at == point.lhs.at
     ok = worst < 1e-9 and same_minimum and value.lhs == node
@@ -73,11 +73,12 @@ def minimum(step: Step, _dps: int) -> list[Verdict]:
         heights = np.asarray(shape.support(found))
         for t, v, h in zip(T, found, heights, strict=True):
             mine, others = call(*v, *t, h), call(*found.T, *t, heights)
-            worst = max(worst, float(mine - np.min(others)))
+            worst = largest(worst, float(mine - np.min(others)))
             gain = max(gain, float(np.max(others) - mine))
         if isinstance(claim.rhs.domain, Relational):
             lowest = float(claim.rhs.domain.rhs.xreplace(given))
-            slack = max(slack, float(np.max(lowest - heights)), float(np.max(np.where(lam > 0, heights - lowest, 0))))
+            above = np.where(lam > 0, heights - lowest, 0)
+            slack = largest(slack, float(np.max(lowest - heights)), float(np.max(above)))
     ok = worst < 1e-8 and slack < 1e-8 and gain > 0 and claim.lhs == V
     good = "less than at projections of other fields"
     return [Verdict(EXPLICIT, ok, good if ok else f"off by {worst:.2g}, {slack:.2g}")]
@@ -104,7 +105,7 @@ def multiplier(step: Step, _dps: int) -> list[Verdict]:
             fields = {m for c in step.claims for m in c.rhs.atoms(BoldMatrix)} - {s}
             values |= {m: mpmath.matrix(list(map(float, t))) for m in fields}
             values |= of_size(convex.components.size, shape.dimension)
-            worst = max(worst, *(abs(evaluate(c.rhs, values) - float(found)) for c in step.claims))
+            worst = largest(worst, *(abs(evaluate(c.rhs, values) - float(found)) for c in step.claims))
             supporting += int(found > 0)
     ok = bool(worst < 1e-8) and supporting > 20
     good = "projections of seeded fields on explicit sets, with their anchor points"

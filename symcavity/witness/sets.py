@@ -23,7 +23,7 @@ from symcavity.witness.declared import declared_of
 from symcavity.witness.effective import SolvedLaw
 from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.inserted import Inserted
-from symcavity.witness.registry import numeric, witness
+from symcavity.witness.registry import largest, numeric, witness
 from symcavity.witness.set_averages import projecting, quenched_laws, quenched_points, seeded
 from symcavity.witness.world import free_points
 
@@ -81,7 +81,7 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
                 for q, expr in claims.items():
                     for env in free_points(world, [Equation(q, q)]):
                         world.given[world.key(q, env)] = world.value(expr, env)
-                worst = max(worst, law.residual())
+                worst = largest(worst, law.residual())
                 supporting += int(multiplier > 0)
     ok = bool(worst < 1e-8) and supporting > 20
     good = "the declared equations at projections of seeded fields on explicit sets"
@@ -177,7 +177,7 @@ def of_size(size: Any, rows: int) -> dict[Any, int]:
 def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
     left, right = (_side(x, values) for x in (claim.lhs, claim.rhs))
     difference = left - right
-    return max(abs(x) for x in difference) if isinstance(difference, mpmath.matrix) else abs(difference)
+    return largest(*map(abs, difference)) if isinstance(difference, mpmath.matrix) else abs(difference)
 
 
 def _side(expr: Any, values: dict[Any, Any]) -> Any:
@@ -197,7 +197,7 @@ def matrices(step: Step, dps: int) -> list[Verdict]:
         for rows in [int(size)] if size.is_Integer else [2, 3]:
             for seed in range(2):
                 values = _point(side, response, rows, seed)
-                worst = max(worst, *(_gap(c, values) for c in step.claims))
+                worst = largest(worst, *(_gap(c, values) for c in step.claims))
     ok = bool(worst < mpmath.mpf(10) ** (-dps + 8))
     out = [Verdict(numeric(dps), ok, "with explicit matrices" if ok else f"differs by {mpmath.nstr(worst, 3)}")]
     return out + _differences(step, min(dps, 50))
@@ -224,7 +224,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
             values[response.P] = mpmath.inverse(mpmath.eye(rows) - point["F"] * point["lam"] * point["H"])
             if strength.is_number:
                 continue
-            worst = max(worst, *(_gap(c, values) for c in step.claims))
+            worst = largest(worst, *(_gap(c, values) for c in step.claims))
             count += 1
     if not count:
         return []
@@ -307,7 +307,7 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
             if "n" in step.evidence:
                 values[step.evidence["n"]] = normal(shape)
-            worst = max(worst, *(float(_gap(c, values)) for c in step.claims))
+            worst = largest(worst, *(float(_gap(c, values)) for c in step.claims))
             count += 1
     ok = worst < 1e-6 and count > 4
     detail = f"difference quotients of {count} projections on explicit sets" if ok else f"differs by {worst:.2g}"
@@ -375,7 +375,7 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
             values[theirs.N] = mpmath.matrix(shape.nearest(-t / (F * C)).jacobian[0].tolist())
             values[response.J] = mpmath.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
-            worst = max(worst, *miss, *(float(_gap(c, values)) for c in step.claims))
+            worst = largest(worst, *miss, *(float(_gap(c, values)) for c in step.claims))
             count += 1
     ok = worst < 1e-6 and count > 4
     detail = f"difference quotients of {count} projections with slack on explicit sets"
@@ -427,12 +427,12 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
                 if code == 2 and rho:  # the absorbed directions are counted with the slack as one more
                     continue
                 if code == 2:
-                    worst = max(worst, abs(divergence + float(p.absorbed[k])))
+                    worst = largest(worst, abs(divergence + float(p.absorbed[k])))
                     continue
                 if code not in cases:
                     return [Verdict(EXPLICIT, False, f"regime {code} occurs on {shape!r}, and is not among the cases")]
                 seen.add(code)
-                worst = max(worst, abs(divergence - float(evaluate(cases[code], values))))
+                worst = largest(worst, abs(divergence - float(evaluate(cases[code], values))))
     ok = worst < 1e-5 and seen == {0, 1, 3} | ({4} if slack else set())
     detail = "the divergence of explicit projections in every regime" if ok else f"differs by {worst:.2g}"
     return [Verdict(EXPLICIT, ok, detail)]

@@ -19,7 +19,7 @@ from symcavity.record.symbols import DisorderAverage
 from symcavity.witness.averages import EASY, closed_claims
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import scatter, solved_point
-from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.registry import largest, numeric, result, witness
 
 POINTS = 2
 FAR = 6.0  # standard errors, of as few independent sets of samples as there are
@@ -77,7 +77,7 @@ def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:
     if dps not in memory:
         memory[dps] = _gaps(theory, solution, closed_claims(theory), dps, digits)
     worst, sampled = _gaps(theory, solution, claims, dps, digits)
-    worst, sampled = max(worst, memory[dps][0]), max(sampled, memory[dps][1])
+    worst, sampled = largest(worst, memory[dps][0]), largest(sampled, memory[dps][1])
     if sampled:
         detail = f"{mpmath.nstr(sampled, 3)} standard errors of the sampled averages, {where}"
         return [Verdict("sampled averages at a solved point", bool(sampled < FAR and worst < 1), detail)]
@@ -98,8 +98,8 @@ def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digi
                 gap = mpmath.inf
             if gap >= mpmath.mpf(10) ** (-digits) and isinstance(solution, SampledSolution):
                 error = scatter(theory, solution, claim) / size
-                sampled, gap = max(sampled, gap / error), mpmath.mpf(0)
-            worst = max(worst, gap)
+                sampled, gap = largest(sampled, gap / error), mpmath.mpf(0)
+            worst = largest(worst, gap)
     return worst, sampled
 
 
@@ -110,7 +110,7 @@ def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digi
 def line(step: Step, dps: int) -> list[Verdict]:
     """Both sides of a line of a proof at seeded points."""
     gaps = [_gap_at(claim, seed, dps) for claim in step.claims for seed in range(POINTS)]
-    worst = max(gaps, default=mpmath.mpf(0))
+    worst = largest(mpmath.mpf(0), *gaps)
     ok = bool(worst < mpmath.mpf(10) ** (-dps))
     return result(numeric(dps), ok, "both sides at seeded points", f"differ by {mpmath.nstr(worst, 3)}")
 

@@ -199,7 +199,9 @@ class World:
         if isinstance(family, Quenched):
             if isinstance(family.law, Tuple) and key not in self.given:
                 draw = random.Random(f"{self.seed} {key}")  # noqa: S311 - not cryptography
-                return self.evaluate(draw.choice([value for value, _ in family.law]), env)
+                values = [value for value, _ in family.law]
+                telling = [value for value in values if value != 0] or values  # a zero hides what it multiplies
+                return self.evaluate(draw.choice(telling), env)
             return self.number(key, positive=family.name in self._positive)
         if isinstance(family, Coupling):
             return self.number(key, state=True)

@@ -28,6 +28,7 @@ from symcavity import (
     norm,
     response,
 )
+from symcavity.method import norms
 from symcavity.model.equations import Equation
 from symcavity.witness.judge import judge
 
@@ -314,3 +315,24 @@ def test_systems_that_are_not_convex_are_refused():
     laws = [Eq(u[mu], h), Eq(v[mu], g), Eq(lam[mu], -exp(u[mu] + v[mu])), Eq(kap[mu], -exp(v[mu] - u[mu]))]
     with pytest.raises(UnsupportedLaw, match="several states together"):
         System([*back, *laws]).cavity()
+
+
+def twice(rule):
+    """The norm of twice the vector."""
+    return lambda *args: None if (vector := rule(*args)) is None else tuple(2 * e for e in vector)
+
+
+def wider(rule):
+    """A norm with p in another ball."""
+    return type("Wider", (rule,), {"slack": property(lambda self: 4 - sum(q**2 for q in self.p))})
+
+
+WRONG_NORMS = {"of twice the vector": ("_vector", twice), "with another ball": ("Norm", wider)}
+
+
+@pytest.mark.parametrize("name", WRONG_NORMS)
+def test_a_norm_that_is_none_is_seen(monkeypatch, name):
+    word, change = WRONG_NORMS[name]
+    monkeypatch.setattr(norms, word, change(getattr(norms, word)))
+    step = next(s for s in group_lasso().cavity().derivation if s.rule == "lagrangian")
+    assert not all(verdict.ok for verdict in step.verdicts())

@@ -5,6 +5,7 @@ from references import near
 from sympy import Abs, Eq, Max, Rational, Sum, sign, symbols
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity.model.fields import FieldBook
 
 x, w, p, n = Coupling("x"), Feature("w"), Feature("p"), Feature("n")
 gamma, g = symbols("gamma g", positive=True)
@@ -80,3 +81,12 @@ def test_a_teacher_with_zeros():
     overlap = 2 * s / (1 + s)  # alpha S d, with d = 1/(1 + S) and S (1 + alpha d) = 1
     expected = overlap * (2 / 3.141592653589793) ** 0.5 * 0.1**0.5
     assert near(solution[average(w[i] * t[i])], str(expected), "1e-9")
+
+
+def test_a_wrong_share_is_seen(monkeypatch):
+    """Fields that are joined with another share than the declaration has."""
+    rule = FieldBook.join
+    monkeypatch.setattr(FieldBook, "join", lambda self, first, second, share: rule(self, first, second, 2 * share))
+    problem = ConvexProblem(Sum((heard(t[i]) - heard(w[i])) ** 2, (mu, 1, P)) / 2 + ridge)
+    failed = {row.step.key for row in problem.cavity().derivation.verify().failed}
+    assert {"lagrangian", "dual.lambda", "stationarity.w"} <= failed

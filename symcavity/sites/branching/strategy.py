@@ -12,11 +12,10 @@ from symcavity.algebra.indexed import diagonal
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.feedback import solve_with_feedback
 from symcavity.sites.protocol import SiteProblem, Solution
-from symcavity.sites.site import Site
+from symcavity.sites.site import Site, response_steps
 
 
 class Branching:
@@ -61,23 +60,8 @@ class Branching:
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The states as functions of the fields, branch by branch, and their averaged responses."""
-        steps = [self._solution(site, make)]
-        zero = {site.kind.index: S.Zero}
-        responses = [
-            Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted
-        ]
-        if responses:
-            key = site.kind.key
-            steps.append(
-                make(
-                    f"{key}.response",
-                    "response",
-                    responses,
-                    data={"kind": site.kind},
-                    rests_on=(f"{key}.solution",),
-                )
-            )
-        return steps
+        after = f"{site.kind.key}.solution"
+        return [self._solution(site, make), *response_steps(site, make, wanted, after)]
 
     def _solution(self, site: Site, make: StepMaker) -> Step:
         key, zero = site.kind.key, {site.kind.index: S.Zero}

@@ -13,12 +13,11 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.branching.branches import KINKS, piece_of
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.joint.solution import JointEnsemble, JointSolution
 from symcavity.sites.protocol import SiteProblem, Solution
-from symcavity.sites.site import Site
+from symcavity.sites.site import Site, response_steps
 
 
 class Joint:
@@ -104,10 +103,7 @@ class Joint:
                 rests_on=(f"{key}.effective_law",),
             )
         ]
-        responses = [
-            Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted
-        ]
-        if responses:
+        if wanted:
             symbols = {source: solution.symbols[plain] for source, plain in site.problem.plain_sources().items()}
             slopes = [
                 Equation(_differentiated(e, law, source), S.Zero) for source in law.sources for e in law.equations
@@ -128,15 +124,7 @@ class Joint:
                     },
                 )
             )
-            steps.append(
-                make(
-                    f"{key}.response",
-                    "response",
-                    responses,
-                    data={"kind": site.kind},
-                    rests_on=(f"{key}.differentiate",),
-                )
-            )
+            steps += response_steps(site, make, wanted, f"{key}.differentiate")
         return steps
 
 

@@ -13,28 +13,14 @@ from typing import Any
 from sympy import Add, Basic, Expr, Mul, Piecewise, S, Symbol, fraction, oo, sympify
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.model.support import SupportFunction
 
 
-class ProjectionSymbol(Symbol):
+class ProjectionSymbol(TexSymbol):
     """A quantity of one projection: its multiplier, its distance, the divergence of its displacement."""
 
-    __slots__ = ("tex",)
-    tex: str
-
-    def __new__(cls, name: str, tex: str, **assumptions: Any) -> ProjectionSymbol:
-        """Return the symbol with its TeX."""
-        assumptions.setdefault("real", True)
-        symbol = super().__new__(cls, name, **assumptions)
-        symbol.tex = tex
-        return symbol
-
-    def __getnewargs_ex__(self) -> Any:
-        sign = {"nonnegative": True} if self.is_nonnegative else {"nonpositive": True} if self.is_nonpositive else {}
-        return (self.name, self.tex), sign
-
-    def _latex(self, _printer: Any, exp: str | None = None) -> str:
-        return f"{self.tex}^{{{exp}}}" if exp else self.tex
+    __slots__ = ()
 
 
 LAM = ProjectionSymbol("lam", "\\ell", nonnegative=True)
