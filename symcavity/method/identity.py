@@ -268,8 +268,7 @@ def _interpretation(theory: Theory, make: StepMaker) -> list[Step]:
         solution = site.solution
         if len(solution.regions) < 2 or solution.is_implicit or kind != DATUM:
             continue
-        ensemble: Any = site.ensemble
-        values = [ensemble.response(r.values, None, body) for r in solution.regions]
+        values = [site.at_labels.response(r.values, None, body) for r in solution.regions]
         active = [k for k, value in enumerate(values) if value != 0]
         if len(active) != 1 or site_quantities(values[active[0]]):
             continue

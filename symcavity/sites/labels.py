@@ -32,12 +32,6 @@ class LabelledEnsemble:
     site: Any
     labels: tuple[Quenched, ...]
 
-    def __getattr__(self, name: str) -> Any:
-        """Everything but the averages is that of the site."""
-        if name.startswith("__") or name in ("site", "labels"):
-            raise AttributeError(name)
-        return getattr(self.site, name)
-
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields, its labels and its quenched parameters."""
         return quenched_average(self.at_site(body))

@@ -16,8 +16,6 @@ from symcavity.model.system import Law
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
-from symcavity.sites.branching.averages import SiteEnsemble
-from symcavity.sites.joint.solution import JointEnsemble
 from symcavity.sites.labels import LabelledEnsemble
 from symcavity.sites.protocol import Ensemble, Heard, SiteProblem, Strategy
 
@@ -71,10 +69,14 @@ class Site:
 
     @cached_property
     def ensemble(self) -> Ensemble:
-        """The Gaussian ensemble of the site."""
-        found = self.strategy.ensemble(self)
+        """The Gaussian ensemble of the site, its labels averaged."""
         labels = tuple(q for q in self.law.quenched() if q.given is not None)
-        return LabelledEnsemble(found, labels) if labels and isinstance(found, SiteEnsemble | JointEnsemble) else found
+        return LabelledEnsemble(self.at_labels, labels) if labels else self.at_labels
+
+    @cached_property
+    def at_labels(self) -> Any:
+        """The Gaussian ensemble of the site at given labels."""
+        return self.strategy.ensemble(self)
 
     def equations(self) -> list[Equation]:
         """The law of the inserted site, with cavity fields, self-couplings and sources."""
