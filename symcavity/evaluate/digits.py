@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 from mpmath.ctx_mp import MPContext
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
@@ -20,7 +20,7 @@ from symcavity.evaluate.grids import COUNT, invert, within
 from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
 from symcavity.evaluate.names import loop_names, number_in
-from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.nodes import BOXES, NODES
 from symcavity.evaluate.program import Program
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
@@ -180,7 +180,8 @@ class ExactPass:
 
     def __init__(self, exprs: Sequence[Expr]) -> None:
         self.exprs = list(exprs)
-        program = Program(self.exprs, loops=True)
+        self._averages = [*dict.fromkeys(n for e in self.exprs for n in _outermost(e))]
+        program = Program([*self.exprs, *self._averages], loops=True)
         self.inputs, self.groups, self.space = program.inputs, program.groups, program.space
         self.keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.inputs]
         self._code = compile(program.source, "<exact pass>", "exec")
@@ -222,6 +223,12 @@ class ExactPass:
         self, env: Environment, prec: int, guide: Mapping[Any, np.ndarray], finer: int = 0
     ) -> list[Any]:
         """Return the values at a precision in bits, on the rules of a level of fineness."""
+        return self._whole(env, prec, guide, finer)[: len(self.exprs)]
+
+    def _whole(
+        self, env: Environment, prec: int, guide: Mapping[Any, np.ndarray], finer: int
+    ) -> list[Any]:
+        """The values, and after them those of all averages."""
         at = context(prec)
         digits = prec * 0.30103
         count = int(np.ceil(COUNT * digits / REACHED * STEP**finer)) + 2
@@ -239,6 +246,9 @@ class ExactPass:
     def settled(self, env: Environment, prec: int, guide: Mapping[Any, np.ndarray]) -> tuple[list[Any], int]:
         """Return the values, the number of nodes raised until two rules agree; and which level that was.
 
+        The rules agree where all averages do: what is computed from these may cancel to any degree.  An average that
+        is rounding, and shrinks with the precision, is zero, as that of an odd function is.
+
         Raises
         ------
         NotConverged
@@ -247,13 +257,21 @@ class ExactPass:
         if not self.is_ruled(env):
             return self.at(env, prec, guide), 0
         at = context(prec)
-        before = self.at(env, prec + 3 * SPARE, guide)
+        count, spare = len(self.exprs), 3 * SPARE
+        zeros: set[int] = set()
+        before, last = self._whole(env, prec + spare, guide, 0), at.inf
         for level in range(1, ROUNDS):
-            after = self.at(env, prec + 3 * SPARE, guide, level)
-            gap = max((abs(a - b) / (abs(b) or 1) for a, b in zip(before, after, strict=True)), default=0)
+            after = self._whole(env, prec + spare, guide, level)
+            gaps = [abs(a - b) / (abs(b) or 1) for a, b in zip(before, after, strict=True)]
+            gap = max((g for k, g in enumerate(gaps) if k >= count and k not in zeros), default=0)
+            if gap > last / 4 and spare < 2 * prec:  # it is rounding that the rules see
+                spare += prec // 2
+                coarse, after = after, self._whole(env, prec + spare, guide, level)
+                zeros |= {k for k, v in enumerate(after) if at.ldexp(abs(v), prec // 4) < abs(coarse[k])}
+                gap = max((g for k, g in enumerate(gaps) if k >= count and k not in zeros), default=0)
             if gap < at.eps * 4:
-                return after, level - 1
-            before = after
+                return [at.zero if k in zeros else v for k, v in enumerate(after[:count])], level - 1
+            before, last = after, gap
         raise NotConverged("An average did not converge.", before, float(gap), "fewer digits, or a smoother law")
 
     def __call__(self, env: Environment) -> list[Any]:
@@ -261,6 +279,11 @@ class ExactPass:
         mp = mpmath.mp
         values, _ = self.settled(env, mp.prec, self.guide(env))
         return [+mp.convert(v) if hasattr(v, "_mpf_") or hasattr(v, "_mpc_") else v for v in values]
+
+
+def _outermost(expr: Basic) -> list[Basic]:
+    """The averages of an expression that are in no other."""
+    return [expr] if isinstance(expr, NODES) else [n for a in expr.args for n in _outermost(a)]
 
 
 def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:

@@ -1,0 +1,48 @@
+"""Many digits where an equation cancels at its root, and where an average is zero by symmetry."""
+
+import mpmath
+import pytest
+from sympy import Eq, Sum, tanh
+
+from symcavity import Coupling, Datum, Feature, N, P, System, alpha, average, i, mu
+
+x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
+
+
+@pytest.fixture(scope="module")
+def solution():
+    """A law with a smooth term: the equation that is left is a response minus its average."""
+    heard = Eq(w[i] + tanh(w[i]), Sum(x[mu, i] * xi[mu], (mu, 1, P)))
+    return System([heard, Eq(xi[mu], 1 - Sum(x[mu, i] * w[i], (i, 1, N)))]).cavity().solve({alpha: 1}, dps=22)
+
+
+def test_an_equation_that_cancels_at_its_root(solution):
+    """The single site by hand: w + tanh(w) + w/(1 + S_w) = sqrt(q_xi) z, integrated over z."""
+    with mpmath.workdps(26):
+        response, moment = (solution[k] for k in solution.values if str(k) in ("S_w", "q_xi"))
+        if str(next(iter(k for k in solution.values if str(k) in ("S_w", "q_xi")))) == "q_xi":
+            response, moment = moment, response
+
+        def weight(z):
+            def gap(v):
+                return v * (1 + 1 / (1 + response)) + mpmath.tanh(v) - mpmath.sqrt(moment) * z
+
+            return mpmath.findroot(gap, z / 4, tol=1e-50)
+
+        def averaged(f):
+            return 2 * mpmath.quad(lambda z: f(weight(z)) * mpmath.npdf(z), range(13))
+
+        local = averaged(lambda v: 1 / (1 + 1 / (1 + response) + 1 / mpmath.cosh(v) ** 2))
+        assert abs(local / response - 1) < mpmath.mpf(10) ** -20
+        assert abs((averaged(lambda v: v * v) + 1) / (1 + response) ** 2 / moment - 1) < mpmath.mpf(10) ** -20
+
+
+@pytest.mark.parametrize("odd", [w[i], tanh(w[i]), w[i] ** 3], ids=str)
+def test_the_average_of_an_odd_function_is_zero(solution, odd):
+    assert solution[average(odd)] == 0
+
+
+def test_what_is_small_is_not_zero(solution):
+    small = average(w[i] + w[i] ** 2 / 10**9)
+    with mpmath.workdps(22):
+        assert abs(solution[small] * 10**9 / solution[average(w[i] ** 2)] - 1) < mpmath.mpf(10) ** -20
