@@ -1,23 +1,28 @@
-"""Rules for averages over a continuous law: Gauss rules made for its density, wider ones for wide tails."""
+"""Rules for averages over a continuous law: Gauss rules on pieces of its support, mapped so that tails fall off."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sympy import Dummy, lambdify, oo
 
 from symcavity.errors import ValuesError
+from symcavity.evaluate.legendre import exact_legendre, legendre
 
-GAUSS = (24, 36, 54, 80, 120, 180)
-DOUBLE_EXPONENTIAL = (61, 121, 241, 481)
-FINEST = 481
-LEAST = 1e-19  # weights below do not show in double precision
-LEVELS = len(GAUSS) - 1
+POINTS = (40, 64, 100, 160, 256)  # of each piece, at each level
+FINEST = len(POINTS) - 1
+LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
+FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
+LONG = 6.0  # where the line is cut off that stands for a half-line or for the way to an end
+STEP = 0.025  # in which it is walked along, to see what counts
+PER_DIGIT, GROWTH = 5.0, 1.25  # points of each piece beyond double, and their growth from level to level
 
 Rule = tuple[np.ndarray, np.ndarray]
+Place = Callable[[Any], tuple[Any, Any]]
 
 
 @lru_cache(maxsize=256)
@@ -28,102 +33,169 @@ def rule(variable: Any, level: int) -> Rule:
     ----------
     variable : RandomSymbol
     level : int
-        0 for the coarsest rule; beyond :data:`LEVELS` there is none finer.
+        0 for the coarsest rule, :data:`FINEST` for the finest.
 
     Raises
     ------
     ValuesError
         If the density has no norm.
     """
-    base = _double_exponential(variable, FINEST)
-    count = GAUSS[min(level, LEVELS)]
-    found = _gauss(*base, count)
-    if np.allclose(_moments(*found), _moments(*base), rtol=1e-13, atol=1e-13):
-        return found
-    return _double_exponential(variable, DOUBLE_EXPONENTIAL[min(level + 1, len(DOUBLE_EXPONENTIAL) - 1)])
+    def gauss(length: float) -> Iterable[tuple[float, float]]:
+        return zip(*legendre(int(POINTS[level] * length)), strict=True)
 
-
-def _moments(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """What two rules must agree in: the norm, the mean, and bounded functions of the scale of the law."""
-    mean = weights @ nodes
-    spread = np.sqrt(weights @ (nodes - mean) ** 2)
-    u = (nodes - mean) / (spread or 1.0)
-    return np.array([weights.sum(), *(weights @ f for f in (u * u, np.tanh(u), 1 / np.cosh(u), np.exp(-u * u)))])
-
-
-def _gauss(nodes: np.ndarray, weights: np.ndarray, count: int) -> Rule:
-    """The Gauss rule of a discrete measure: Stieltjes' recurrence, and the eigenvectors of its Jacobi matrix."""
-    centre = weights @ nodes
-    width = float(np.sqrt(weights @ (nodes - centre) ** 2)) or 1.0
-    x = (nodes - centre) / width
-    before, here = np.zeros_like(x), np.ones_like(x) / np.sqrt(weights.sum())
-    diagonal, beside = np.empty(count), np.empty(count)
-    last = 0.0
-    for k in range(count):
-        diagonal[k] = weights @ (x * here * here)
-        following = (x - diagonal[k]) * here - last * before
-        last = beside[k] = float(np.sqrt(weights @ following**2))
-        before, here = here, following / last
-    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
-    values, vectors = np.linalg.eigh(matrix)
-    return centre + width * values, vectors[0] ** 2
-
-
-@lru_cache(maxsize=256)
-def _double_exponential(variable: Any, count: int) -> Rule:
-    """Nodes and weights of a double-exponential rule for a density."""
-    from sympy.stats import density
-
-    x = Dummy("x", real=True)
-    pdf = lambdify(x, density(variable)(x), ["scipy", "numpy"])
-    place, (first, last) = _places(variable, np)
-    t = np.linspace(first, last, count)
-    nodes, jacobian = place(t)
-    with np.errstate(all="ignore"):
-        weights = np.asarray(pdf(nodes) * np.ones_like(nodes), dtype=float) * jacobian * (t[1] - t[0])
-    good = np.isfinite(weights) & (weights > LEAST)
-    weights, nodes = weights[good], nodes[good]
-    total = weights.sum()
-    if not abs(total - 1) < 1e-6:
+    found = np.array(_weighed(variable, np, _pdf(variable), gauss, LEAST)).reshape(-1, 2)
+    total = found[:, 1].sum()
+    if not abs(total - 1) < (1e-6 if level == FINEST else 0.5):
         raise ValuesError(
             f"The density of {variable} integrates to {total:.6g}.", "distributions with an integrable density"
         )
-    return nodes, weights / total
+    return found[:, 0], found[:, 1] / total
 
 
-def _places(variable: Any, functions: Any) -> tuple[Callable[[Any], tuple[Any, Any]], tuple[float, float]]:
-    """A map from the line to the support with its slope, and the part of the line that counts in double."""
-    low, high = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
-    half_pi = functions.pi / 2
-    sinh, cosh, exp = functions.sinh, functions.cosh, functions.exp
-    if low == -oo and high == oo:
-        centre, spread = _location(variable)
+def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., Any]) -> list[tuple[Any, Any]]:
+    """Return nodes and weights at the precision of an mpmath context, more of them at each level.
 
-        def line(t: Any) -> tuple[Any, Any]:
-            inner = half_pi * sinh(t)
-            return centre + spread * sinh(inner), spread * cosh(inner) * half_pi * cosh(t)
+    Their number is raised further until the norm is 1 to the precision.
 
-        return line, (-2.2, 2.2) if _is_narrow(variable) else (-3.3, 3.3)
-    if high == oo or low == -oo:
-        way, end = (1, low) if high == oo else (-1, high)
-        _, spread = _location(variable)
-        edge = float(end) if functions is np else functions.mpf(str(end.evalf(functions.dps + 5)))
+    Parameters
+    ----------
+    variable : RandomSymbol
+    context : mpmath context
+    level : int
+    compiled : callable
+        Turns an expression in a symbol into a function of the context's numbers.
+    """
+    from sympy.stats import density
 
-        def half_line(t: Any) -> tuple[Any, Any]:
-            size = spread * exp(half_pi * sinh(t))
-            return edge + way * size, size * half_pi * cosh(t)
+    x = Dummy("x", real=True)
+    pdf = compiled(density(variable)(x), x)
+    while True:
+        count = int(PER_DIGIT * context.dps * GROWTH**level) + 8
+        found = _weighed(variable, context, pdf, partial(_exact_gauss, context, count), context.eps)
+        norm = context.fsum(w for _, w in found)
+        if abs(norm - 1) < context.eps * 1e6 or level > 6:
+            return [(node, weight / norm) for node, weight in found]
+        level += 1
 
-        return half_line, (-4.8, 3.4)  # a density may grow towards its finite end
-    if functions is np:
-        a, b = float(low), float(high)
-    else:
-        a, b = (functions.mpf(str(e.evalf(functions.dps + 5))) for e in (low, high))
 
-    def interval(t: Any) -> tuple[Any, Any]:
-        inner = half_pi * sinh(t)
-        return a + (b - a) / (1 + exp(-2 * inner)), (b - a) / 2 * half_pi * cosh(t) / cosh(inner) ** 2
+def _exact_gauss(context: Any, count: int, length: float) -> list[tuple[Any, Any]]:
+    nodes = exact_legendre(int(count * length), context.prec)
+    return [(context.make_mpf(t), context.make_mpf(w)) for t, w in nodes]
 
-    return interval, (-3.6, 3.6)
+
+@lru_cache(maxsize=256)
+def _pdf(variable: Any) -> Callable[[Any], Any]:
+    from sympy.stats import density
+
+    x = Dummy("x", real=True)
+    return lambdify(x, density(variable)(x), ["scipy", "numpy"])
+
+
+def _weighed(
+    variable: Any,
+    functions: Any,
+    pdf: Callable[[Any], Any],
+    gauss: Callable[[float], Iterable[tuple[Any, Any]]],
+    least: Any,
+) -> list[tuple[Any, Any]]:
+    """Nodes of Gauss rules on all pieces of the support, and their weights, as far as these count.
+
+    ``gauss`` makes a rule for (-1, 1), by how much longer a piece is than one that begins inside of the support.
+    """
+    centre, spread = _location(variable)
+    found = []
+    with np.errstate(all="ignore"):
+        for place, first, last in _pieces(variable, functions):
+            points = [(t, *_at(place, pdf, t)) for t in functions.arange(first, last + STEP / 2, STEP)]
+            counting = [t for t, x, w in points if _counts(w, (x - centre) / spread, least)]
+            if not counting:
+                continue
+            low, high = max(first, counting[0] - STEP), min(last, counting[-1] + STEP)
+            for t, w in gauss(1.0 if first == 0 or last == 1 else 1.5):
+                x, weight = _at(place, pdf, low + (high - low) * (t + 1) / 2)
+                if _counts(weight, 1, 0):
+                    found.append((x, weight * w * (high - low) / 2))
+    return found
+
+
+def _at(place: Place, pdf: Callable[[Any], Any], t: Any) -> tuple[Any, Any]:
+    """A value of the variable, and its density along the line."""
+    x, slope = place(t)
+    try:
+        return x, pdf(x) * slope
+    except (ZeroDivisionError, ValueError, OverflowError):
+        return x, 0
+
+
+def _counts(weight: Any, away: Any, least: Any) -> bool:
+    """Whether a weight is a number that shows in averages of fourth powers."""
+    return bool(abs(weight) < np.inf and weight * (1 + away**4) > least)
+
+
+def _pieces(variable: Any, functions: Any) -> list[tuple[Place, Any, Any]]:
+    """Maps from a part of the line to parts of the support, with their slopes.
+
+    Laws break at zero, where a parameter changes its sign or a law divides by it, and densities on the whole line at
+    their centre: no piece goes across, and nodes come no nearer than those of a Gauss rule do.  Towards an end or a
+    tail, weights fall off like an exponential of an exponential.
+    """
+    ends = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
+    centre, spread = _location(variable)
+    low, high = (float(e) for e in ends)
+    places = {0.0} if abs(centre) < FAR * spread else set()
+    if ends == (-oo, oo) and all(abs(centre - p) > 1e-3 * spread for p in places):
+        places.add(centre)
+    number = float if functions is np else functions.mpf
+    within = [number(p) for p in sorted(places) if low < p < high]
+    edges: list[Any] = [_edge(ends[0], functions), *within, _edge(ends[1], functions)]
+    out: list[tuple[Place, Any, Any]] = []
+    for a, b in pairwise(edges):
+        if a in within and b in within:
+            out.append((_straight(a, b), -number(1), number(1)))
+        elif a in within or b in within:
+            start, end, way = (a, b, 1) if a in within else (b, a, -1)
+            out.append((_outwards(start, end, way * number(spread), functions), number(0), number(LONG)))
+        else:
+            out.append((_between(a, b, number(spread), functions), -number(LONG), number(LONG)))
+    return out
+
+
+def _edge(end: Any, functions: Any) -> Any:
+    """The end of a support as a number; None where it has none."""
+    if end in (oo, -oo):
+        return None
+    return float(end) if functions is np else functions.mpf(str(end.evalf(functions.dps + 5)))
+
+
+def _straight(a: Any, b: Any) -> Place:
+    return lambda t: ((a + b) / 2 + (b - a) / 2 * t, (b - a) / 2)
+
+
+def _outwards(start: Any, end: Any, reach: Any, functions: Any) -> Place:
+    """From a place inside, smoothly, to an end or into a tail."""
+    half_pi, sinh, cosh, tanh = functions.pi / 2, functions.sinh, functions.cosh, functions.tanh
+
+    def place(t: Any) -> tuple[Any, Any]:
+        inner, slope = half_pi * sinh(t), half_pi * cosh(t)
+        if end is None:
+            return start + reach * sinh(inner), abs(reach) * cosh(inner) * slope
+        return start + (end - start) * tanh(inner), abs(end - start) * slope / cosh(inner) ** 2
+
+    return place
+
+
+def _between(a: Any, b: Any, spread: Any, functions: Any) -> Place:
+    """From one end to the other, or from an end into a tail: a density may grow towards its ends."""
+    half_pi, sinh, cosh, exp = functions.pi / 2, functions.sinh, functions.cosh, functions.exp
+
+    def place(t: Any) -> tuple[Any, Any]:
+        inner, slope = half_pi * sinh(t), half_pi * cosh(t)
+        if a is None or b is None:
+            size = spread * exp(inner)
+            return (a + size if b is None else b - size), size * slope
+        return a + (b - a) / (1 + exp(-2 * inner)), (b - a) / 2 * slope / cosh(inner) ** 2
+
+    return place
 
 
 @lru_cache(maxsize=256)
@@ -155,54 +227,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-@lru_cache(maxsize=256)
-def _is_narrow(variable: Any) -> bool:
-    """Whether the density has fallen below double precision at twenty standard deviations."""
-    from sympy.stats import density
-
-    centre, spread = _location(variable)
-    values = [density(variable)(centre + way * 20 * spread) * spread for way in (-1, 1)]
-    return all(float(v) < LEAST for v in values)
-
-
-def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., Any]) -> list[tuple[Any, Any]]:
-    """Return nodes and weights at the precision of an mpmath context: steps of ``2**-(level + 3)``.
-
-    The steps are halved further until the norm is 1 to the precision.
-
-    Parameters
-    ----------
-    variable : RandomSymbol
-    context : mpmath context
-    level : int
-    compiled : callable
-        Turns an expression in a symbol into a function of the context's numbers.
-    """
-    from sympy.stats import density
-
-    x = Dummy("x", real=True)
-    pdf = compiled(density(variable)(x), x)
-    place, _ = _places(variable, context)
-    while True:
-        step = context.mpf(2) ** -(level + 3)
-        found = []
-        for way in (1, -1):
-            t, small = (context.zero if way == 1 else -step), 0
-            while small < 3 and abs(t) < 8:
-                node, slope = place(t)
-                try:
-                    weight = pdf(node) * slope * step
-                except (ZeroDivisionError, ValueError, OverflowError):
-                    weight = context.zero
-                weight = weight if hasattr(weight, "_mpf_") and context.isfinite(weight) else context.zero
-                small = small + 1 if abs(weight) < context.eps and abs(t) > 1 else 0
-                if weight:
-                    found.append((node, weight))
-                t += way * step
-        norm = context.fsum(w for _, w in found)
-        if abs(norm - 1) < context.eps * 1e6 or level > 6:
-            return [(node, weight / norm) for node, weight in found]
-        level += 1
-
-
-__all__ = ["LEVELS", "exact_rule", "rule"]
+__all__ = ["FINEST", "exact_rule", "rule"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import mpmath
 import numpy as np
-from mpmath.ctx_mp import MPContext
 from sympy import Basic, Expr, Symbol
 
 from symcavity.errors import NotConverged, ValuesError
@@ -19,46 +18,17 @@ from symcavity.evaluate.densities import exact_rule
 from symcavity.evaluate.grids import COUNT, invert, within
 from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
+from symcavity.evaluate.legendre import context, exact_legendre
 from symcavity.evaluate.names import loop_names, number_in
-from symcavity.evaluate.nodes import BOXES, NODES
+from symcavity.evaluate.nodes import BOXES, NODES, together
 from symcavity.evaluate.program import Program
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
-_LOCAL = threading.local()
 REACHED = 14.5  # digits that a refined grid of the array code has with COUNT nodes a panel
 SPARE = 5  # digits by which sums over nodes are computed more precisely than asked
 STEP = 1.25  # by how much the number of nodes grows until two rules agree
 ROUNDS = 8
-
-
-def context(prec: int) -> Any:
-    """Return this thread's mpmath context of a precision in bits."""
-    known = _LOCAL.__dict__.setdefault("contexts", {})
-    if prec not in known:
-        known[prec] = MPContext()
-        known[prec].prec = prec
-    return known[prec]
-
-
-@lru_cache(maxsize=64)
-def exact_legendre(count: int, prec: int) -> list[tuple[Any, Any]]:
-    """Return nodes and weights of a Gauss-Legendre rule on (-1, 1), by Newton steps from doubles; raw mpf."""
-    at = context(prec + 10)
-    out = []
-    for start in np.polynomial.legendre.leggauss(count)[0]:
-        x = at.mpf(float(start))
-        for _ in range(3 + prec.bit_length()):
-            below, here = at.one, x
-            for k in range(1, count):
-                below, here = here, ((2 * k + 1) * x * here - k * below) / (k + 1)
-            slope = count * (x * here - below) / (x * x - 1)
-            step = here / slope
-            x -= step
-            if abs(step) < at.eps * 8:
-                break
-        out.append((x._mpf_, (2 / ((1 - x * x) * slope * slope))._mpf_))
-    return out
 
 
 class _Sites:
@@ -179,7 +149,7 @@ class ExactPass:
     """
 
     def __init__(self, exprs: Sequence[Expr]) -> None:
-        self.exprs = list(exprs)
+        self.exprs = [together(e) for e in exprs]
         self._averages = [*dict.fromkeys(n for e in self.exprs for n in _outermost(e))]
         program = Program([*self.exprs, *self._averages], loops=True)
         self.inputs, self.groups, self.space = program.inputs, program.groups, program.space
@@ -306,4 +276,4 @@ def scalar_function(expr: Expr, x: Symbol, at: Any) -> Callable[[Any], Any]:
     return lambda value: run([value] if program.inputs == [x] else [], None, [])[0][0]
 
 
-__all__ = ["ExactPass", "context", "panel_ends", "scalar_function"]
+__all__ = ["ExactPass", "panel_ends", "scalar_function"]

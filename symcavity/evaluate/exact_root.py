@@ -10,8 +10,9 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
-from symcavity.evaluate.digits import ExactPass, context, panel_ends
+from symcavity.evaluate.digits import ExactPass, panel_ends
 from symcavity.evaluate.evolution import Evolution, Root
+from symcavity.evaluate.legendre import context
 from symcavity.evaluate.watch import tick
 
 GUARD = 8  # digits beyond those asked for

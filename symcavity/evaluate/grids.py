@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.legendre import legendre
 
 COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
@@ -17,12 +17,6 @@ MOST = 4096  # nodes on one line
 NEAR = 0.3  # how closely the ends of panels are placed: it is enough that they are near
 
 Tangents = Sequence[Sequence[Any]]
-
-
-@lru_cache(maxsize=64)
-def legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes and weights of a Gauss-Legendre rule on (-1, 1)."""
-    return np.polynomial.legendre.leggauss(count)
 
 
 class SiteGrid:
@@ -284,4 +278,4 @@ def invert(
     raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
 
 
-__all__ = ["COUNT", "MOST", "PanelGrid", "SiteGrid", "invert", "legendre"]
+__all__ = ["COUNT", "MOST", "PanelGrid", "SiteGrid", "invert"]

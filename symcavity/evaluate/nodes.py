@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Sum, Symbol
+from sympy import Abs, Add, Expr, Pow, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage, LawSymbol
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.model.averages import Average
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
 
 NODES = (Average, Sum, GaussianAverage, ImplicitAverage)
@@ -61,4 +61,29 @@ class Needs:
         return frozenset().union(*map(self, expr.args)) if expr.args else frozenset()
 
 
-__all__ = ["BOXES", "NODES", "Needs", "own_quantities"]
+def together(expr: Any) -> Any:
+    """Write a sum of averages over values that may vanish, and by which they divide, as one average of the sum.
+
+    Each of them may diverge, and only their sum be finite: ``<phi(2, 1/|y|)>`` over a Gaussian y does.
+    """
+    if not expr.args or not expr.has(Average):
+        return expr
+    args = [together(a) for a in expr.args]
+    if expr.is_Add:
+        sums: dict[Any, list[Expr]] = {}
+        for term in args:
+            factor, node = term.as_independent(Average, as_Add=False)
+            joins = isinstance(node, Average) and not factor.has(SiteQuantity) and _divides(node.body)
+            key = frozenset(q.family for q in own_quantities(node.body)) if joins else None
+            sums.setdefault(key, []).append(factor * node.body if joins else term)
+        args = [*sums.pop(None, ()), *(Average(Add(*terms)) for terms in sums.values())]
+    return expr if tuple(args) == expr.args else expr.func(*args)
+
+
+def _divides(body: Expr) -> bool:
+    """Whether something is divided by a quenched value that may be zero."""
+    bases = [p.base.args[0] if isinstance(p.base, Abs) else p.base for p in body.atoms(Pow) if p.exp.is_negative]
+    return any(isinstance(b, SiteQuantity) and isinstance(b.family, Quenched) for b in bases)
+
+
+__all__ = ["BOXES", "NODES", "Needs", "own_quantities", "together"]

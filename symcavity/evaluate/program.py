@@ -45,7 +45,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.groups import Group, Scope
-from symcavity.evaluate.nodes import BOXES, NODES, Needs, own_quantities
+from symcavity.evaluate.nodes import BOXES, NODES, Needs, own_quantities, together
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
@@ -87,7 +87,7 @@ class Program:
         self.root = Scope(0, {})
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
-        exprs = [with_scaled_tails(in_cases(expr)) for expr in exprs]
+        exprs = [with_scaled_tails(in_cases(together(expr))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]

@@ -16,7 +16,7 @@ import numpy as np
 from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.densities import LEVELS, rule
+from symcavity.evaluate.densities import FINEST, rule
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
 
@@ -111,7 +111,7 @@ class SiteLaw:
     @property
     def finest(self) -> int:
         """The finest level of the rules for densities."""
-        return LEVELS
+        return FINEST
 
     def is_ruled(self, families: Sequence[Quenched]) -> bool:
         """Whether averages over these parameters are integrals over a density."""
