@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -109,7 +109,7 @@ def _hold(
     if simple:
         digits = min(dps, 50) - 8
         return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
-    digits = JUMPING if squared else DIGITS[len(side.heard)]
+    digits = JUMPING if squared and len(side.heard) > 1 else DIGITS[len(side.heard)]
     if lost > 0:  # what a coarser grid loses is more than what the finer one does
         digits = max(min(LEAST, digits), min(digits, int(mpmath.floor(-mpmath.log10(4 * lost)))))
     return worst, digits, "direct quadrature in double of the solution found by bisection"
@@ -271,7 +271,10 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         lower = np.linalg.cholesky(matrix)
         quiet = dict.fromkeys(sources, S.Zero)
         jumps = {b for e in exprs if e.has(sign, Heaviside) for b in _jumps(plain(e.xreplace(quiet)), order[0])}
-        points, weights = _grid(len(order), nodes, tuple(sorted(b / float(lower[0, 0]) for b in jumps)))
+        cuts = {b / float(lower[0, 0]) for b in jumps}
+        if len(order) == 1:
+            cuts |= _kinks(solution, plain, order[0], float(lower[0, 0]), quiet)
+        points, weights = _grid(len(order), nodes, tuple(sorted(cuts)))
         fields = lower @ points
 
         def states(expr: Expr, at: np.ndarray, plain: Any = plain) -> np.ndarray:
@@ -333,12 +336,20 @@ def _on_branches(
 ) -> np.ndarray:
     quiet = dict.fromkeys(sources, S.Zero)
     out = np.full(fields.shape[1], np.nan)
+    for branch, arguments, grid, holds in _holding(solution, plain, order, fields, quiet):
+        inside = plain(body.xreplace(dict(branch.values)).xreplace(quiet))
+        here = np.broadcast_to(lambdify(arguments, inside, MODULES)(*grid), holds.shape)
+        out = np.where(holds & np.isnan(out), here, out)
+    return out
+
+
+def _holding(
+    solution: Any, plain: Any, order: list[Symbol], fields: np.ndarray, quiet: dict[Any, Expr]
+) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
+    """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
     for branch in solution.branches:
-        arguments = list(order)
+        arguments: list[Any] = list(order)
         grid: list[Any] = list(fields)
-        values = dict(branch.values)
-        inside = plain(body.xreplace(values).xreplace(quiet))
-        conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
         if branch.implicit:
             x, psi = branch.implicit
             mark = Dummy("x")
@@ -346,11 +357,27 @@ def _on_branches(
             found = _bisected(partial(_with_fields, call, fields), fields[-1])
             arguments, grid = [x, *order], [found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
-        for c in conditions:
+        for c in (plain(c.xreplace(quiet)) for c in branch.conditions):
             holds &= np.broadcast_to(lambdify(arguments, c, MODULES)(*grid), holds.shape) >= -1e-12
-        here = np.broadcast_to(lambdify(arguments, inside, MODULES)(*grid), holds.shape)
-        out = np.where(holds & np.isnan(out), here, out)
-    return out
+        yield branch, arguments, grid, holds
+
+
+def _kinks(solution: Any, plain: Any, eta: Symbol, scale: float, quiet: dict[Any, Expr]) -> set[float]:
+    """Where a law of one field goes from one branch to another, in units of the scale: by bisection."""
+
+    def first(z: np.ndarray) -> np.ndarray:
+        rows = [holds for *_, holds in _holding(solution, plain, [eta], (z * scale)[None], quiet)]
+        return np.argmax([*rows, np.ones(len(z), dtype=bool)], axis=0)
+
+    edges = np.linspace(-8, 8, 2561)
+    at = first(edges)
+    (where,) = np.nonzero(np.diff(at))
+    low, high = edges[where], edges[where + 1]
+    for _ in range(16):
+        middle = (low + high) / 2
+        before = first(middle) == at[where]
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return set(high)
 
 
 def _with_fields(call: Callable[..., Any], fields: np.ndarray, x: np.ndarray) -> Any:
