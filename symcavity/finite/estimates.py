@@ -109,10 +109,11 @@ class Extrapolation:
         error = np.array([e.stderr for e in self.raw.values()])
         known = error[np.isfinite(error) & (error > 0)]
         error = np.where(np.isfinite(error) & (error > 0), error, np.min(known, initial=1.0))
+        error = np.maximum(error, 1e-6 * np.max(error))  # one size that is known to rounding leaves the line defined
         design = np.stack([np.ones_like(x), x], axis=1) / error[:, None]
-        covariance = np.linalg.inv(design.T @ design)
-        map_ = covariance @ design.T
-        return map_ @ (y / error), covariance, map_[0]
+        q, r = np.linalg.qr(design)
+        inverse = np.linalg.inv(r)
+        return inverse @ (q.T @ (y / error)), inverse @ inverse.T, inverse[0] @ q.T
 
     @property
     def mean(self) -> float:

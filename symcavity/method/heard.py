@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Expr, S, Sum
+from sympy import Add, Dummy, Expr, S, Sum
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse, average
@@ -38,8 +38,11 @@ def without_fields(system: System, expr: Any) -> Any:
         If it holds a sum that no law of the system hears.
     """
     if isinstance(expr, Average):
-        side = free_kind(expr.body.xreplace({r: r.state for r in expr.body.atoms(SiteResponse)}), str(expr))
-        return expr if side is None else average(_in_variables(system.laws[side], expr.body))
+        inside = {Dummy(real=True): a for a in expr.body.atoms(Average)}  # averages over other sites are numbers
+        body = expr.body.xreplace({a: mark for mark, a in inside.items()})
+        side = free_kind(body.xreplace({r: r.state for r in body.atoms(SiteResponse)}), str(expr))
+        found = expr if side is None else average(_in_variables(system.laws[side], body))
+        return found.xreplace({mark: without_fields(system, a) for mark, a in inside.items()})
     if isinstance(expr, Sum):
         side, body = site_sum(expr, str(expr))
         return Sum(_in_variables(system.laws[side], body), side.range)

@@ -29,6 +29,7 @@ from symcavity import (
 )
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, soft_margin
 from symcavity.derivations.gardner import kappa, w
+from symcavity.model.averages import Average
 
 lam, y = Datum("lam"), Quenched("y", mu)
 HALF = {1: "1/2", -1: "1/2"}
@@ -223,3 +224,19 @@ def test_guess_is_followed():
     near = soft.solve({alpha: 2, soft_margin.C: 1})
     there = soft.solve({alpha: "2.1", soft_margin.C: 1}, guess=near.values)
     assert there[response(soft_margin.w)] == soft.solve({alpha: "2.1", soft_margin.C: 1})[response(soft_margin.w)]
+
+
+def test_averages_over_one_kind_inside_those_of_another():
+    """Elimination puts the response of features, an average over l, into the law of data, which is averaged over s."""
+    l, s = Quenched("l", i, positive=True), Quenched("s", mu, positive=True)
+    x, w = Coupling("x", variance=l[i] * s[mu] / N), Feature("w")
+    problem = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) + Sum(exp(-Sum(x[mu, i] * w[i], (i, 1, N))), (mu, 1, P)))
+    theory = problem.cavity()
+    solution = theory.solve({l: {1: "1/2", 2: "1/2"}, s: {1: "1/2", 3: "1/2"}, alpha: 1})
+    nested = [
+        c for step in theory.derivation.steps for c in step.claims
+        if step.rule == "elimination" and any(a.body.has(Average) for a in c.rhs.atoms(Average))
+    ]
+    assert nested
+    for claim in nested:
+        assert float(solution[claim.rhs]) == pytest.approx(float(solution[claim.lhs]), rel=1e-12)

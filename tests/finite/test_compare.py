@@ -321,3 +321,11 @@ def test_conditions_that_instances_cannot_meet_are_left_out_and_named():
     other = compare(open_.cavity(), simulate(open_, {alpha: 2, penalty: 1, y: SIGNS}, N=80, seeds=10))
     assert other[average(w[i] ** 2)].theory == pytest.approx(table[average(w[i] ** 2)].theory)
     assert not any("not held" in note for note in other.notes)
+
+
+def test_a_size_known_to_rounding_leaves_an_extrapolation_defined():
+    tiny, rough = np.array([0, 1, 0, 1]) * 1e-30, 1.01 + np.array([0, 0.1, 0.2, -0.3])
+    raw = {100: Estimate(tiny, (0, 1, 2, 3)), 200: Estimate(rough, (0, 1, 2, 3))}
+    limit = Extrapolation(raw)
+    assert limit.mean == pytest.approx(2 * np.mean(rough), rel=1e-7)
+    assert limit.stderr == pytest.approx(2 * raw[200].stderr, rel=1e-6)
