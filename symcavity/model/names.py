@@ -13,6 +13,8 @@ _GREEK = frozenset(
 
 def latex_name(name: str) -> str:
     """LaTeX of a family's name: Greek words become letters, digits and tails become subscripts."""
+    if name.isdigit():
+        return f"({name})"
     head, _, tail = name.partition("_")
     base = head.rstrip("0123456789")
     digits = head[len(base) :]

@@ -176,6 +176,9 @@ class AtStep(Expr):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body = printer.doprint(self.args[0])
+        head, mark, index = body.rpartition("^{")
+        if mark and index.count("{") == index.count("}") - 1:  # beside the upper index that stands last
+            return raised(f"{head}^{{{index[:-1]},{self._step()}}}", exp)
         body = f"\\left({body}\\right)" if "^" in body else body
         return raised(f"{body}^{{{self._step()}}}", exp)
 

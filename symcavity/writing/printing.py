@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Basic, Expr, Integer, Mul, Pow, Rational, S, Sum, Symbol
+from sympy import Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow, Rational, S, Sum, Symbol, preorder_traversal
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
@@ -15,6 +15,7 @@ from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, Family, Quenched, SiteQuantity, Variable
+from symcavity.record.symbols import AtStep, OrderParameter
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml
@@ -22,6 +23,7 @@ from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
+_SHORT = 16.0  # a fraction within another takes a slash up to here
 
 
 class CavityPrinter(LatexPrinter):
@@ -29,11 +31,20 @@ class CavityPrinter(LatexPrinter):
 
     def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
         super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
-        self._inline = int(inline)
+        self._inline, self._nested = int(inline), 0
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
         found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
         return found if _is_formula(expr.name, found) else f"\\text{{{escape_tex(expr.name)}}}"
+
+    def _print(self, expr: Any, **kwargs: Any) -> str:
+        """Print; in the argument of a function, short fractions take a slash."""
+        within = isinstance(expr, Function) and not isinstance(expr, Piecewise)
+        self._nested += within
+        try:
+            return super()._print(expr, **kwargs)
+        finally:
+            self._nested -= within
 
     # -- powers, products, sums -----------------------------------------------------------------
 
@@ -69,6 +80,8 @@ class CavityPrinter(LatexPrinter):
     def _print_Pow(self, expr: Pow) -> str:
         base, power = expr.as_base_exp() if isinstance(expr, Pow) else (expr, S.One)
         base, power = expr.args if isinstance(expr, Pow) else (base, power)
+        if power.is_Integer and power.is_even and _is_turned(base):
+            base = -base
         if power is S.Half:
             return f"\\sqrt{{{self._print(base)}}}"
         if power.is_Rational and power.is_negative:
@@ -85,6 +98,9 @@ class CavityPrinter(LatexPrinter):
     def _print_Mul(self, expr: Mul) -> str:
         number, above, below = S.One, [], []
         for factor in expr.args:
+            base, power = factor.as_base_exp()
+            if power.is_Integer and _is_turned(base):
+                number, factor = (-number if power.is_odd else number), Pow(-base, power)
             if factor.is_Rational:
                 number *= factor
             elif isinstance(factor, Pow) and factor.exp.is_Rational and factor.exp.is_negative:
@@ -105,14 +121,16 @@ class CavityPrinter(LatexPrinter):
         bottoms: list[Expr] = [Integer(number.q)] if number.q != 1 else []
         bottoms += below
         if not bottoms:
-            return self._factors(tops + above) if tops or above else "1"
+            return self._factors(tops + above)
         behind = [factor for factor in above if self._stands_behind(factor)]
         if len(above) == 1 and isinstance(above[0], Add) and not tops and behind:
             behind = behind if width(_tree(self._print(above[0]))) > 2 * _LONG else []
-        top = self._factors(tops + [factor for factor in above if factor not in behind], alone=True)
-        bottom = self._factors(bottoms, alone=True)
-        if self._inline:
-            top = self._bracket(top) if " + " in top or " - " in top else top
+        ahead = tops + [factor for factor in above if factor not in behind]
+        self._nested += 1
+        top, bottom = self._factors(ahead, alone=True), self._factors(bottoms, alone=True)
+        self._nested -= 1
+        if self._inline or (self._nested and width(_tree(f"{top} {bottom}")) < _SHORT):
+            top = self._bracket(top) if len(ahead) == 1 and isinstance(ahead[0], Add) else top
             heavy = len(bottoms) > 1 or isinstance(bottoms[0], Add | Mul)
             out = f"{top} / {self._bracket(bottom) if heavy else bottom}"
         else:
@@ -155,7 +173,8 @@ class CavityPrinter(LatexPrinter):
         return out
 
     def _print_Add(self, expr: Add, order: Any = None) -> str:
-        terms = sorted(self._as_ordered_terms(expr, order=order), key=_term_key)
+        light = _light_terms(expr)
+        terms = sorted(self._as_ordered_terms(expr, order=order), key=lambda t: (_term_key(t), t not in light))
         for place, term in enumerate(terms):
             if not _is_negative(term) and _term_key(term) == _term_key(terms[0]):
                 terms.insert(0, terms.pop(place))
@@ -333,13 +352,14 @@ def _tree(source: str) -> Row:
 def _factor_key(factor: Any) -> tuple[int, int, str]:
     """Numbers, parameters, couplings, responses, states, averages, sums: the order of a physicist."""
     core = factor.base if isinstance(factor, Pow) else factor
+    core = core.args[0] if isinstance(core, AtStep) else core
     name = type(core).__name__
     if core.is_number:
         rank = 0
     elif isinstance(core, Symbol):
-        rank = 4 if name == "CavitySymbol" else 2 if name == "OrderParameter" else 1
+        rank = 4 if name == "CavitySymbol" else 3 if name == "OrderParameter" else 1
     elif isinstance(core, SiteQuantity):
-        ranks = ((Coupling, 5), (Quenched, 3), (Variable, 8))
+        ranks = ((Coupling, 5), (Quenched, 2), (Variable, 8))
         rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
     elif name in ("ResponseElement", "SiteResponse"):
         rank = 6
@@ -353,7 +373,8 @@ def _factor_key(factor: Any) -> tuple[int, int, str]:
         rank = 12
     else:
         rank = 7
-    return rank, len(getattr(core, "args", ())) if rank == 10 else 0, str(factor)
+    within = len(getattr(core, "args", ())) if rank == 10 else "_" in str(core) if rank == 1 else 0
+    return rank, int(within), str(factor)
 
 
 def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:
@@ -391,6 +412,29 @@ def _is_negative(term: Any) -> bool:
     if isinstance(term, Sum):
         return not isinstance(term.function, Add) and bool(term.function.could_extract_minus_sign())
     return bool(term.could_extract_minus_sign())
+
+
+def _light_terms(expr: Expr) -> set[Expr]:
+    """The terms of a sum that are mere parameters, which stand before what the theory gives, such as 1 in 1 - alpha S.
+
+    In the law of a site, of which a field or a state is a part, terms keep their order: there are none.
+    """
+    law = ("CavitySymbol", "ComponentSymbol", "Perturbation", "Source")
+    nodes = {term: list(preorder_traversal(term)) for term in expr.args}
+    for node in (node for some in nodes.values() for node in some):
+        family = getattr(node, "family", None)
+        if type(node).__name__ in law or (isinstance(node, SiteQuantity) and not isinstance(family, Quenched)):
+            return set()
+    heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
+    found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
+    return found if len(found) < len(nodes) else {term for term in found if term.is_Rational}
+
+
+def _is_turned(base: Any) -> bool:
+    """Whether a sum reads better with all signs turned: as 1 - alpha S, not as alpha S - 1."""
+    if not isinstance(base, Add):
+        return False
+    return all(map(_is_negative, _light_terms(base) or base.args))
 
 
 def _term_key(term: Any) -> int:
