@@ -88,6 +88,9 @@ class ImplicitAverage(Expr):
         return f"⟨{expr} | {psi} = z⟩_{x}"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        expr, psi = printer.doprint(self.args[0]), printer.doprint(self.args[2])
-        tex = f"\\left\\langle \\left. {expr} \\,\\right|\\, {psi} = z \\right\\rangle_{{z}}"
+        expr, x, psi, low, high = (printer.doprint(a) for a in self.args)
+        above = f"{low} < " if self.args[3] != -oo else ""
+        below = f" < {high}" if self.args[4] != oo else ""
+        between = f"{above}{x}{below},\\; " if above or below else ""
+        tex = f"\\left\\langle \\left. {expr} \\,\\right|\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
         return f"{tex}^{{{exp}}}" if exp else tex

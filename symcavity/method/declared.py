@@ -9,7 +9,7 @@ from sympy import IndexedBase, S, Sum, Symbol
 from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import fresh_index
 from symcavity.method.average import coupling_covariance
-from symcavity.method.sources import source_of
+from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.couplings import correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
@@ -96,18 +96,20 @@ def _supports(equation: Equation) -> list[Support]:
 def sources(system: System, make: StepMaker) -> list[Step]:
     """The equations that couple the kinds of sites, with their sources."""
     make = make.within("Bipartite system" if system.is_bipartite else "Coupled system")
-    claims = []
+    claims, carriers = [], []
     for law in reversed(list(system.laws.values())):
         rule = {f.symbol: f.as_sum for f in law.fields}
         for f in law.fields:
             carrier = law.carrier(f)
             source = source_of(system, f).at_site()
+            carriers.append((carrier_state(system, f), source.family))
             claims.append(Equation(carrier.lhs.xreplace(rule), carrier.rhs.xreplace(rule) + source))
     return [
         make(
             "sources",
             "sources",
             claims,
+            data={"carriers": carriers},
             assumptions=(("uniqueness", {}),),
         )
     ]

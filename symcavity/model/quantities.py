@@ -455,9 +455,8 @@ class SiteQuantity(FewValued, Expr):
         upper = " ".join(printer.doprint(index) for kind, index in placed if kind.upper)
         lower = [printer.doprint(index) for kind, index in placed if not kind.upper]
         lower += [printer.doprint(index) for index in self.indices[len(family.slots) :]]
-        tex = latex_name(family.name)
-        if "_{(" in tex:  # a compound name keeps its own subscript inside a group
-            tex = f"{{{tex}}}"
+        tex, _, tail = latex_name(family.name).partition("_{(")
+        lower = [f"({tail[:-1]}", *lower] if tail else lower
         below = f"_{{{' '.join(lower)}}}" if lower else ""
         above = f"^{{{upper}}}" if upper else ""
         return f"{tex}{below}{above}"

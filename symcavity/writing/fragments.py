@@ -50,10 +50,14 @@ class Emphasis:
 
 @dataclass
 class Prose:
-    """What stands before the claims of a step, and the reason after them."""
+    """What stands before the claims of a step, and the reason after them.
+
+    ``again`` stands before them in place of ``before`` where the step before was of the same rule.
+    """
 
     before: Fragments = field(default_factory=list)
     after: Fragments = field(default_factory=list)
+    again: Fragments = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
@@ -11,6 +12,7 @@ from symcavity.writing.layout import (
     Block,
     Display,
     Document,
+    Group,
     Line,
     Paragraph,
     Span,
@@ -20,10 +22,11 @@ from symcavity.writing.layout import (
     single,
 )
 from symcavity.writing.lines import width
-from symcavity.writing.markup import to_tex
+from symcavity.writing.markup import Row, to_tex
 from symcavity.writing.printing import escape_tex, tex
 
 LINE_WIDTH = 64.0
+_INLINE = 32.0  # a formula in running text that is wider stands on a line of its own
 
 _PREAMBLE = r"""\documentclass[11pt]{article}
 \usepackage{amsmath}
@@ -65,8 +68,7 @@ def document(derivation: Derivation) -> str:
     for section in doc.sections:
         parts.append(f"\\section{{{words(section.title)}}}")
         for step in section.steps:
-            parts += [_block(block) for block in step.blocks]
-            parts.append("")
+            parts += _blocks(step.blocks)
     parts += _closing(doc)
     parts.append("\\end{document}")
     return "\n".join(parts) + "\n"
@@ -75,7 +77,7 @@ def document(derivation: Derivation) -> str:
 def _closing(doc: Document) -> list[str]:
     parts: list[str] = []
     if doc.results:
-        parts += [f"\\section{{{doc.results_title}}}", *(_block(block) for block in doc.results), ""]
+        parts += [f"\\section{{{doc.results_title}}}", *_blocks(doc.results)]
     if doc.parameters:
         parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
         parts += ["\\begin{tabular}{ll}", "\\hline", "symbol & meaning \\\\", "\\hline"]
@@ -112,7 +114,7 @@ def words(sentence: str) -> str:
 
 
 def _math(obj: Any) -> str:
-    return f"${obj.tex if isinstance(obj, Formula) else tex(obj, inline=True)}$"
+    return f"${obj.tex if isinstance(obj, Formula) else to_tex(fragment_tree(obj, inline=True))}$"
 
 
 def _cell(meaning: Any) -> str:
@@ -141,7 +143,16 @@ def _enumerated(entries: list[str]) -> str:
 
 
 def _inline(fragments: Any) -> str:
-    return re.sub(r" {2,}", " ", "".join(_fragment(fragment) for fragment in fragments)).strip()
+    parts, out = list(fragments), ""
+    for place, part in enumerate(parts):
+        after = parts[place + 1] if place + 1 < len(parts) else ""
+        if isinstance(part, str | Cite | Emphasis | Span) or width(fragment_tree(part, inline=True)) < _INLINE:
+            out += _fragment(part)
+            continue
+        end = after[0] if isinstance(after, str) and after[:1] in tuple(",.;:") else ""
+        parts[place + 1 : place + 2] = [after[len(end) :]] if end else [after]  # a formula that no line ends in
+        out += f"\n{_display(Display((Group((part if isinstance(part, Row) else fragment_tree(part),)),), end))}\n"
+    return re.sub(r" {2,}", " ", out).strip()
 
 
 def label(key: str) -> str:
@@ -149,11 +160,17 @@ def label(key: str) -> str:
     return "eq:" + re.sub(r"[^A-Za-z0-9.:+-]", "-", key)
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, Paragraph):
-        said = _inline(block.fragments)
-        return f"\\noindent {said}\n" if block.why or block.goes_on else said
-    return _display(block)
+def _blocks(blocks: Sequence[Block]) -> list[str]:
+    """What follows a display goes on with its paragraph."""
+    out: list[str] = []
+    for place, block in enumerate(blocks):
+        if isinstance(block, Display):
+            out.append(_display(block))
+            continue
+        on = block.why or block.goes_on
+        first = on and place and not isinstance(blocks[place - 1], Paragraph)
+        out.append(("\\noindent " if first else "") + _inline(block.fragments))
+    return [*out, ""]
 
 
 def _line(line: Line) -> str:

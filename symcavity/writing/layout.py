@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 from sympy.core.relational import Relational
 
+from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
+from symcavity.record.symbols import ResponseElement
+from symcavity.writing.abbreviate import shorten
 from symcavity.writing.assumptions import assumption
 from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed
 from symcavity.writing.lines import lines, relation_at, width
-from symcavity.writing.markup import Atom, Row
+from symcavity.writing.markup import Atom, Node, Row, parse, to_tex
+from symcavity.writing.notation import meanings
 from symcavity.writing.printing import tree
 from symcavity.writing.prose import prose
 
@@ -96,6 +100,8 @@ class Document:
         return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
 
 
+PAGE, LINES = 68.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
 _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])
 
@@ -110,6 +116,11 @@ class _Numbers:
         self.works: list[str] = [cite] if cite else []
         self.known: dict[str, list[tuple[str, int]]] = {}
         self.separate = {"results"}
+        self.notation: set[int] = set()
+        self.before = ""  # the rule of the last step
+        self.rested: Span | None = None  # what the last step said that it rests on
+        self.names: dict[Node, Node] = {}
+        self.named: dict[Node, tuple[str, int]] = {}
 
     def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
         out = []
@@ -124,6 +135,29 @@ class _Numbers:
             self.shown |= dict.fromkeys((row for row in chain if isinstance(row, Equation)), (label, self.count))
             out.append(Group(chain, label, self.count))
         return tuple(out)
+
+    def display(self, rows: Sequence[Any], key: str, numbered: bool = True, end: str = ".") -> list[Block]:
+        """A display, and the names in it of what is too wide for a line."""
+        groups = self.groups(rows, key, numbered)
+        flat = [_row(obj) for group in groups for obj in group.rows]
+        shown, old, new = shorten(flat, self.names, _fits)
+        if shown == flat:
+            return [Display(groups, end)]
+        parts = iter(shown)
+        groups = tuple(replace(group, rows=tuple(next(parts) for _ in group.rows)) for group in groups)
+        at = next(((group.label, group.number) for group in groups if group.number is not None), None)
+        said: Fragments = []
+        if old:
+            span = self.joined(self.named[name] for name in old if name in self.named)
+            names = listed(Row((name,)) for name in sorted(old, key=to_tex))
+            said = ["with ", *names, *([" of ", *_cite(span)] if span else [])]
+        blocks: list[Block] = [Display(groups, "," if old or new else end)]
+        if new:
+            if at is not None:
+                self.named |= {row.items[0]: at for row in new}
+            blocks += [Paragraph((*said, *([", and " if said else "with "])), goes_on=True)]
+            return [*blocks, Display(tuple(Group((row,)) for row in new), end)]
+        return [*blocks, Paragraph((*said, end), goes_on=True)] if said else blocks
 
     def cited(self, fragment: Any) -> Any:
         """Give a cited work its number."""
@@ -163,7 +197,7 @@ def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     for row in rows:
         last = out[-1][-1] if out else None
         if isinstance(row, Equation) and isinstance(last, Equation) and row.lhs == last.lhs:
-            out[-1].append(row)
+            out[-1] += [row] if row != last else []
         else:
             out.append([row])
     return [tuple(chain) for chain in out]
@@ -171,6 +205,7 @@ def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
+    derivation = _with_sources(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
     numbers = _Numbers(meanings, derivation.cite)
     sections: dict[str, list[StepBlocks]] = {}
@@ -182,7 +217,7 @@ def layout(derivation: Derivation) -> Document:
     if derivation.results and not all(claim in shown for claim in derivation.results):
         results = (
             Paragraph(("The closed equations of the theory are",)),
-            Display(numbers.groups(derivation.results, "results")),
+            *numbers.display(derivation.results, "results"),
         )
     items = []
     for name, data, keys in derivation.assumptions():
@@ -198,6 +233,24 @@ def layout(derivation: Derivation) -> Document:
         tuple(items),
         tuple(numbers.works),
     )
+
+
+def _with_sources(derivation: Derivation) -> Derivation:
+    """A derivation in which a response of a site with several fields says to which source it is."""
+    found = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
+
+    def written(expr: Any) -> Any:
+        if isinstance(expr, Equation):
+            return Equation(written(expr.lhs), written(expr.rhs))
+        nodes = [r for r in expr.atoms(SiteResponse) if r.field is not None] if isinstance(expr, Basic) else []
+        known = {r: found[r.field.family] for r in nodes if r.field.family in found}
+        return expr.xreplace({r: ResponseElement(r.state, SiteQuantity(f, *r.state.indices)) for r, f in known.items()})
+
+    if not found:
+        return derivation
+    steps = tuple(replace(step, claims=tuple(map(written, step.claims))) for step in derivation.steps)
+    parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
+    return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
 
 
 def single(step: Step) -> tuple[Block, ...]:
@@ -246,9 +299,15 @@ def _opening(derivation: Derivation) -> Fragments:
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     said = prose(step)
+    if said.again and numbers.before == step.rule:
+        said.before = said.again
     if step.rule in _SEPARATE:
         numbers.separate.add(step.key)
     span = numbers.span(step.rests_on)
+    if said.again and numbers.before == step.rule and numbers.rested == span:
+        span = None
+    else:
+        numbers.rested = span
     blocks: list[Block] = []
     running: Fragments = []
 
@@ -265,26 +324,33 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     if known is not None and not new and step.rule == "elimination":
         return ()  # it says nothing that was not said
     collects = known is not None and step.rule in _COLLECTED
+    notes: Fragments = []
     if span is not None and not any(isinstance(part, Given) for part in said.before) and step.claims and not collects:
-        before = _parenthesis(before, ["see ", *_cite(span)])
+        notes = ["see ", *_cite(span)]
     if step.reference:
-        before = _parenthesis(before, _reference(step.reference, numbers))
+        notes += ["; " if notes else "", *_reference(step.reference, numbers)]
+    before = _parenthesis(before, notes) if notes else before
+    numbers.before = step.rule
     if known is not None:  # each equation stands once
-        before = [*_unended(before), " and" if new else "."]
-        before[-1:-1] = [" ", *_cite(known)] if collects else [", which is ", *_cite(known)]
+        lead = _unended(before)
+        verb = collects or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
+        before = [*lead, " " if verb else ", which is ", *_cite(known), " and" if new else "."]
     for place, fragment in enumerate(before):
         if isinstance(fragment, Show):
             flush()
             after = before[place + 1] if place + 1 < len(before) else "."
             end = "," if isinstance(after, str) and after[:1].islower() else "."
-            blocks.append(Display(numbers.groups(fragment.rows, step.key, fragment.numbered), end))
+            blocks += numbers.display(fragment.rows, step.key, fragment.numbered, end)
         else:
             running.append(fragment)
     flush()
     if new:
-        blocks.append(Display(numbers.groups(new, step.key)))
-    if meanings := numbers.definitions(step.claims):
-        blocks.append(Paragraph(("Here ", *listed(meanings), "."), goes_on=True))
+        blocks += numbers.display(new, step.key)
+    here = meanings(step.claims, numbers.notation)
+    if defined := numbers.definitions(step.claims):
+        here = ["Here ", *listed(defined), ". ", *here]
+    if here:
+        blocks.append(Paragraph(tuple(here), goes_on=True))
     running += [numbers.cited(part) for part in said.after]
     flush(why=True)
     return tuple(blocks)
@@ -292,6 +358,9 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
 
 # Rules that collect what was said.
 _COLLECTED = frozenset(["closed_system", "elimination", "result"])
+
+
+_VERBS = [[word] for word in ("is", "are", "by", "gives", "reads", "obeys", "with", "say")]
 
 
 def _unended(before: Fragments) -> Fragments:
@@ -344,9 +413,7 @@ def group_lines(group: Group, limit: float) -> list[Line]:
     out: list[Line] = []
     for place, obj in enumerate(group.rows):
         row = _row(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > limit / 2:
-            row = _row(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
-        aligned = isinstance(obj, Equation | Relational)
+        aligned = isinstance(obj, Equation | Relational | Row)
         cut = relation_at(row) if aligned else None
         if place and cut is not None:
             row = Row(row.items[cut:], row.spaced[cut:])
@@ -365,9 +432,19 @@ def _cut(row: Row, start: int, stop: int | None) -> Row:
     return Row(row.items[start:stop], row.spaced[start:stop])
 
 
+def _fits(row: Row) -> bool:
+    found = lines(row, PAGE)
+    return len(found) <= LINES and all(width(line) <= 1.06 * PAGE for line in found)
+
+
 def _row(obj: Any) -> Row:
+    if isinstance(obj, Row):
+        return obj
     if not isinstance(obj, tuple):
-        return tree(obj)
+        row = tree(obj)
+        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 2:
+            return tree(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
+        return row
     items: list[Any] = []
     for part in obj:
         if isinstance(part, str):
@@ -379,8 +456,8 @@ def _row(obj: Any) -> Row:
 
 def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     """Return the tree of a fragment that is mathematics."""
-    from symcavity.writing.markup import parse
-
+    if isinstance(fragment, Row):
+        return fragment
     return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
 
 

@@ -27,7 +27,14 @@ _WIDE = 12.0  # a bracket narrower than this is not worth a line break
 
 
 def width(node: Node) -> float:
-    """Estimate the width of a tree, in typical letters of the running size."""
+    """Estimate the width of a tree, in typical letters of the running size; a tree remembers its own."""
+    found: float | None = node.__dict__.get("_width")
+    if found is None:
+        found = node.__dict__["_width"] = _measured(node)
+    return found
+
+
+def _measured(node: Node) -> float:
     match node:
         case Atom():
             return _atom_width(node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
 
 _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "varepsilon": "ε", "zeta": "ζ",
@@ -59,8 +60,27 @@ _SCRIPT_LETTERS = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "
 _BOARD_LETTERS = {"C": "ℂ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}
 
 
+T = TypeVar("T", bound="Node")
+
+
 class MarkupError(ValueError):
     """TeX that this small reader does not understand."""
+
+
+@dataclass_transform(frozen_default=True)
+def _node(cls: type[T]) -> type[T]:
+    """A frozen dataclass that remembers its hash: a tree is looked up many times."""
+    made = dataclass(frozen=True)(cls)
+    of_fields = made.__hash__
+
+    def remembered(self: Any) -> int:
+        found = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = of_fields(self)
+        return found
+
+    made.__hash__ = remembered  # type: ignore[assignment]
+    return made
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,7 @@ class Node:
     """A node of a formula."""
 
 
-@dataclass(frozen=True)
+@_node
 class Atom(Node):
     """A leaf: kind is id, num, rel, bin, big, fun, text, open, close, punct or space."""
 
@@ -78,7 +98,7 @@ class Atom(Node):
     style: str = ""
 
 
-@dataclass(frozen=True)
+@_node
 class Row(Node):
     """Nodes side by side; ``spaced`` says before which of them the TeX had a blank (a product)."""
 
@@ -90,7 +110,7 @@ class Row(Node):
         return place < len(self.spaced) and self.spaced[place]
 
 
-@dataclass(frozen=True)
+@_node
 class Frac(Node):
     """A fraction."""
 
@@ -99,7 +119,7 @@ class Frac(Node):
     small: bool = False
 
 
-@dataclass(frozen=True)
+@_node
 class Root(Node):
     """A root."""
 
@@ -107,7 +127,7 @@ class Root(Node):
     degree: Node | None = None
 
 
-@dataclass(frozen=True)
+@_node
 class Script(Node):
     """A base with a lower and an upper script."""
 
@@ -116,7 +136,7 @@ class Script(Node):
     sup: Node | None = None
 
 
-@dataclass(frozen=True)
+@_node
 class Fence(Node):
     """A body between stretching delimiters, given as TeX; ``.`` is none."""
 
@@ -125,7 +145,7 @@ class Fence(Node):
     body: Node
 
 
-@dataclass(frozen=True)
+@_node
 class Accent(Node):
     """A base under an accent."""
 
@@ -133,7 +153,7 @@ class Accent(Node):
     base: Node
 
 
-@dataclass(frozen=True)
+@_node
 class Table(Node):
     """An environment with cells, such as cases."""
 

@@ -32,6 +32,7 @@ class CavityPrinter(LatexPrinter):
     def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
         super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
         self._inline, self._nested = int(inline), 0
+        self._printed: dict[tuple[Any, bool, bool], str] = {}
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
         found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
@@ -39,12 +40,18 @@ class CavityPrinter(LatexPrinter):
 
     def _print(self, expr: Any, **kwargs: Any) -> str:
         """Print; in the argument of a function, short fractions take a slash."""
+        key = (expr, self._inline > 0, self._nested > 0) if isinstance(expr, Basic) and not kwargs else None
+        if key in self._printed:
+            return self._printed[key]
         within = isinstance(expr, Function) and not isinstance(expr, Piecewise)
         self._nested += within
         try:
-            return super()._print(expr, **kwargs)
+            out: str = super()._print(expr, **kwargs)
         finally:
             self._nested -= within
+        if key is not None:
+            self._printed[key] = out
+        return out
 
     # -- powers, products, sums -----------------------------------------------------------------
 
@@ -427,14 +434,15 @@ def _light_terms(expr: Expr) -> set[Expr]:
             return set()
     heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
     found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
-    return found if len(found) < len(nodes) else {term for term in found if term.is_Rational}
+    return found if len(found) < len(nodes) else set()
 
 
 def _is_turned(base: Any) -> bool:
     """Whether a sum reads better with all signs turned: as 1 - alpha S, not as alpha S - 1."""
-    if not isinstance(base, Add):
+    if not isinstance(base, Add) or not isinstance(-base, Add):
         return False
-    return all(map(_is_negative, _light_terms(base) or base.args))
+    numbers = [term for term in base.args if term.is_Rational]
+    return all(map(_is_negative, _light_terms(base) or numbers or base.args))
 
 
 def _term_key(term: Any) -> int:

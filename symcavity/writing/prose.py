@@ -159,9 +159,7 @@ def _problem(step: Step) -> Prose:
             said += [" for ", *who] if who and not place else []
             said += [Show(tuple(rows or ()))]
     if data.get("fixed"):
-        rows = list(data["fixed"])
-        said += [f"The {plural(len(some), 'average', 'averages')} "]
-        said += [*listed(some), f" {plural(len(some), 'is', 'are')} held fixed. "]
+        said += ["We hold fixed ", *listed(data["fixed"]), ". "]
     if globals_:
         said += [f"The {plural(len(globals_), 'variable', 'variables')} ", *listed(globals_)]
         said += [f" {plural(len(globals_), 'is', 'are')} shared by all sites. "]
@@ -475,7 +473,7 @@ def _response(step: Step) -> Prose:
     kind = kind_in(step)
     whose = f" of a {kind}" if kind else ""
     return Prose(
-        [Given(f"Differentiation with respect to the source gives the response{whose},")],
+        [Given(f"Differentiation with respect to the source gives the mean response{whose},")],
         [],
     )
 
@@ -485,7 +483,8 @@ def _closure(step: Step) -> Prose:
     symbol = step.data.get("symbol")
     if symbol is None:
         return Prose([Given("Averaging over the cavity field closes the equations:")])
-    return Prose([Given("Averaging over the cavity field, at zero source, fixes "), symbol, ":"])
+    again = [Given("The same average gives "), symbol, ":"]
+    return Prose([Given("Averaging over the cavity field, at zero source, gives "), symbol, ":"], again=again)
 
 
 __all__ = ["prose", "rules"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from symcavity.record.derivation import Step
-from symcavity.writing.fragments import Cite, Fragments, Given, Prose, formula, listed, plural, quantity
+from symcavity.writing.fragments import Cite, Formula, Fragments, Given, Prose, formula, listed, plural, quantity
 
 ALMEIDA_THOULESS = "J. R. L. de Almeida and D. J. Thouless, J. Phys. A: Math. Gen. 11, 983 (1978)"
 
@@ -41,7 +43,7 @@ def elimination(step: Step) -> Prose:
     solved = step.data.get("solved")
     if solved is None:
         return Prose([Given("Elimination gives")])
-    return Prose([Given("Solving for "), solved, ","])
+    return Prose([Given("Solving for "), solved, ","], again=[Given("Then, for "), solved, ","])
 
 
 def named(_step: Step) -> Prose:
@@ -60,9 +62,9 @@ def site_average(step: Step) -> Prose:
     return Prose([Given(f"The {who} differ by their parameters. Averaged over its field, one of them has")])
 
 
-def result(step: Step) -> Prose:
+def result(_step: Step) -> Prose:
     """The final formulas."""
-    return Prose([Given(f"The final {plural(len(step.claims), 'formula is', 'formulas are')}")])
+    return Prose([Given("The theory is reduced to")])
 
 
 def symmetry(step: Step) -> Prose:
@@ -125,7 +127,10 @@ def truncated_moments(step: Step) -> Prose:
     """The averages named phi."""
     variable = step.data.get("variable")
     who: Fragments = [] if variable is None else [" over a standard Gaussian ", variable]
-    after = ["They obey a recurrence of two terms, so that two of them give all others."]
+    z = formula(variable or "z")
+    measure = formula("\\mathcal{D}", z, "=", "\\frac{dz}{\\sqrt{2\\pi}} e^{-z^2/2}".replace("z", z.tex))
+    after: Fragments = ["Here ", measure, " is the standard Gaussian measure. The moments obey a recurrence of two "]
+    after += ["terms, so that two of them give all others."]
     return Prose(["Averages over the field are written in truncated moments", *who, ","], after)
 
 
@@ -141,11 +146,18 @@ def spread(step: Step) -> Prose:
     fields = step.data.get("fields") or []
     before: Fragments = ["Is the solution stable? Change every cavity field by a small independent random amount"]
     if fields:
-        rows = [formula("\\langle\\delta", a, "\\,\\delta", b, "\\rangle =", v) for a, b, v in fields]
+        rows = [_covariance(a, b, v) for a, b, v in fields]
         before += [", with ", *listed(rows)]
     before += [". A site answers with its own response, and what the sites emit adds up in the next fields, with "]
     before += ["independent couplings: variances add, and after one step from kind to kind they are"]
     return Prose(before, ["Emissions that are given once and for all do not change."])
+
+
+def _covariance(a: Any, b: Any, value: Any) -> Formula:
+    """Return ``<(d a)^2> = value``, or ``<d a d b> = value``."""
+    if a == b:
+        return formula("\\langle(\\delta", a, ")^2\\rangle =", value)
+    return formula("\\langle\\delta", a, "\\,\\delta", b, "\\rangle =", value)
 
 
 def stability_average(step: Step) -> Prose:
@@ -173,8 +185,8 @@ def messages(_step: Step) -> Prose:
     """The theory as an algorithm for one instance."""
     before: Fragments = ["The theory is an algorithm for one instance and its own couplings. The kinds of sites take "]
     before += ["turns. A site removes from what it hears what comes back of its own last emission, the "]
-    before += ["self-coupling times this emission (Onsager's term),"]
-    after: Fragments = ["solves its law at this cavity field, with this self-coupling, and sends. In a self-coupling "]
+    before += ["self-coupling times this emission (Onsager's term):"]
+    after: Fragments = ["It solves its law at this cavity field, with this self-coupling, and sends. In a self-coupling "]
     after += ["stand the local responses of those who sent last. What is at rest obeys the declared equations "]
     after += ["exactly, at any size: the terms that were removed are those that the law adds."]
     return Prose(before, after)

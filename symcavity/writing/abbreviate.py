@@ -1,0 +1,159 @@
+"""Names for the parts of formulas that are too wide for a page, as people give them: ``with A_1 = ...``."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from symcavity.writing.lines import relation_at, width
+from symcavity.writing.markup import Atom, Fence, Frac, Node, Root, Row, Script, Table, is_big, items_of, role_of
+
+_WORTH = 9.0  # a part that is narrower than this needs no name
+_MOST = 40  # names for one display
+_CALLERS = ("id", "fun", "text", "factor", "big")  # what may be a function, or its sign, before a bracket
+
+
+def name_of(number: int) -> Node:
+    """The name of a part."""
+    return Script(Atom("id", "A", "\\mathcal{A}"), Row((Atom("num", str(number), str(number)),)))
+
+
+def shorten(
+    rows: Sequence[Row], known: dict[Node, Node], fits: Callable[[Row], bool]
+) -> tuple[list[Row], list[Node], list[Row]]:
+    """Give names to parts of formulas until every formula fits.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The formulas of one display.
+    known : dict
+        Names by what they stand for; new ones are added.
+    fits : callable
+        Whether a formula may stand as it is.
+
+    Returns
+    -------
+    tuple of list
+        The formulas; the names in them that were known before; the definitions of the new ones, which fit as well, as
+        far as parts of them can be named.
+    """
+    if all(map(fits, rows)):
+        return list(rows), [], []
+    shown = [_named(row, known) for row in rows]
+    old = set(known.values())
+    made: list[Node] = []
+    bodies: list[Row] = []
+    for _ in range(_MOST):
+        every = [*shown, *map(_definition, made, bodies)]
+        parts = _parts([row for row in every if not fits(row)], every)
+        whole = set(map(_whole, every))
+        parts = {part: worth for part, worth in parts.items() if part not in known and items_of(part) not in whole}
+        if not parts:
+            break
+        best = max(parts, key=lambda part: (parts[part], width(part)))
+        name = known[best] = name_of(len(known) + 1)
+        shown, bodies = ([_named(row, {best: name}) for row in some] for some in (shown, bodies))
+        made.append(name)
+        bodies.append(Row(items_of(best)))
+    used = Counter(node for row in (*shown, *bodies) for node in _nodes(row))
+    return shown, [name for name in old if name in used], [_definition(*pair) for pair in zip(made, bodies, strict=True)]
+
+
+def _definition(name: Node, body: Row) -> Row:
+    return Row((name, Atom("rel", "=", "="), *body.items), (False, True, *(body.spaced or (True,) * len(body.items))))
+
+
+def _whole(row: Row) -> tuple[Node, ...]:
+    """What a formula says of its left side, but for a sign: a name for it would say nothing."""
+    items = row.items[(relation_at(row) or -1) + 1 :]
+    return items[1:] if items and isinstance(items[0], Atom) and items[0].char in "+-" else items
+
+
+def _children(node: Node) -> list[Any]:
+    return [value for name, value in node.__dict__.items() if not name.startswith("_")]
+
+
+def _nodes(node: Any) -> list[Node]:
+    if isinstance(node, tuple):
+        return [inner for entry in node for inner in _nodes(entry)]
+    if not isinstance(node, Node):
+        return []
+    return [node, *(inner for entry in _children(node) for inner in _nodes(entry))]
+
+
+def _candidates(node: Any) -> list[Node]:
+    """The parts of a formula that may have a name: fractions, roots, averages, and what stands in brackets."""
+    out: list[Node] = []
+    if isinstance(node, tuple | Row):
+        return [part for item in (node.items if isinstance(node, Row) else node) for part in _candidates(item)]
+    if isinstance(node, Frac | Root) or _is_average(node):
+        out.append(node)
+        node = node.base.body if isinstance(node, Script) and isinstance(node.base, Fence) else node
+    elif isinstance(node, Fence) and (node.left, node.right) in (("(", ")"), ("[", "]")):
+        out.append(node.body)
+    if isinstance(node, Frac):
+        out += [part for part in (node.top, node.bottom) if isinstance(part, Row) and len(part.items) > 1]
+    if isinstance(node, Row):
+        return [*out, *_candidates(node)]
+    if isinstance(node, Node) and not isinstance(node, Atom) and not is_big(node):
+        out += [part for child in _children(node) for part in _candidates(child)]
+    return out
+
+
+def _is_average(node: Any) -> bool:
+    core = node.base if isinstance(node, Script) and node.sup is None else node
+    return isinstance(core, Fence) and core.left == "\\langle"
+
+
+def _parts(wide: Sequence[Row], every: Sequence[Row]) -> dict[Node, float]:
+    """What naming each part of the wide formulas saves."""
+    within = set().union(*(_candidates(row) for row in wide)) if wide else set()
+    count = Counter(part for row in every for part in _candidates(row) if part in within)
+    sizes = {part: width(part) for part in count}
+    return {
+        part: number * (sizes[part] - 2.5)
+        for part, number in count.items()
+        if sizes[part] >= _WORTH and not any(isinstance(inner, Table) for inner in _nodes(part))
+    }
+
+
+def _named(row: Row, names: dict[Node, Node]) -> Row:
+    """A formula with names in place of parts."""
+    whose, done = frozenset(names.values()), dict(names)
+
+    def named(node: Any) -> Any:
+        if isinstance(node, tuple):
+            new = tuple(map(named, node))
+            return node if all(map(operator.is_, new, node)) else new
+        if not isinstance(node, Node) or isinstance(node, Atom):
+            return node
+        if node not in done:
+            old = _children(node)
+            new = [named(child) for child in old]
+            changed = not all(map(operator.is_, new, old))
+            made = type(node)(*new) if changed else node
+            done[node] = _bare(made, whose) if changed and isinstance(made, Row) else made
+        return done[node]
+
+    return named(row)
+
+
+def _bare(row: Row, names: frozenset[Node]) -> Row:
+    """A row without the brackets round a mere name, unless they may hold the argument of a function."""
+    items: list[Node] = []
+    for item in row.items:
+        core = item.base if isinstance(item, Script) else item
+        before = items[-1] if items else Atom("open", "", "")
+        is_product = isinstance(before, Frac | Root | Fence) or before in names or role_of(before) not in _CALLERS
+        if isinstance(core, Fence) and core.left in "([" and core.body in names and is_product:
+            name = core.body
+            item = replace(item, base=name) if isinstance(item, Script) else name
+        items.append(item)
+    return Row(tuple(items), row.spaced)
+
+
+__all__ = ["name_of", "shorten"]

@@ -1,0 +1,57 @@
+"""Notation that stands in formulas and is no quantity: what it means, said where it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sympy import Heaviside, Max, Piecewise, preorder_traversal
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.model.equations import Equation
+from symcavity.writing.fragments import Formula, Fragments
+
+
+def _is_indicator(node: Any) -> bool:
+    return isinstance(node, Piecewise) and len(node.args) == 2 and node.args[0][0] == 1 and node.args[1] == (0, True)
+
+
+_MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
+    (
+        lambda node: isinstance(node, Max) and 0 in node.args,
+        ["A bracket ", Formula("[x]_+ = \\max(x, 0)"), " is a positive part. "],
+    ),
+    (_is_indicator, [Formula("\\mathbf{1}[A]"), " is one where ", Formula("A"), " holds, and zero elsewhere. "]),
+    (
+        lambda node: isinstance(node, Heaviside),
+        [Formula("\\Theta(x)"), " is one for positive ", Formula("x"), ", and zero for negative. "],
+    ),
+    (
+        lambda node: isinstance(node, GaussianAverage),
+        ["A bracket with an index, ", Formula("\\langle\\cdot\\rangle_z"), ", is an average over this standard "
+         "Gaussian variable. "],
+    ),
+    (
+        lambda node: isinstance(node, ImplicitAverage),
+        ["In ", Formula("\\langle A \\,|\\, B = \\zeta \\rangle_\\zeta"), " the average is over a standard Gaussian ",
+         Formula("\\zeta"), ", and what stands on the left of the bar solves the equation on its right. "],
+    ),
+)  # fmt: skip
+
+
+def meanings(claims: Iterable[Any], said: set[int]) -> Fragments:
+    """Return what the notation in some claims means, as far as nobody has said it; adds to what was said."""
+    nodes: list[Any] = []
+    for claim in claims:
+        for side in (claim.lhs, claim.rhs) if isinstance(claim, Equation) else ():
+            nodes += preorder_traversal(side)
+    out: Fragments = []
+    for number, (found, words) in enumerate(_MEANINGS):
+        if number not in said and any(map(found, nodes)):
+            said.add(number)
+            out += words
+    return out
+
+
+__all__ = ["meanings"]
