@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Basic, Expr, S
+from sympy import Expr, S
 from sympy.core.relational import Relational
 
-from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
-from symcavity.record.symbols import ResponseElement
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.assumptions import assumption
 from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed
@@ -23,6 +21,7 @@ from symcavity.writing.markup import Atom, Node, Row, parse, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.printing import tree
 from symcavity.writing.prose import prose
+from symcavity.writing.shown import as_shown
 
 
 @dataclass(frozen=True)
@@ -100,6 +99,7 @@ class Document:
         return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
 
 
+_LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
 PAGE, LINES = 68.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
@@ -196,7 +196,7 @@ def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     out: list[list[Any]] = []
     for row in rows:
         last = out[-1][-1] if out else None
-        if isinstance(row, Equation) and isinstance(last, Equation) and row.lhs == last.lhs:
+        if isinstance(row, Equation) and isinstance(last, Equation) and row.lhs == last.lhs != 0:
             out[-1] += [row] if row != last else []
         else:
             out.append([row])
@@ -205,7 +205,7 @@ def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
-    derivation = _with_sources(derivation)
+    derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
     numbers = _Numbers(meanings, derivation.cite)
     sections: dict[str, list[StepBlocks]] = {}
@@ -233,24 +233,6 @@ def layout(derivation: Derivation) -> Document:
         tuple(items),
         tuple(numbers.works),
     )
-
-
-def _with_sources(derivation: Derivation) -> Derivation:
-    """A derivation in which a response of a site with several fields says to which source it is."""
-    found = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
-
-    def written(expr: Any) -> Any:
-        if isinstance(expr, Equation):
-            return Equation(written(expr.lhs), written(expr.rhs))
-        nodes = [r for r in expr.atoms(SiteResponse) if r.field is not None] if isinstance(expr, Basic) else []
-        known = {r: found[r.field.family] for r in nodes if r.field.family in found}
-        return expr.xreplace({r: ResponseElement(r.state, SiteQuantity(f, *r.state.indices)) for r, f in known.items()})
-
-    if not found:
-        return derivation
-    steps = tuple(replace(step, claims=tuple(map(written, step.claims))) for step in derivation.steps)
-    parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
-    return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
 
 
 def single(step: Step) -> tuple[Block, ...]:
@@ -334,7 +316,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     if known is not None:  # each equation stands once
         lead = _unended(before)
         verb = collects or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
-        before = [*lead, " " if verb else ", which is ", *_cite(known), " and" if new else "."]
+        which = " " if verb else ", which are " if known.several else ", which is "
+        before = [*lead, which, *_cite(known), " and" if new else "."]
     for place, fragment in enumerate(before):
         if isinstance(fragment, Show):
             flush()
@@ -418,7 +401,10 @@ def group_lines(group: Group, limit: float) -> list[Line]:
         if place and cut is not None:
             row = Row(row.items[cut:], row.spaced[cut:])
             cut = 0
-        for number, line in enumerate(lines(row, limit)):
+        found = lines(row, limit)
+        if cut and len(found) > 1 and width(_cut(row, 0, cut)) > _LEFT * limit:
+            found, cut = [_cut(row, 0, cut), *lines(_cut(row, cut, None), limit)], None
+        for number, line in enumerate(found):
             if number == 0 and cut is not None and len(line.items) > cut:
                 out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))
             elif number == 0:

@@ -28,7 +28,7 @@ _MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
         [Formula("\\Theta(x)"), " is one for positive ", Formula("x"), ", and zero for negative. "],
     ),
     (
-        lambda node: isinstance(node, GaussianAverage),
+        lambda node: type(node) is GaussianAverage,
         ["A bracket with an index, ", Formula("\\langle\\cdot\\rangle_z"), ", is an average over this standard "
          "Gaussian variable. "],
     ),

@@ -106,7 +106,7 @@ class CavityPrinter(LatexPrinter):
         number, above, below = S.One, [], []
         for factor in expr.args:
             base, power = factor.as_base_exp()
-            if power.is_Integer and _is_turned(base):
+            if power.is_Integer and (power.is_even or power < 0 or number < 0) and _is_turned(base):
                 number, factor = (-number if power.is_odd else number), Pow(-base, power)
             if factor.is_Rational:
                 number *= factor
@@ -281,6 +281,8 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Relational(self, expr: Any) -> str:
         signs = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
+        if expr.rhs == 0 and not isinstance(expr.lhs, Add) and _is_negative(expr.lhs):
+            expr = expr.reversedsign
         return f"{self._print(expr.lhs)} {signs[expr.rel_op]} {self._print(expr.rhs)}"
 
     def _print_And(self, expr: Any) -> str:

@@ -34,6 +34,7 @@ from symcavity.writing.fragments import (
 from symcavity.writing.naive_prose import TEMPLATES as NAIVE
 from symcavity.writing.result_prose import TEMPLATES as RESULTS
 from symcavity.writing.set_prose import TEMPLATES as SETS
+from symcavity.writing.shown import is_sign
 
 Template = Callable[[Step], Prose]
 _TEMPLATES: dict[str, Template] = {**SETS, **NAIVE, **RESULTS}
@@ -188,6 +189,7 @@ def _laws(quenched: Iterable[Any]) -> Fragments:
         pairs = [[value, " with probability ", weight] for value, weight in law.args]
         for place, pair in enumerate(pairs):
             out += [*(["" if not place else ", " if place < len(pairs) - 1 else " and "]), *pair]
+        out += [", so that its square is one"] if is_sign(family) else []
     return [*out, ")"] if out else []
 
 

@@ -127,8 +127,8 @@ def truncated_moments(step: Step) -> Prose:
     """The averages named phi."""
     variable = step.data.get("variable")
     who: Fragments = [] if variable is None else [" over a standard Gaussian ", variable]
-    z = formula(variable or "z")
-    measure = formula("\\mathcal{D}", z, "=", "\\frac{dz}{\\sqrt{2\\pi}} e^{-z^2/2}".replace("z", z.tex))
+    z = Formula("z") if variable is None else formula(variable)
+    measure = Formula(f"\\mathcal{{D}} {z.tex} = e^{{-{z.tex}^2 / 2}} d {z.tex} / \\sqrt{{2 \\pi}}")
     after: Fragments = ["Here ", measure, " is the standard Gaussian measure. The moments obey a recurrence of two "]
     after += ["terms, so that two of them give all others."]
     return Prose(["Averages over the field are written in truncated moments", *who, ","], after)
