@@ -17,6 +17,7 @@ from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
+from symcavity.method.orders import orders
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, families, site_quantities
@@ -85,12 +86,15 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
             )
         )
     free = [alpha] if theory.system.fixed else []
+    sums = [symbol for symbol, meaning in theory.order_parameters.items() if isinstance(meaning, Sum)]
+    sizes = orders(theory.order_parameters, dict(kv for site in theory.sites.values() for kv in site.solution.items()))
     steps.append(
         make(
             "closed_system",
             "closed_system",
             theory.equations,
             data={"unknowns": [*theory.unknowns, *free], "parameters": _parameters(theory, free)},
+            assumptions=(("orders", {"orders": sizes, "sums": sums}),) if sizes else (),
             rests_on=tuple(s.key for s in steps),
         )
     )

@@ -18,7 +18,7 @@ _CALLERS = ("id", "fun", "text", "factor", "big")  # what may be a function, or 
 
 def name_of(number: int) -> Node:
     """The name of a part."""
-    return Script(Atom("id", "A", "\\mathcal{A}"), Row((Atom("num", str(number), str(number)),)))
+    return Script(Atom("id", "𝒜", "\\mathcal{A}"), Row((Atom("num", str(number), str(number)),)))
 
 
 def shorten(
@@ -46,25 +46,29 @@ def shorten(
     shown = [_named(row, known) for row in rows]
     old = set(known.values())
     made: list[Node] = []
-    bodies: list[Row] = []
+    parts_named: list[Node] = []
     for _ in range(_MOST):
-        every = [*shown, *map(_definition, made, bodies)]
+        every = [*shown, *map(_definition, made, parts_named)]
         parts = _parts([row for row in every if not fits(row)], every)
         whole = set(map(_whole, every))
-        parts = {part: worth for part, worth in parts.items() if part not in known and items_of(part) not in whole}
+        parts = {part: worth for part, worth in parts.items() if items_of(part) not in whole}
         if not parts:
             break
         best = max(parts, key=lambda part: (parts[part], width(part)))
-        name = known[best] = name_of(len(known) + 1)
-        shown, bodies = ([_named(row, {best: name}) for row in some] for some in (shown, bodies))
+        name = name_of(len(known) + len(made) + 1)
+        shown, parts_named = ([_named(row, {best: name}) for row in some] for some in (shown, parts_named))
         made.append(name)
-        bodies.append(Row(items_of(best)))
-    used = Counter(node for row in (*shown, *bodies) for node in _nodes(row))
-    return shown, [name for name in old if name in used], [_definition(*pair) for pair in zip(made, bodies, strict=True)]
+        parts_named.append(best)
+    known |= dict(zip(parts_named, made, strict=True))
+    new = list(map(_definition, made, parts_named))
+    used = {node for row in (*shown, *new) for node in _nodes(row)}
+    return shown, [name for name in old if name in used], new
 
 
-def _definition(name: Node, body: Row) -> Row:
-    return Row((name, Atom("rel", "=", "="), *body.items), (False, True, *(body.spaced or (True,) * len(body.items))))
+def _definition(name: Node, body: Node) -> Row:
+    items = items_of(body)
+    spaced = body.spaced if isinstance(body, Row) else ()
+    return Row((name, Atom("rel", "=", "="), *items), (False, True, *(spaced or (True,) * len(items))))
 
 
 def _whole(row: Row) -> tuple[Node, ...]:
@@ -121,9 +125,10 @@ def _parts(wide: Sequence[Row], every: Sequence[Row]) -> dict[Node, float]:
     }
 
 
-def _named(row: Row, names: dict[Node, Node]) -> Row:
-    """A formula with names in place of parts."""
-    whose, done = frozenset(names.values()), dict(names)
+def _named(tree: Any, names: dict[Node, Node]) -> Any:
+    """A formula with names in place of parts, the inner ones first."""
+    whose = frozenset(names.values())
+    done: dict[Node, Node] = {}
 
     def named(node: Any) -> Any:
         if isinstance(node, tuple):
@@ -136,10 +141,11 @@ def _named(row: Row, names: dict[Node, Node]) -> Row:
             new = [named(child) for child in old]
             changed = not all(map(operator.is_, new, old))
             made = type(node)(*new) if changed else node
-            done[node] = _bare(made, whose) if changed and isinstance(made, Row) else made
+            made = _bare(made, whose) if changed and isinstance(made, Row) else made
+            done[node] = names.get(made, made)
         return done[node]
 
-    return named(row)
+    return named(tree)
 
 
 def _bare(row: Row, names: frozenset[Node]) -> Row:

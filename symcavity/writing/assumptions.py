@@ -7,9 +7,9 @@ from typing import Any
 
 from sympy import Expr
 
-from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.kinds import DATUM, FEATURE, N
 from symcavity.model.quantities import Complementary
-from symcavity.writing.fragments import Fragment, Fragments, limit, listed, quantity, small
+from symcavity.writing.fragments import Fragment, Fragments, formula, limit, listed, quantity, small
 
 
 def assumption(name: str, data: dict[str, Any]) -> Fragments:
@@ -82,6 +82,10 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
         "The messages ", *_named(data, "messages"), "are treated as independent of the couplings",
         *[" " for _ in data.get("couplings", ())][:1], *_named(data, "couplings")[:-1],
         ". This is incorrect: it defines the naive analysis.",
+    ],
+    "orders": lambda data: [
+        "The sums over all sites ", *listed(data["sums"]), " are of order one, as are responses: each of their terms is of "
+        "order ", 1 / N, ", so that ", *listed(formula(q, f"= O(N^{{{p}}})") for q, p in data["orders"]), "."
     ],
     "replica_symmetry": _fixed_words("There is a single minimum, reached by every sequence of insertions."),
 }  # fmt: skip

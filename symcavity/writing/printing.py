@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -89,10 +90,11 @@ class CavityPrinter(LatexPrinter):
         base, power = expr.args if isinstance(expr, Pow) else (base, power)
         if power.is_Integer and power.is_even and _is_turned(base):
             base = -base
+            expr = Pow(base, power, evaluate=False)
         if power is S.Half:
             return f"\\sqrt{{{self._print(base)}}}"
         if power.is_Rational and power.is_negative:
-            return self._quotient([], [Pow(base, -power, evaluate=False) if power != -1 else base], S.One)
+            return self._product((expr,))
         if power.is_Rational and power.q != 1:
             return f"{self._power_base(base)}^{{{power.p}/{power.q}}}"
         if base.is_Function:
@@ -103,8 +105,11 @@ class CavityPrinter(LatexPrinter):
         return self._helper_print_standard_power(expr, "%s^{%s}")
 
     def _print_Mul(self, expr: Mul) -> str:
+        return self._product(expr.args)
+
+    def _product(self, factors: Iterable[Expr]) -> str:
         number, above, below = S.One, [], []
-        for factor in expr.args:
+        for factor in factors:
             base, power = factor.as_base_exp()
             if power.is_Integer and (power.is_even or power < 0 or number < 0) and _is_turned(base):
                 number, factor = (-number if power.is_odd else number), Pow(-base, power)

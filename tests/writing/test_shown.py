@@ -1,0 +1,98 @@
+"""Formulas in the form in which they are read: names for what is too wide, notation, signs, sources."""
+
+import importlib
+import re
+
+import pytest
+from sympy import Abs, Symbol, exp, sqrt, symbols
+
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.symbols import OrderParameter
+from symcavity.writing.abbreviate import shorten
+from symcavity.writing.lines import lines, width
+from symcavity.writing.markup import Row, items_of, to_tex
+from symcavity.writing.printing import tex, tree
+from symcavity.writing.shown import as_shown
+
+a, b, c, d, x, y = symbols("a b c d x y", positive=True)
+wide = sum((exp(-k * (a * x + b * y + c) ** 2 / sqrt(a**2 + b**2 + d)) / (k + sqrt(a**2 + b**2 + d)) for k in range(1, 9)), a)
+
+
+def flat(row):
+    """TeX without blanks, and without the brackets that only hold one thing together."""
+    return re.sub(r"\\left|\\right|[\s()]", "", to_tex(row))
+
+
+@pytest.mark.parametrize("limit", [30.0, 45.0])
+def test_names_stand_for_what_they_replace(limit):
+    row = tree(Equation(d, wide**2 / (1 + wide)))
+
+    def fits(row):
+        found = lines(row, limit)
+        return len(found) < 5 and all(width(line) < 1.06 * limit for line in found)
+
+    assert not fits(row)
+    known = {}
+    (short,), old, new = shorten([row], known, fits)
+    assert fits(short) and all(map(fits, new)) and not old and len(new) == len(known)
+    text = flat(short)
+    for _ in new:  # a definition may hold names that are defined after it
+        for one in new:
+            text = text.replace(flat(Row(one.items[:1])), flat(Row(one.items[2:])))
+    assert text == flat(row)
+    again, old, new = shorten([row], known, fits)
+    assert all(map(fits, again)) and old and not new  # a name is given once
+
+
+def test_what_fits_has_no_names():
+    row = tree(Equation(a, b + c))
+    assert shorten([row], {}, lambda _row: True) == ([row], [], [])
+
+
+def test_sums_have_their_parameters_first_and_turned_signs():
+    S, alpha, gamma = OrderParameter("S_w"), Symbol("alpha", positive=True), Symbol("gamma", positive=True)
+    assert tex(alpha * S + 1) == r"1 + \alpha S^{w}"
+    assert tex((alpha * S - gamma) ** 2) == r"\left(\gamma - \alpha S^{w}\right)^{2}"
+    assert tex(1 / (alpha * S - 1)) == r"- \frac{1}{1 - \alpha S^{w}}"
+    assert tex(-a - b) == "- a - b"
+    assert tex(a / (1 + S / gamma)) == r"\frac{a}{1 + S^{w} / \gamma}"
+    assert tex(S < 0) == r"S^{w} < 0" and tex(-S > 0) == r"S^{w} < 0"
+
+
+def shown(name):
+    derivation = importlib.import_module(f"symcavity.derivations.{name}").problem.cavity().derivation
+    return derivation, as_shown(derivation)
+
+
+def test_responses_to_different_sources_are_printed_apart():
+    _, after = shown("logistic_teacher")
+    left = [tex(claim.lhs) for step in after.steps if step.key == "datum.response" for claim in step.claims]
+    assert len(left) == len(set(left)) == 2
+    meanings = [tex(meaning) for _, meaning in after.parameters]
+    assert len(meanings) == len(set(meanings))
+
+
+def is_label(node):
+    return isinstance(node, SiteQuantity) and node.family.name == "y"
+
+
+def test_squares_of_labels_are_one_and_nothing_else_changes():
+    before, after = shown("clusters_hinge")
+    changed = 0
+    for old, new in zip(before.steps, after.steps, strict=True):
+        for one, two in zip(old.claims, new.claims, strict=True):
+            changed += one != two
+            assert not any("y" in str(q) for q in two.difference.atoms(Abs))
+            values = [c.difference.replace(is_label, lambda _y, v=v: v) for c in (one, two) for v in (1, -1)]
+            assert values[:2] == values[2:]  # the same statement for either label
+    assert changed
+
+
+def test_notation_is_said_once_and_where_it_is_first_used():
+    text = importlib.import_module("symcavity.derivations.gardner").problem.cavity().derivation.to_latex()
+    assert text.count("is a positive part") == text.count("is the standard Gaussian measure") == 1
+    assert text.index("]_{+}") < text.index("is a positive part") < text.index("\\section{Self-consistent")
+    assert text.index("\\mathcal{D}") < text.index("is the standard Gaussian measure")
+    assert "is held fixed" not in text and "We hold fixed" in text
+    assert items_of(tree(a)) == tree(a).items
