@@ -44,13 +44,23 @@ def installed() -> dict[str, str]:
     return dict(sorted(out.items()))
 
 
-def paper_table() -> list[dict[str, str]]:
+class PaperTable(list[dict[str, str]]):
+    """Rows of the table of the paper, which show themselves in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from symcavity.writing.displays import html
+
+        columns = list(dict.fromkeys(key for row in self for key in row))
+        return html(columns, ([row.get(key, "") for key in columns] for row in self))
+
+
+def paper_table() -> PaperTable:
     """Return the table of the equations of the paper that the installed derivations follow, one row each.
 
     Each has ``number``, ``verdict``, ``witness`` and ``where``, and some a ``remark``.  The tests make it.
     """
     text = importlib.resources.files(PACKAGE).joinpath("paper.json").read_text(encoding="utf-8")
-    return list(json.loads(text)["rows"])
+    return PaperTable(json.loads(text)["rows"])
 
 
 def is_file(target: str) -> bool:

@@ -23,6 +23,7 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
+from symcavity.writing.displays import Formula, html
 
 NOTHING = (1e-12, 1e-8)  # for a variance of zero, by which closed forms divide: smooth laws need the larger one
 _ALMOST, _AWAY, _SAME, _MORE = 1e-12, 1e9, 1e-2, 100.0  # for a response of zero; where steps lead away
@@ -80,14 +81,24 @@ class StateEvolution:
         with np.errstate(all="ignore"):
             return float(self._task.compiled(expr, "numpy")(env))
 
+    @property
+    def _head(self) -> str:
+        return "State evolution at " + ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
+
+    @property
+    def _shown(self) -> list[int]:
+        return [k for k in (0, 1, 2, 3, 5, 10, 20, 40, 80, 160) if k < self.steps] + [self.steps]
+
     def __str__(self) -> str:
-        given = ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
-        shown = [k for k in (0, 1, 2, 3, 5, 10, 20, 40, 80, 160) if k < self.steps] + [self.steps]
-        lines = [f"State evolution at {given}", "  step " + "".join(f"{s!s:>14}" for s in self.values)]
-        lines += [f"  {k:4d} " + "".join(f"{v[k]:14.6g}" for v in self.values.values()) for k in shown]
+        lines = [self._head, "  step " + "".join(f"{s!s:>14}" for s in self.values)]
+        lines += [f"  {k:4d} " + "".join(f"{v[k]:14.6g}" for v in self.values.values()) for k in self._shown]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = ([str(k), *(f"{v[k]:.6g}" for v in self.values.values())] for k in self._shown)
+        return html(["step", *map(Formula.of, self.values)], rows, self._head)
 
 
 @alone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Estimate
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.instance import Instance, Residuals
-from symcavity.finite.labels import label
+from symcavity.finite.labels import label, label_tex
 from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
 from symcavity.finite.observables import Reader
 from symcavity.finite.plots import plot_steps
 from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
 from symcavity.finite.sample import Sample, arrays_of
-from symcavity.finite.tables import aligned
+from symcavity.finite.tables import Formula, aligned, html, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind
@@ -367,24 +368,32 @@ class MessagePassing:
         evolution = self.evolution(theory) if isinstance(theory, Theory) else theory
         return plot_steps(self[observable], None if evolution is None else evolution[observable], label(observable), ax)
 
-    def __str__(self) -> str:
+    def _told_at(self) -> tuple[list[str], list[Any], list[list[str]], list[str]]:
+        """What is said before the table of steps, its observables, its rows, and what is said after it."""
         sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
-        lines = [f"Message passing on {len(self.runs)} instances with {sizes}"]
+        before = [f"Message passing on {len(self.runs)} instances with {sizes}"]
         if self.diverged:
-            lines.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
+            before.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
         shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []
-        columns = [(label(o), self[o]) for o in shown]
         steps = sorted({*(k for k in _SHOWN if k <= self.steps), self.steps})
         moves = [max((c[min(k, len(c) - 1)] for c in self.changes if c), default=np.nan) for k in steps]
-        head = ("step", "moved", *(name for name, _ in columns))
-        numbers = [[f"{e[k].mean:.6g}" for _, e in columns] for k in steps]
-        body = [(str(k), f"{m:.1e}", *row) for k, m, row in zip(steps, moves, numbers, strict=True)]
-        lines += [f"  {line}" for line in aligned([head, *body])]
-        if any(run.residuals is not None for run in self.runs):
-            lines.append(f"residuals: {self.residuals}")
-        return "\n".join(lines)
+        numbers = [[with_error(self[o][k].mean, self[o][k].stderr) for o in shown] for k in steps]
+        body = [[str(k), f"{m:.1e}", *row] for k, m, row in zip(steps, moves, numbers, strict=True)]
+        known = any(run.residuals is not None for run in self.runs)
+        return before, shown, body, [f"residuals: {self.residuals}"] if known else []
+
+    def __str__(self) -> str:
+        before, shown, body, after = self._told_at()
+        table = aligned([["step", "moved", *map(label, shown)], *body])
+        return "\n".join([*before, *(f"  {line}" for line in table), *after])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        before, shown, body, after = self._told_at()
+        head = ["step", "moved", *(Formula.read(label_tex(o)) for o in shown)]
+        said = "".join(f"<p>{escape(line)}</p>" for line in after)
+        return html(head, body, "; ".join(before)) + said
 
 
 def message_passing(

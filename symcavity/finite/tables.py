@@ -6,12 +6,10 @@ import math
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from symcavity.errors import MissingDependency
-from symcavity.writing.markup import parse
-from symcavity.writing.mathml import to_mathml
+from symcavity.writing.displays import Formula, html
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -55,28 +53,6 @@ def with_error(value: float, error: float) -> str:
     decimals = max(shift - place, 0)
     told = f"{digits / 10:.1f}" if decimals == 1 else str(digits * 10 ** max(place - shift, 0))
     return f"{value / 10.0**shift:.{decimals}f}({told})" + (f"e{shift:+03d}" if shift else "")
-
-
-class Formula(str):
-    """A formula in a cell, as MathML."""
-
-    __slots__ = ()
-
-    @classmethod
-    def read(cls, tex: str) -> Formula:
-        """Turn TeX into a formula."""
-        return cls(f"<math>{to_mathml(parse(tex))}</math>")
-
-
-def html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table; text is escaped, formulas are shown."""
-
-    def cell(content: str) -> str:
-        return f"<td>{content if isinstance(content, Formula) else escape(content)}</td>"
-
-    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    cells = "".join(f"<th>{escape(h)}</th>" for h in head)
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:

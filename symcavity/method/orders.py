@@ -8,7 +8,7 @@ from sympy import Add, Expr, Mul, Pow, S, Sum, Symbol, linsolve
 
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import SiteCount
-from symcavity.model.quantities import Quenched, SiteQuantity, Variable
+from symcavity.model.quantities import Family, Quenched, SiteQuantity, Variable
 from symcavity.record.symbols import CavitySymbol, Source
 
 
@@ -18,10 +18,11 @@ def orders(meanings: Mapping[Symbol, Expr], solutions: Mapping[SiteQuantity, Exp
     Parameters
     ----------
     meanings : mapping
-        The order parameters.  Where one is a sum over sites, its terms are of order ``1/N``, with responses of order one.
+        The order parameters.  Where one is a sum over sites, its terms are of order ``1/N``; responses are of order
+        one.
     solutions : mapping
-        The states of a site of each kind by its fields: each part of the denominator is of order one, and each part of the numerator
-        of the order of the state.
+        The states of a site of each kind by its fields: each part of the denominator is of order one, and each part of
+        the numerator of the order of the state.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def _quantities(expr: Expr) -> set[SiteQuantity]:
     return {q for q in expr.atoms(SiteQuantity) if isinstance(q.family, Variable | Quenched)}
 
 
-def _orders(expr: Expr, powers: Mapping[object, Symbol]) -> Iterable[Expr]:
+def _orders(expr: Expr, powers: Mapping[Family, Symbol]) -> Iterable[Expr]:
     """The power of N of each term of an expression, but for those that hold a field or a source."""
     for term in Add.make_args(expr.expand()):
         if any(isinstance(q.family, Source) for q in term.atoms(SiteQuantity)) or term.atoms(CavitySymbol):
@@ -63,7 +64,7 @@ def _orders(expr: Expr, powers: Mapping[object, Symbol]) -> Iterable[Expr]:
         yield Add(*(_order(factor, powers) for factor in Mul.make_args(term)))
 
 
-def _order(factor: Expr, powers: Mapping[object, Symbol]) -> Expr:
+def _order(factor: Expr, powers: Mapping[Family, Symbol]) -> Expr:
     if isinstance(factor, Pow):
         return factor.exp * _order(factor.base, powers)
     if isinstance(factor, SiteCount):

@@ -14,10 +14,10 @@ from symcavity.errors import NoClosedForm
 from symcavity.method.close import averaged_parts
 from symcavity.method.eliminate import simplest
 from symcavity.method.naming import at_zero
+from symcavity.method.orders import orders
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
-from symcavity.method.orders import orders
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, families, site_quantities

@@ -20,9 +20,11 @@ from symcavity.evaluate.quenched import exact_value
 from symcavity.evaluate.sizes import ratio_named
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.watch import tick
+from symcavity.finite.tables import with_error
 from symcavity.method.theory import Theory
 from symcavity.study.optimum import checked_range
 from symcavity.study.sensitivity import slope
+from symcavity.writing.displays import Formula, html
 
 STABILITY, FEASIBILITY = "stability", "feasibility"
 POINTS = 11  # at which the range across is looked at
@@ -85,6 +87,12 @@ class Boundary:
         return "\n".join(
             [head, *(f"  {at.format(x)}{self.across} = {mpmath.nstr(y, digits)}" for x, y, _ in self.points)]
         )
+
+    def _repr_html_(self) -> str:
+        head, *_ = str(self).splitlines()
+        symbols = [self.across] if self.along is None else [self.along, self.across]
+        rows = ([*([str(x)] if self.along is not None else []), with_error(float(y), e)] for x, y, e in self.points)
+        return html(list(map(Formula.of, symbols)), rows, head.rstrip(":"))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the line; return the axes.

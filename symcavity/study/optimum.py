@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -58,6 +59,9 @@ class Optimum:
         digits = max(self.solution.dps, 6)
         where = f", at the {self.bound} bound" if self.bound else ""
         return f"{mpmath.nstr(self.value, digits)} at {self.parameter} = {mpmath.nstr(self.place, digits)}{where}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>{self.solution._repr_html_()}"
 
 
 def optimize(

@@ -132,8 +132,8 @@ def _named(tree: Any, names: dict[Node, Node]) -> Any:
 
     def named(node: Any) -> Any:
         if isinstance(node, tuple):
-            new = tuple(map(named, node))
-            return node if all(map(operator.is_, new, node)) else new
+            entries = tuple(map(named, node))
+            return node if all(map(operator.is_, entries, node)) else entries
         if not isinstance(node, Node) or isinstance(node, Atom):
             return node
         if node not in done:

@@ -84,8 +84,8 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
         ". This is incorrect: it defines the naive analysis.",
     ],
     "orders": lambda data: [
-        "The sums over all sites ", *listed(data["sums"]), " are of order one, as are responses: each of their terms is of "
-        "order ", 1 / N, ", so that ", *listed(formula(q, f"= O(N^{{{p}}})") for q, p in data["orders"]), "."
+        "The sums over all sites ", *listed(data["sums"]), (" are of order one, as are responses: each of their terms "
+        "is of order "), 1 / N, ", so that ", *listed(formula(q, f"= O(N^{{{p}}})") for q, p in data["orders"]), "."
     ],
     "replica_symmetry": _fixed_words("There is a single minimum, reached by every sequence of insertions."),
 }  # fmt: skip

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sympy import Add, Sum
 
+from symcavity.writing.markup import parse
+from symcavity.writing.mathml import to_mathml
 from symcavity.writing.printing import mathml, tex
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory
     from symcavity.model.problem import Problem
     from symcavity.model.system import System
+
+
+class Formula(str):
+    """A formula in a cell, as MathML."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, tex: str) -> Formula:
+        """Turn TeX into a formula."""
+        return cls(f"<math>{to_mathml(parse(tex))}</math>")
+
+    @classmethod
+    def of(cls, obj: Any) -> Formula:
+        """A symbol, an expression or an equation as a formula."""
+        return cls(f"<math>{mathml(obj)}</math>")
+
+
+def html(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Return an HTML table; text is escaped, formulas are shown."""
+
+    def cell(content: str, kind: str = "td") -> str:
+        return f"<{kind}>{content if isinstance(content, Formula) else escape(content)}</{kind}>"
+
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    cells = "".join(cell(h, "th") for h in head)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def system_latex(system: System) -> str:
@@ -45,4 +76,4 @@ def theory_html(theory: Theory) -> str:
     return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{equations}"
 
 
-__all__ = ["problem_latex", "system_latex", "theory_html"]
+__all__ = ["Formula", "html", "problem_latex", "system_latex", "theory_html"]

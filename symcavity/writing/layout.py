@@ -403,7 +403,7 @@ def group_lines(group: Group, limit: float) -> list[Line]:
             cut = 0
         found = lines(row, limit)
         if cut and len(found) > 1 and width(_cut(row, 0, cut)) > _LEFT * limit:
-            found, cut = [_cut(row, 0, cut), *lines(_cut(row, cut, None), limit)], None
+            found, cut = [*lines(_cut(row, 0, cut), limit), *lines(_cut(row, cut, None), limit)], None
         for number, line in enumerate(found):
             if number == 0 and cut is not None and len(line.items) > cut:
                 out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))

@@ -79,7 +79,7 @@ def _node(cls: type[T]) -> type[T]:
             found = self.__dict__["_hash"] = of_fields(self)
         return found
 
-    made.__hash__ = remembered  # type: ignore[assignment]
+    made.__hash__ = remembered  # type: ignore[method-assign]
     return made
 
 

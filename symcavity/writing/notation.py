@@ -29,8 +29,8 @@ _MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
     ),
     (
         lambda node: type(node) is GaussianAverage,
-        ["A bracket with an index, ", Formula("\\langle\\cdot\\rangle_z"), ", is an average over this standard "
-         "Gaussian variable. "],
+        ["A bracket with an index, ", Formula("\\langle\\cdot\\rangle_z"), (", is an average over this standard "
+         "Gaussian variable. ")],
     ),
     (
         lambda node: isinstance(node, ImplicitAverage),

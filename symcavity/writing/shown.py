@@ -24,8 +24,8 @@ def is_sign(family: Any) -> bool:
 def as_shown(derivation: Derivation) -> Derivation:
     """Return a derivation whose claims and data are written for a reader: the same statements, in the record's order.
 
-    Where a site has several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law of
-    ``y`` has the values one and minus one.
+    Where a site has several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law
+    of ``y`` has the values one and minus one.
     """
     sources = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
 
@@ -49,7 +49,8 @@ def as_shown(derivation: Derivation) -> Derivation:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
-        return obj.xreplace({node: new for node in obj.atoms(SiteResponse, Pow, Abs, sign) if (new := known(node)) != node})
+        nodes = obj.atoms(SiteResponse, Pow, Abs, sign)
+        return obj.xreplace({node: new for node in nodes if (new := known(node)) != node})
 
     steps = tuple(
         replace(step, claims=tuple(map(written, step.claims)), data=_data(step.data, written))

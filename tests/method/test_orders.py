@@ -30,7 +30,8 @@ def test_a_system_of_twice_the_size_has_the_same_order_parameters():
     small, large = theory.solve(one), theory.solve(two)
     for symbol in theory.order_parameters:
         assert abs(float(small[symbol]) - float(large[symbol])) < 1e-9 * abs(float(small[symbol]))
-    assert len(two[rho]) == 2 * len(one[rho]) and N not in two
+    assert len(two[rho]) == 2 * len(one[rho])
+    assert N not in two
 
 
 def test_the_record_says_so():

@@ -16,7 +16,8 @@ from symcavity.writing.printing import tex, tree
 from symcavity.writing.shown import as_shown
 
 a, b, c, d, x, y = symbols("a b c d x y", positive=True)
-wide = sum((exp(-k * (a * x + b * y + c) ** 2 / sqrt(a**2 + b**2 + d)) / (k + sqrt(a**2 + b**2 + d)) for k in range(1, 9)), a)
+root = sqrt(a**2 + b**2 + d)
+wide = sum((exp(-k * (a * x + b * y + c) ** 2 / root) / (k + root) for k in range(1, 9)), a)
 
 
 def flat(row):
@@ -35,14 +36,19 @@ def test_names_stand_for_what_they_replace(limit):
     assert not fits(row)
     known = {}
     (short,), old, new = shorten([row], known, fits)
-    assert fits(short) and all(map(fits, new)) and not old and len(new) == len(known)
+    assert fits(short)
+    assert all(map(fits, new))
+    assert not old
+    assert len(new) == len(known)
     text = flat(short)
     for _ in new:  # a definition may hold names that are defined after it
         for one in new:
             text = text.replace(flat(Row(one.items[:1])), flat(Row(one.items[2:])))
     assert text == flat(row)
     again, old, new = shorten([row], known, fits)
-    assert all(map(fits, again)) and old and not new  # a name is given once
+    assert all(map(fits, again))
+    assert old
+    assert not new
 
 
 def test_what_fits_has_no_names():
@@ -57,7 +63,8 @@ def test_sums_have_their_parameters_first_and_turned_signs():
     assert tex(1 / (alpha * S - 1)) == r"- \frac{1}{1 - \alpha S^{w}}"
     assert tex(-a - b) == "- a - b"
     assert tex(a / (1 + S / gamma)) == r"\frac{a}{1 + S^{w} / \gamma}"
-    assert tex(S < 0) == r"S^{w} < 0" and tex(-S > 0) == r"S^{w} < 0"
+    assert tex(S < 0) == r"S^{w} < 0"
+    assert tex(-S > 0) == r"S^{w} < 0"
 
 
 def shown(name):
@@ -94,5 +101,6 @@ def test_notation_is_said_once_and_where_it_is_first_used():
     assert text.count("is a positive part") == text.count("is the standard Gaussian measure") == 1
     assert text.index("]_{+}") < text.index("is a positive part") < text.index("\\section{Self-consistent")
     assert text.index("\\mathcal{D}") < text.index("is the standard Gaussian measure")
-    assert "is held fixed" not in text and "We hold fixed" in text
+    assert "is held fixed" not in text
+    assert "We hold fixed" in text
     assert items_of(tree(a)) == tree(a).items

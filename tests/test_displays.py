@@ -1,0 +1,90 @@
+"""What users hold shows itself in a notebook: HTML that parses, with the numbers that the text has."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from sympy import Symbol
+
+from symcavity import alpha, average, i, spectrum
+from symcavity.derivations import soft_margin
+from symcavity.loading import paper_table
+from symcavity.study.boundary import Boundary
+
+w, C = soft_margin.w, Symbol("C", positive=True)
+AT = {alpha: 2, C: 1}
+
+
+def tree(obj):
+    """The HTML of an object, read."""
+    text = re.sub(r"<style>.*?</style>", "", obj._repr_html_(), flags=re.DOTALL).replace("<br>", "<br/>")
+    return ET.fromstring(f"<div>{text}</div>".replace("&nbsp;", " "))  # noqa: S314 - our own
+
+
+def words(obj):
+    return " ".join(tree(obj).itertext())
+
+
+@pytest.fixture(scope="module")
+def theory():
+    return soft_margin.problem.cavity()
+
+
+@pytest.fixture(scope="module")
+def run():
+    return soft_margin.problem.message_passing(AT, N=60, seeds=2, steps=12)
+
+
+def test_a_run_of_message_passing_is_a_table_of_its_steps(run):
+    found = tree(run)
+    rows = [["".join(cell.itertext()) for cell in row] for row in found.iter("tr")]
+    assert [row[0] for row in rows] == ["step", "0", "1", "2", "3", "5", "10", "12"]
+    assert len(found.findall(".//th//math")) == len(rows[0]) - 2 > 2
+    at = 2 + [str(o) for o in run._told_at()[1]].index("average(w[i]**2)")
+    shown = float(re.match(r"[-\d.e]+", rows[-1][at]).group())
+    assert shown == pytest.approx(run[average(w[i] ** 2)][12].mean, abs=0.02)
+    assert "residuals" in words(run)
+    assert "N = 60" in words(run)
+    assert str(run).count("\n") == len(rows) + 1
+
+
+def test_state_evolution_is_a_table_of_its_steps(theory):
+    evolution = theory.state_evolution(AT, steps=4)
+    rows = [["".join(cell.itertext()) for cell in row] for row in tree(evolution).iter("tr")]
+    assert [row[0] for row in rows] == ["step", "0", "1", "2", "3", "4"]
+    values = list(evolution.values.values())
+    assert [float(x) for x in rows[-1][1:]] == pytest.approx([float(v[4]) for v in values], rel=1e-5)
+
+
+def test_an_optimum_shows_its_solution(theory):
+    best = theory.optimize(average(w[i] ** 2), C, {alpha: 1}, bounds=("1/2", 1))
+    assert str(best) in words(best)
+    assert "residual" in words(best)
+
+
+def test_a_boundary_is_a_table():
+    one = Boundary("stability", C, alpha, ((1, 2.5, 0.01), (2, 3.5, 0.0)))
+    found = words(one)
+    assert "stability is lost at" in found
+    assert "2.500(10)" in found
+    assert "3.5" in found
+    assert len(tree(one).findall(".//th//math")) == 2
+    alone = Boundary("stability", None, alpha, ((None, 2.5, 0.01),))
+    assert "2.500(10)" in words(alone)
+
+
+def test_the_rest_shows_itself(theory):
+    rng = np.random.default_rng(1)
+    seen = spectrum(rng.normal(size=(40, 3)), rng.normal(size=40))
+    assert "3 directions" in words(seen)
+    table = paper_table()
+    assert len(list(tree(table).iter("tr"))) == len(table) + 1
+    solution = theory.solve(AT)
+    assert "residual" in words(solution)
+    simulation = soft_margin.problem.simulate(AT, N=30, seeds=2)
+    assert "N = 30" in words(simulation)
+    assert "theory" in words(theory.compare(simulation, [average(w[i] ** 2)]))
+    assert "alpha" in words(theory.sweep({alpha: [1, 2]}, values={C: 1}))
+    assert "closed by" in words(theory)
+    assert theory.equations[0]._repr_latex_().startswith("$")
