@@ -11,6 +11,15 @@ from symcavity.loading import installed
 from symcavity.model.kinds import N, alpha
 from symcavity.model.quantities import Quenched
 
+# whose pages show message passing, from all families
+PASSED = {
+    *("soft_margin", "clusters_hinge", "clusters_logistic", "three_clusters", "one_class", "minority", "output_bias"),
+    *("logistic_teacher", "logistic_intercept", "elastic_net", "robust_regression", "noisy_teacher", "noisy_inputs"),
+    *("sparse_regression", "support_vector_regression", "kernel_ridge", "power_laws", "linear_chain"),
+    *("no_short_selling", "sign_constrained", "box_detection", "wishart_resolvent", "interpolation"),
+    *("competing_species", "random_replicators", "rectified_network", "structured_network"),
+}
+
 HEADER = """Gallery
 =======
 
@@ -65,6 +74,8 @@ def script(name):
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
     if values is not None and shown:
         parts.append(_confronted(values, _features(values)))
+    if name in PASSED:
+        parts.append(_passed(_features(values, 400)))
     return "\n".join(parts)
 
 
@@ -73,10 +84,26 @@ def _literal(text):
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 
-def _features(values):
+def _passed(size):
+    """Return the part about message passing: each step against the state evolution, the pace against the stability."""
+    return f'''# %%
+# **Message passing** on instances of the same declaration. On the left an observable after each step, and the state
+# evolution, which is the closed equations read as a map; on the right how much a step moves what the sites send, and
+# the pace that the stability of the theory allows: slower only where the observables on the left are slower themselves.
+
+from symcavity import N
+
+given = {{key: value for key, value in values.items() if key != N}}
+run = problem.message_passing(given, N={size}, seeds=4, steps=25)
+settling = run.figure(shown[0], theory)
+run
+'''
+
+
+def _features(values, enough=60):
     """Return how many features an instance has: what the values say, or what serves for a picture."""
     arrays = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
-    return values[N] if N in values else arrays[0] if arrays else 60
+    return values[N] if N in values else arrays[0] if arrays else enough
 
 
 def _confronted(values, size):

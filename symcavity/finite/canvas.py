@@ -57,12 +57,17 @@ class Panel(Axes):
         return show() if show else None
 
 
-def panel(size: tuple[float, float]) -> Panel:
-    """Return the only axes of a new figure, of a size in inches."""
+def panels(size: tuple[float, float], count: int) -> list[Panel]:
+    """Return axes side by side in a new figure, of a size in inches."""
     with style():
         figure = Picture(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        return cast("Panel", figure.add_subplot(axes_class=Panel))
+        return [cast("Panel", figure.add_subplot(1, count, n, axes_class=Panel)) for n in range(1, count + 1)]
 
 
-__all__ = ["Panel", "Picture", "panel", "style"]
+def panel(size: tuple[float, float]) -> Panel:
+    """Return the only axes of a new figure, of a size in inches."""
+    return panels(size, 1)[0]
+
+
+__all__ = ["Panel", "Picture", "panel", "panels", "style"]

@@ -22,7 +22,7 @@ from symcavity.finite.labels import label, label_tex
 from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
 from symcavity.finite.observables import Reader
-from symcavity.finite.plots import plot_steps
+from symcavity.finite.plots import plot_passing, plot_steps
 from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import Formula, aligned, html, with_error
@@ -362,6 +362,18 @@ class MessagePassing:
                 name = Symbol(f"{label(observable)} after {k} step{'s' if k != 1 else ''}")
                 rows.append(Row(name, float(expected[k]), measured[k]))
         return Comparison(tuple(rows), (self.N,), 0)
+
+    def figure(self, observable: Any, theory: Theory) -> Any:
+        """Plot an observable against the state evolution and, beside it, how fast messages settle and should.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where no stability is derived.
+        """
+        expected = theory_at(theory, point := point_at(self.setup, self.counts))[0]
+        stability = float(expected.solve(point).stability)
+        return plot_passing(self, observable, state_evolution(expected, point, self.steps), stability)
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
         """Plot an observable after each step, with the state evolution as a line."""

@@ -427,6 +427,46 @@ def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None
     return _finish(ax)
 
 
+@_styled
+def plot_passing(run: Any, observable: Any, evolution: Any, stability: float, *, ax: Any = None) -> Any:
+    """Plot message passing beside its theory: an observable against the state evolution, and the moves of each step.
+
+    Parameters
+    ----------
+    run : MessagePassing
+    observable : Expr
+    evolution : StateEvolution
+    stability : float
+        Where it is below one, the moves shrink by its root in each step.
+    ax : pair of Axes, optional
+        Where to draw; a new figure otherwise.
+
+    Returns
+    -------
+    Picture
+        The figure, with its two axes.
+    """
+    if ax is None:
+        from symcavity.finite.canvas import panels
+
+        ax = panels((8.2, 3.2), 2)
+    left, right = ax
+    plot_steps(run[observable], evolution[observable], f"${label_tex(observable)}$", ax=left)
+    for place, moves in enumerate(run.changes):
+        label = "message passing" if not place else None
+        right.plot(range(len(moves)), moves, "o-", ms=3, lw=0.7, mfc="white", color=RED, label=label, zorder=2)
+    begin = max(float(np.median([moves[min(2, len(moves) - 1)] for moves in run.changes])), 1e-300)
+    steps = np.arange(run.steps + 1)
+    line = begin * float(stability) ** ((steps - 2) / 2)
+    right.plot(steps, line, color=BLUE, lw=1.8, label=f"stability {float(stability):.3f}", zorder=1)
+    right.set_yscale("log")
+    right.set_xlabel("step")
+    right.set_ylabel("relative move")
+    right.legend(frameon=False)
+    _finish(right)
+    return left.figure
+
+
 def plot_convergence(points: Sequence[tuple[float, Any]], ax: Any = None) -> Any:
     """Plot the squared rate at which message passing converges against the stability of the theory.
 
@@ -459,6 +499,7 @@ __all__ = [
     "plot_convergence",
     "plot_distribution",
     "plot_fields",
+    "plot_passing",
     "plot_scatter",
     "plot_steps",
     "plot_sweep",

@@ -187,8 +187,8 @@ def messages(_step: Step) -> Prose:
     before += ["turns. A site removes from what it hears what comes back of its own last emission, the "]
     before += ["self-coupling times this emission (Onsager's term):"]
     after: Fragments = ["It solves its law at this cavity field, with this self-coupling, and sends. In a "]
-    after += ["self-coupling stand the local responses of those who sent last. What is at rest obeys the declared equations "]
-    after += ["exactly, at any size: the terms that were removed are those that the law adds."]
+    after += ["self-coupling stand the local responses of those who sent last. What is at rest obeys the declared "]
+    after += ["equations exactly, at any size: the terms that were removed are those that the law adds."]
     return Prose(before, after)
 
 
