@@ -10,7 +10,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from symcavity import alpha
 from symcavity.cli import main
+from symcavity.derivations import gardner
+from symcavity.errors import ValuesError
+from symcavity.face import Derivation
 
 DECLARATION = """
 from sympy import Sum, Symbol
@@ -117,3 +121,20 @@ def test_a_browser_shows_the_page(folder, tmp_path):
     with Image.open(shot) as picture:
         assert len(picture.convert("L").getcolors()) > 50  # not an empty page
     assert browse("--dump-dom").stdout.count("<math") > 50
+
+
+def test_a_sweep_with_too_many_values_is_refused_before_long_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Derivation, "verify", lambda *_args, **_options: pytest.fail("the checks have begun"))
+    words = ["report", "gardner", "kappa=1", "--sweep", "alpha=1:2:3", "-o", str(tmp_path / "new"), "-q"]
+    for _ in range(2):  # what there is of it does not stand in the way of another
+        assert main(words) == 2
+        assert "Too many values: kappa, alpha" in capsys.readouterr().err
+
+
+def test_a_sweep_of_which_some_points_can_be_read_keeps_the_others_as_failed():
+    theory = gardner.problem.cavity()
+    with pytest.raises(ValuesError, match="Too many values"):
+        theory.sweep({alpha: [1, 2]}, values={gardner.kappa: 1})
+    rows = theory.sweep([{gardner.kappa: 1}, {gardner.kappa: 1, alpha: 1}])
+    assert len(rows.rows) == 2
+    assert len(rows.failed) == 1

@@ -50,6 +50,13 @@ def make_report(args: argparse.Namespace) -> int:
     values = read_pairs(args.values, system)
     for text in args.show:
         theory.observable(read_observable(text, system, theory.order_parameters))
+    record = {"format": FORMAT, "settings": settings, "versions": _versions()}
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    extra = [("The declaration", _declaration(system))]
+    if args.values:  # what is quick stands first, and so do its errors
+        extra.append(("Numbers", _numbers(folder, args, system, theory, values)))
+    if args.sweep:
+        extra.append(("A sweep", _swept(folder, args, system, theory)))
     derivation = theory.derivation
     (folder / "derivation.tex").write_text(derivation.to_latex(), encoding="utf-8")
     say(f"{len(derivation)} steps derived")
@@ -57,16 +64,9 @@ def make_report(args: argparse.Namespace) -> int:
     verification = derivation.verify(dps=args.dps)
     (folder / "checks.txt").write_text(f"{verification}\n", encoding="utf-8")
     say(str(verification).splitlines()[-1])
-    extra = [("The declaration", _declaration(system))]
-    if args.values:
-        extra.append(("Numbers", _numbers(folder, args, system, theory, values)))
-    if args.sweep:
-        extra.append(("A sweep", _swept(folder, args, system, theory)))
     if args.values:
         extra.append(("Theory against instances", _instances(folder, args, system, theory, values)))
     (folder / "report.html").write_text(page(derivation, verification, extra), encoding="utf-8")
-    record = {"format": FORMAT, "settings": settings, "versions": _versions()}
-    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
     return 0 if verification else FAILED
 

@@ -293,8 +293,8 @@ class Solution:
             for s, v in self.rows()
         )
         with suppress(UnsupportedLaw, NotConverged):
-            rows += f"<tr><td>stability</td><td>{mpmath.nstr(self.stability, 6)} (stable below 1)</td></tr>"
-        return f"<table>{head}{rows}<tr><td>residual</td><td>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
+            rows += f"<tr><td>stability</td><td style='text-align:left'>{mpmath.nstr(self.stability, 6)} (stable below 1)</td></tr>"
+        return f"<table>{head}{rows}<tr><td>residual</td><td style='text-align:left'>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
 
 
 def _brief(value: Any) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 from sympy import Expr, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
-from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.binding import bind, solve_theory, task_of
 from symcavity.evaluate.progress import Report, counted
+from symcavity.evaluate.values import read_values
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
@@ -376,8 +377,14 @@ def sweep_theory(
     -------
     Sweep
         One row for each point.
+
+    Raises
+    ------
+    ValuesError
+        If no point of the grid can be read together with the values, before any work: too many values, or too few.
     """
     points, base = grid_points(grid), dict(values or {})
+    _check_values(theory, [{**base, **point} for point in points], int(options.get("dps", 15)))
     if observables is None:
         given = {k for point in points for k in point} | set(base)
         loaded = alpha not in given and DATUM in theory.system.kinds
@@ -393,6 +400,21 @@ def sweep_theory(
     method = "naive" if theory.is_naive else "cavity"
     run = fingerprint(theory.system, bound, kind="theory", method=method, **settings)
     return _run(solve_point, job, tasks, columns, run, file, executor, progress, retry)
+
+
+def _check_values(theory: Theory, points: Iterable[Mapping[Any, Any]], dps: int) -> None:
+    """Refuse a grid of which no point can be read."""
+    first: ValuesError | None = None
+    for point in points:
+        try:
+            bound, rest = bind(theory, point)
+            read_values(task_of(bound), rest, dps)
+        except ValuesError as error:
+            first = first or error
+        else:
+            return
+    if first is not None:
+        raise first
 
 
 __all__ = ["Sweep", "grid_points", "sweep_simulation", "sweep_theory"]
