@@ -1,5 +1,6 @@
 """Scripts for the gallery of the site: one for each installed derivation, written from its file alone."""
 
+import ast
 import hashlib
 import importlib
 import inspect
@@ -26,6 +27,9 @@ HEADER = """Gallery
 Every derivation that comes with the package: its physics, its declaration, the equations that the engine finds, and the
 theory against finite instances of the same declaration.
 """
+
+
+TESTS = Path(__file__).parent.parent / "tests" / "gallery"
 
 
 def fingerprint():
@@ -74,9 +78,22 @@ def script(name):
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
     if values is not None and shown:
         parts.append(_confronted(values, _features(values)))
+    if held := published(name):
+        said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
+        parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
     if name in PASSED:
         parts.append(_passed(_features(values, 400)))
     return "\n".join(parts)
+
+
+def published(name):
+    """Return what the tests of published numbers say that they hold a derivation to."""
+    found = []
+    for test in ast.parse((TESTS / "test_numbers.py").read_text(encoding="utf-8")).body:
+        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_") and (said := ast.get_docstring(test)):
+            words = {node.value for node in ast.walk(test) if isinstance(node, ast.Constant)}
+            found += [said] if name in words else []
+    return found
 
 
 def _literal(text):

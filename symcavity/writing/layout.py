@@ -100,7 +100,7 @@ class Document:
 
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
-PAGE, LINES = 68.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
 _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])

@@ -209,6 +209,16 @@ def test_figures():
     axes = plot_convergence([(stability, run)])
     assert axes.lines[0].get_xdata()[0] == pytest.approx(float(stability))
     assert axes.lines[0].get_ydata()[0] == pytest.approx(float(stability), abs=0.06)
+    left, right = run.figure(observable, theory).axes
+    assert list(left.lines[0].get_ydata()) == pytest.approx(list(axes_of_steps(run, observable, theory)))
+    pace = right.lines[-1].get_ydata()
+    assert pace[4] / pace[2] == pytest.approx(float(stability))
+    moves = right.lines[0].get_ydata()
+    assert (moves[40] / moves[10]) ** (1 / 30) == pytest.approx(float(stability) ** 0.5, abs=0.06)
+
+
+def axes_of_steps(run, observable, theory):
+    return run.evolution(theory)[observable]
 
 
 def test_at_the_terminal(capsys):

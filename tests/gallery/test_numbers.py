@@ -74,6 +74,7 @@ def test_noisy_teacher():
 
 
 def test_interpolation():
+    """The error is ``1 - alpha + alpha/(4 (1 - alpha))``, in closed form."""
     name = "interpolation"
     for load in (0.25, 0.5, 0.75):
         want = (1 - load) + 0.25 * load / (1 - load)
@@ -81,18 +82,21 @@ def test_interpolation():
 
 
 def test_sparse_regression():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     m = module("sparse_regression")
     found, _ = regression(0.6, square, lambda f, c: soft(f, 0.5) / c, [(0.04, 1.0)], [(0, 0, 0.8), (0, 1, 0.2)])
     agree("sparse_regression", {average((m.w[i] - m.t) ** 2): found})
 
 
 def test_elastic_net():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     signal = [(0, 0, 0.75), (1, 0, 0.125), (-1, 0, 0.125)]
     found, width = regression(1.0, square, lambda f, c: soft(f, 0.25) / (c + 0.5), [(0.25, 1.0)], signal)
     agree("elastic_net", {error("elastic_net"): found, response(module("elastic_net").w): width})
 
 
 def test_basis_pursuit():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     signal = [(0, 0, 0.6), (1, 0, 0.2), (-1, 0, 0.2)]
     found, _ = regression(0.5, lambda c, _: 0 * c, lambda f, c: soft(f, 1) / c, [(0, 1)], signal)
     agree("basis_pursuit", {error("basis_pursuit"): found})
@@ -109,15 +113,18 @@ def test_basis_pursuit_recovers_up_to_the_published_line():
 
 
 def test_robust_regression_as_computed_elsewhere():
+    """The error is 0.412190952374, as computed elsewhere."""
     agree("robust_regression", {error("robust_regression"): 0.412190952374}, 1e-11)
 
 
 def test_least_deviations():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     found, width = regression(3.0, soft, lambda f, c: f / c, [(1.0, 1.0)], [(0, 0, 1)])
     agree("least_deviations", {error("least_deviations"): found, response(module("least_deviations").w): width})
 
 
 def test_quantile_regression():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     tau, load = 0.8, 3.0
 
     def force(size, width, bias):
@@ -137,6 +144,7 @@ def test_quantile_regression():
 
 
 def test_support_vector_regression():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     def tube(c, width):
         return np.where(np.abs(c) <= 0.5, c, np.sign(c) * np.maximum(0.5, np.abs(c) - width))
 
@@ -190,6 +198,7 @@ def within(name, build, size=200):
 
 
 def test_random_features():
+    """The normal equations of instances with 200 features, solved directly."""
     def build(n, rng):
         data, hidden = 2 * n, 3 * n // 2
         x, mixing, extra = (rng.normal(size=s) / np.sqrt(n) for s in ((data, n), (hidden, n), (data, hidden)))
@@ -213,6 +222,7 @@ def test_random_features_diverge_where_they_interpolate():
 
 
 def test_linear_chain():
+    """The normal equations of instances with 200 features, solved directly."""
     def build(n, rng):
         x, first = (rng.normal(size=s) / np.sqrt(n) for s in ((2 * n, n), (3 * n // 2, n)))
         second, t = rng.normal(size=(6 * n // 5, 3 * n // 2)) / np.sqrt(n), rng.normal(size=n)
@@ -257,12 +267,14 @@ def test_maximum_likelihood_as_published():
 
 
 def test_logistic_intercept():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     overlap, norm, _, bias = classification(4.0, logistic, 0.5, 4.0, lambda y, u: expit(y * (u + 1)), pull=1.0)
     m = module("logistic_intercept")
     agree("logistic_intercept", {m.shown[0]: overlap, m.shown[1]: norm, m.b: bias}, 1e-7)
 
 
 def test_logistic_existence():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     overlap, norm, _, _ = classification(1.2, at_least_one, 1.0, 4.0, sigmoid)
     m = module("logistic_existence")
     agree("logistic_existence", {m.shown[0]: norm, m.shown[1]: overlap})
@@ -281,6 +293,7 @@ def test_where_the_estimate_exists():
 
 
 def test_sign_teacher():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     overlap, norm, width, _ = classification(2.0, at_least_one, 1.0, 1.0)
     m = module("sign_teacher")
     agree("sign_teacher", {m.shown[0]: overlap, m.shown[1]: norm, response(m.w): width})
@@ -295,12 +308,14 @@ def test_the_generalisation_of_the_widest_margin_as_published():
 
 
 def test_flipped_labels():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     overlap, norm, _, _ = classification(2.0, hinge(1.0), 1.0, 1.0, flips=0.1)
     m = module("flipped_labels")
     agree("flipped_labels", {m.shown[0]: overlap, m.shown[1]: norm})
 
 
 def test_gaussian_clusters_as_published():
+    """At the load 1.2304 the published numbers are 0.8296633, 0.3462909 and 2.3787538."""
     published = (0.8296632716023158, 0.3462908996447508, 2.3787537630917486)
     for observable, want in zip(module("gaussian_clusters").shown, published, strict=True):
         found = number("gaussian_clusters", observable, alpha=Rational("1.230408163265306"))
@@ -308,6 +323,7 @@ def test_gaussian_clusters_as_published():
 
 
 def test_clusters_hinge():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     slope = {1: 1.0, -1: 3.0}
     overlap, norm, _, bias = clusters(
         2.0, lambda c, width, y: hinge(slope[y])(c, width), 1.0, 1.0, {1: 0.75, -1: 0.25}
@@ -317,12 +333,14 @@ def test_clusters_hinge():
 
 
 def test_clusters_logistic():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     overlap, norm, _, _ = clusters(2.0, lambda c, width, _: logistic(c, width), 0.5, 1.0, {1: 0.5, -1: 0.5}, pull=0.0)
     m = module("clusters_logistic")
     agree("clusters_logistic", {m.shown[0]: overlap, m.shown[1]: norm}, 1e-8)
 
 
 def test_three_clusters():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     kinds = ((-1, 1 / 6, -1.0), (0, 1 / 2, 1.0), (1, 1 / 3, -1.0))
 
     def step(overlap, q, width, bias):
@@ -344,6 +362,7 @@ def test_sign_constrained():
 
 
 def test_one_class():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     load, slope, mean = 2.0, 4.0, 2.0
 
     def force(overlap, q, width, rho):
@@ -368,11 +387,13 @@ def test_one_class():
 
 
 def test_consumers_and_resources_as_published():
+    """The published numbers are 0.5226281, 0.6928494, 0.3149783 and 0.2675075."""
     published = (0.5226280970125701, 0.6928494383513383, 0.3149782925563981, 0.26750751158464403)
     agree("consumer_resource", dict(zip(module("consumer_resource").shown, published, strict=True)), 2e-6)
 
 
 def test_supplied_resources():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     spread, supply = 1 / 16, 2.0  # sigma squared
 
     def step(R, square_R, n, square_n, chi_R, chi_n):
@@ -392,6 +413,7 @@ def test_supplied_resources():
 
 
 def test_one_sided_diet():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     load, spread, rho = 0.5, 0.25, 0.8
 
     def step(R, square_R, active_R, n, square_n, active_n):
@@ -406,6 +428,7 @@ def test_one_sided_diet():
 
 
 def test_competing_species():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     mean, square_mean = settled(lambda m, q: truncated(1 - 4 * m, 0.6 * np.sqrt(q))[1:], 0.2, 0.1, damping=0.2)
     active, *_ = truncated(1 - 4 * mean, 0.6 * np.sqrt(square_mean))
     shown = module("competing_species").shown
@@ -433,6 +456,7 @@ def lift(q):
 
 
 def test_minority():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     found, _ = regression(1.0, square, lambda f, c: np.clip(f / c, -1, 1), [(1, 1)], [(0, 0, 1)])
     width = number("minority", response(module("minority").s))
     agree("minority", {module("minority").shown[0]: found, module("minority").shown[1]: (1 + found) / (1 + width) ** 2})
@@ -463,6 +487,7 @@ def test_no_short_selling():
 
 
 def test_expected_shortfall():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     load, tail = 4.0, 0.1
 
     def force(q, width, v):
@@ -482,6 +507,7 @@ def test_expected_shortfall():
 
 
 def test_zero_sum_as_computed_elsewhere():
+    """The value of the game is 0.657373990051, as computed elsewhere."""
     m = module("zero_sum")
     agree("zero_sum", {m.shown[1]: 0.661693690063, m.shown[2]: 0.330846845031}, 1e-11)
     assert number("zero_sum", m.V) == pytest.approx(0.657373990051, rel=1e-10)
@@ -496,6 +522,7 @@ def test_random_linear_program():
 
 
 def test_box_detection():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     def clip(f, c):
         return np.clip(f / c, -1, 1)
 
@@ -506,6 +533,7 @@ def test_box_detection():
 
 
 def test_structured_network():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     def output(variance):
         return gauss(np.tanh(np.sqrt(1 + variance) * Z) ** 2)
 
@@ -518,6 +546,7 @@ def test_structured_network():
 
 
 def test_rectified_network():
+    """A fixed point of a few scalar equations, written by hand and iterated on Gaussian nodes."""
     def moments(mean, square_mean):
         return [truncated(drive - mean, 0.5 * np.sqrt(square_mean)) for drive in (1, 2)]
 
