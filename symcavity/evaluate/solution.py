@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from html import escape
 from typing import Any
 
 import mpmath
@@ -24,7 +23,7 @@ from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
-from symcavity.writing.printing import mathml
+from symcavity.writing.displays import Formula, html
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 
@@ -287,14 +286,11 @@ class Solution:
 
     def _repr_html_(self) -> str:
         digits = max(self.dps, 6)
-        head = f"<caption>{escape(str(self).splitlines()[0])}</caption>"
-        rows = "".join(
-            f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'>{mpmath.nstr(v, digits)}</td></tr>"
-            for s, v in self.rows()
-        )
+        rows: list[tuple[str, str]] = [(Formula.of(s), mpmath.nstr(v, digits)) for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            rows += f"<tr><td>stability</td><td style='text-align:left'>{mpmath.nstr(self.stability, 6)} (stable below 1)</td></tr>"
-        return f"<table>{head}{rows}<tr><td>residual</td><td style='text-align:left'>{mpmath.nstr(self.residual, 3)}</td></tr></table>"
+            rows.append(("stability", f"{mpmath.nstr(self.stability, 6)} (stable below 1)"))
+        rows.append(("residual", mpmath.nstr(self.residual, 3)))
+        return html(["", "value"], rows, str(self).splitlines()[0])
 
 
 def _brief(value: Any) -> str:
