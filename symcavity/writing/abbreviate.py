@@ -155,7 +155,8 @@ def _bare(row: Row, names: frozenset[Node]) -> Row:
         core = item.base if isinstance(item, Script) else item
         before = items[-1] if items else Atom("open", "", "")
         is_product = isinstance(before, Frac | Root | Fence) or before in names or role_of(before) not in _CALLERS
-        if isinstance(core, Fence) and core.left in "([" and core.body in names and is_product:
+        is_power = not isinstance(item, Script) or item.sub is None  # brackets with an index mean something
+        if isinstance(core, Fence) and core.left in "([" and core.body in names and is_product and is_power:
             name = core.body
             item = replace(item, base=name) if isinstance(item, Script) else name
         items.append(item)

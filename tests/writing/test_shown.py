@@ -4,14 +4,14 @@ import importlib
 import re
 
 import pytest
-from sympy import Abs, Symbol, exp, sqrt, symbols
+from sympy import Abs, Max, Symbol, exp, sqrt, symbols
 
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.symbols import OrderParameter
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.lines import lines, width
-from symcavity.writing.markup import Row, items_of, to_tex
+from symcavity.writing.markup import Row, items_of, parse, to_tex
 from symcavity.writing.printing import tex, tree
 from symcavity.writing.shown import as_shown
 
@@ -49,6 +49,17 @@ def test_names_stand_for_what_they_replace(limit):
     assert all(map(fits, again))
     assert old
     assert not new
+
+
+def test_brackets_that_mean_something_stay():
+    inside = Symbol("r", real=True) - b - c + exp(-(a**2) - b**2 - c**2 - d**2)
+    row = tree(Equation(d, Max(0, inside) ** 2 / (1 + Max(0, inside)) + Max(0, inside)))
+    (short,), _, new = shorten([row], {}, lambda row: width(row) < 25)
+    text = to_tex(short)
+    assert new
+    assert r"}_{1}_{+}" not in text.replace(" ", "")
+    parse(text)  # a doubled script raises
+    assert text.count("_{+}") + sum(to_tex(one).count("_{+}") for one in new) >= 1
 
 
 def test_what_fits_has_no_names():
