@@ -12,6 +12,7 @@ import numpy as np
 from sympy import Expr, Symbol, sympify
 
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.state_evolution import StateEvolution, check_steps, state_evolution
 from symcavity.finite.compare import Comparison, Row, default_observables, point_at, theory_at
 from symcavity.finite.draw import coupling_law, seed_list
@@ -372,7 +373,7 @@ class MessagePassing:
             Where no stability is derived.
         """
         expected = theory_at(theory, point := point_at(self.setup, self.counts))[0]
-        stability = float(expected.solve(point).stability)
+        stability = float(solve_theory(expected, point, 15).stability)
         return plot_passing(self, observable, state_evolution(expected, point, self.steps), stability)
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:

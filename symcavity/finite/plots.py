@@ -433,18 +433,11 @@ def plot_passing(run: Any, observable: Any, evolution: Any, stability: float, *,
 
     Parameters
     ----------
-    run : MessagePassing
-    observable : Expr
-    evolution : StateEvolution
+    run, observable, evolution : MessagePassing, Expr, StateEvolution
     stability : float
         Where it is below one, the moves shrink by its root in each step.
     ax : pair of Axes, optional
         Where to draw; a new figure otherwise.
-
-    Returns
-    -------
-    Picture
-        The figure, with its two axes.
     """
     if ax is None:
         from symcavity.finite.canvas import panels
@@ -459,9 +452,7 @@ def plot_passing(run: Any, observable: Any, evolution: Any, stability: float, *,
     steps = np.arange(run.steps + 1)
     line = begin * float(stability) ** ((steps - 2) / 2)
     right.plot(steps, line, color=BLUE, lw=1.8, label=f"stability {float(stability):.3f}", zorder=1)
-    right.set_yscale("log")
-    right.set_xlabel("step")
-    right.set_ylabel("relative move")
+    right.set(yscale="log", xlabel="step", ylabel="relative move")
     right.legend(frameon=False)
     _finish(right)
     return left.figure

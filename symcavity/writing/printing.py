@@ -7,19 +7,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow, Rational, S, Sum, Symbol, preorder_traversal
+from sympy import Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.indexed import Unequal
 from symcavity.model.averages import Average
-from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, Family, Quenched, SiteQuantity, Variable
-from symcavity.record.symbols import AtStep, OrderParameter
+from symcavity.model.quantities import Complementary, Family, SiteQuantity
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml
+from symcavity.writing.ordering import factor_key, gather_roots, is_negative, is_turned, light_terms, term_key
 from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
@@ -88,7 +87,7 @@ class CavityPrinter(LatexPrinter):
     def _print_Pow(self, expr: Pow) -> str:
         base, power = expr.as_base_exp() if isinstance(expr, Pow) else (expr, S.One)
         base, power = expr.args if isinstance(expr, Pow) else (base, power)
-        if power.is_Integer and power.is_even and _is_turned(base):
+        if power.is_Integer and power.is_even and is_turned(base):
             base = -base
             expr = Pow(base, power, evaluate=False)
         if power is S.Half:
@@ -111,7 +110,7 @@ class CavityPrinter(LatexPrinter):
         number, above, below = S.One, [], []
         for factor in factors:
             base, power = factor.as_base_exp()
-            if power.is_Integer and (power.is_even or power < 0 or number < 0) and _is_turned(base):
+            if power.is_Integer and (power.is_even or power < 0 or number < 0) and is_turned(base):
                 number, factor = (-number if power.is_odd else number), Pow(-base, power)
             if factor.is_Rational:
                 number *= factor
@@ -127,8 +126,8 @@ class CavityPrinter(LatexPrinter):
         return sign + self._quotient(above, below, number)
 
     def _quotient(self, above: list[Expr], below: list[Expr], number: Rational) -> str:
-        number, above, below = _gather_roots(number, above, below)
-        above, below = sorted(above, key=_factor_key), sorted(below, key=_factor_key)
+        number, above, below = gather_roots(number, above, below)
+        above, below = sorted(above, key=factor_key), sorted(below, key=factor_key)
         tops: list[Expr] = [Integer(number.p)] if number.p != 1 else []
         bottoms: list[Expr] = [Integer(number.q)] if number.q != 1 else []
         bottoms += below
@@ -185,15 +184,15 @@ class CavityPrinter(LatexPrinter):
         return out
 
     def _print_Add(self, expr: Add, order: Any = None) -> str:
-        light = _light_terms(expr)
-        terms = sorted(self._as_ordered_terms(expr, order=order), key=lambda t: (_term_key(t), t not in light))
+        light = light_terms(expr)
+        terms = sorted(self._as_ordered_terms(expr, order=order), key=lambda t: (term_key(t), t not in light))
         for place, term in enumerate(terms):
-            if not _is_negative(term) and _term_key(term) == _term_key(terms[0]):
+            if not is_negative(term) and term_key(term) == term_key(terms[0]):
                 terms.insert(0, terms.pop(place))
                 break
         out = ""
         for term in terms:
-            outside = isinstance(term, Sum) and _is_negative(term)
+            outside = isinstance(term, Sum) and is_negative(term)
             body = f"-{self._print(Sum(-term.function, *term.limits))}" if outside else self._print(term)
             if self._needs_add_brackets(term) or isinstance(term, Add):
                 body = self._bracket(body)
@@ -286,7 +285,7 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Relational(self, expr: Any) -> str:
         signs = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
-        if expr.rhs == 0 and not isinstance(expr.lhs, Add) and _is_negative(expr.lhs):
+        if expr.rhs == 0 and not isinstance(expr.lhs, Add) and is_negative(expr.lhs):
             expr = expr.reversedsign
         return f"{self._print(expr.lhs)} {signs[expr.rel_op]} {self._print(expr.rhs)}"
 
@@ -363,34 +362,6 @@ def _tree(source: str) -> Row:
     return parse(source)
 
 
-def _factor_key(factor: Any) -> tuple[int, int, str]:
-    """Numbers, parameters, couplings, responses, states, averages, sums: the order of a physicist."""
-    core = factor.base if isinstance(factor, Pow) else factor
-    core = core.args[0] if isinstance(core, AtStep) else core
-    name = type(core).__name__
-    if core.is_number:
-        rank = 0
-    elif isinstance(core, Symbol):
-        rank = 4 if name == "CavitySymbol" else 3 if name == "OrderParameter" else 1
-    elif isinstance(core, SiteQuantity):
-        ranks = ((Coupling, 5), (Quenched, 2), (Variable, 8))
-        rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
-    elif name in ("ResponseElement", "SiteResponse"):
-        rank = 6
-    elif name == "KroneckerDelta":
-        rank = 5
-    elif name == "Perturbation":
-        rank = 9
-    elif isinstance(core, Add):
-        rank = 10
-    elif name in ("Sum", "Integral", "Piecewise"):
-        rank = 12
-    else:
-        rank = 7
-    within = len(getattr(core, "args", ())) if rank == 10 else "_" in str(core) if rank == 1 else 0
-    return rank, int(within), str(factor)
-
-
 def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:
     """Read two bounds of one quantity as an interval."""
     if len(expr.args) != 2 or not all(
@@ -402,68 +373,6 @@ def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:
         if one == two and not one.is_number:
             return (low, first), one, (last, high)
     return None
-
-
-def _gather_roots(
-    number: Rational, above: list[Expr], below: list[Expr]
-) -> tuple[Rational, list[Expr], list[Expr]]:
-    """Write sqrt(2)/(2*sqrt(pi)) as 1/sqrt(2*pi)."""
-    above, below = list(above), list(below)
-    for factor in list(above):
-        if factor.is_Pow and factor.exp is S.Half and factor.base.is_Integer and number.q % factor.base == 0:
-            above.remove(factor)
-            below.append(factor)
-            number *= factor.base
-    roots = [factor for factor in below if factor.is_Pow and factor.exp is S.Half]
-    if len(roots) > 1:
-        inside = Mul(*(root.base for root in roots), evaluate=False)
-        below = [f for f in below if f not in roots] + [Pow(inside, S.Half, evaluate=False)]
-    return number, above, below
-
-
-def _is_negative(term: Any) -> bool:
-    """Whether a term is printed with a minus sign: that of a sum's only summand stands before the sum."""
-    if isinstance(term, Sum):
-        return not isinstance(term.function, Add) and bool(term.function.could_extract_minus_sign())
-    return bool(term.could_extract_minus_sign())
-
-
-def _light_terms(expr: Expr) -> set[Expr]:
-    """The terms of a sum that are mere parameters, which stand before what the theory gives, such as 1 in 1 - alpha S.
-
-    In the law of a site, of which a field or a state is a part, terms keep their order: there are none.
-    """
-    law = ("CavitySymbol", "ComponentSymbol", "Perturbation", "Source")
-    nodes = {term: list(preorder_traversal(term)) for term in expr.args}
-    for node in (node for some in nodes.values() for node in some):
-        family = getattr(node, "family", None)
-        if type(node).__name__ in law or (isinstance(node, SiteQuantity) and not isinstance(family, Quenched)):
-            return set()
-    heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
-    found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
-    return found if len(found) < len(nodes) else set()
-
-
-def _is_turned(base: Any) -> bool:
-    """Whether a sum reads better with all signs turned: as 1 - alpha S, not as alpha S - 1."""
-    if not isinstance(base, Add) or not isinstance(-base, Add):
-        return False
-    numbers = [term for term in base.args if term.is_Rational]
-    return all(map(_is_negative, _light_terms(base) or numbers or base.args))
-
-
-def _term_key(term: Any) -> int:
-    """Put the cavity field first; perturbations and sources last, whatever the rest of the sum is."""
-    quantities = [term, *getattr(term, "args", ())]
-    if type(term).__name__ == "CavitySymbol":
-        return -1
-    if any(type(q).__name__ == "Perturbation" for q in quantities):
-        return 2
-    if any(isinstance(q, SiteQuantity) and type(q.family).__name__ == "Source" for q in quantities):
-        return 3
-    if isinstance(term, Basic) and any(type(q).__name__ == "ResponseElement" for q in term.atoms(Expr)):
-        return 1
-    return 0
 
 
 def tex(obj: Any, inline: bool = False) -> str:

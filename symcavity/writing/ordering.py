@@ -1,0 +1,105 @@
+"""In which order, and with which sign, people write the factors of a product and the terms of a sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Add, Basic, Expr, Function, Mul, Pow, Rational, S, Sum, Symbol, preorder_traversal
+
+from symcavity.model.averages import Average
+from symcavity.model.couplings import Coupling
+from symcavity.model.quantities import Quenched, SiteQuantity, Variable
+from symcavity.record.symbols import AtStep, OrderParameter
+
+
+def factor_key(factor: Any) -> tuple[int, int, str]:
+    """Numbers, parameters, couplings, responses, states, averages, sums: the order of a physicist."""
+    core = factor.base if isinstance(factor, Pow) else factor
+    core = core.args[0] if isinstance(core, AtStep) else core
+    name = type(core).__name__
+    if core.is_number:
+        rank = 0
+    elif isinstance(core, Symbol):
+        rank = 4 if name == "CavitySymbol" else 3 if name == "OrderParameter" else 1
+    elif isinstance(core, SiteQuantity):
+        ranks = ((Coupling, 5), (Quenched, 2), (Variable, 8))
+        rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
+    elif name in ("ResponseElement", "SiteResponse"):
+        rank = 6
+    elif name == "KroneckerDelta":
+        rank = 5
+    elif name == "Perturbation":
+        rank = 9
+    elif isinstance(core, Add):
+        rank = 10
+    elif name in ("Sum", "Integral", "Piecewise"):
+        rank = 12
+    else:
+        rank = 7
+    within = len(getattr(core, "args", ())) if rank == 10 else "_" in str(core) if rank == 1 else 0
+    return rank, int(within), str(factor)
+
+
+def gather_roots(
+    number: Rational, above: list[Expr], below: list[Expr]
+) -> tuple[Rational, list[Expr], list[Expr]]:
+    """Write sqrt(2)/(2*sqrt(pi)) as 1/sqrt(2*pi)."""
+    above, below = list(above), list(below)
+    for factor in list(above):
+        if factor.is_Pow and factor.exp is S.Half and factor.base.is_Integer and number.q % factor.base == 0:
+            above.remove(factor)
+            below.append(factor)
+            number *= factor.base
+    roots = [factor for factor in below if factor.is_Pow and factor.exp is S.Half]
+    if len(roots) > 1:
+        inside = Mul(*(root.base for root in roots), evaluate=False)
+        below = [f for f in below if f not in roots] + [Pow(inside, S.Half, evaluate=False)]
+    return number, above, below
+
+
+def is_negative(term: Any) -> bool:
+    """Whether a term is printed with a minus sign: that of a sum's only summand stands before the sum."""
+    if isinstance(term, Sum):
+        return not isinstance(term.function, Add) and bool(term.function.could_extract_minus_sign())
+    return bool(term.could_extract_minus_sign())
+
+
+def light_terms(expr: Expr) -> set[Expr]:
+    """The terms of a sum that are mere parameters, which stand before what the theory gives, such as 1 in 1 - alpha S.
+
+    In the law of a site, of which a field or a state is a part, terms keep their order: there are none.
+    """
+    law = ("CavitySymbol", "ComponentSymbol", "Perturbation", "Source")
+    nodes = {term: list(preorder_traversal(term)) for term in expr.args}
+    for node in (node for some in nodes.values() for node in some):
+        family = getattr(node, "family", None)
+        if type(node).__name__ in law or (isinstance(node, SiteQuantity) and not isinstance(family, Quenched)):
+            return set()
+    heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
+    found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
+    return found if len(found) < len(nodes) else set()
+
+
+def is_turned(base: Any) -> bool:
+    """Whether a sum reads better with all signs turned: as 1 - alpha S, not as alpha S - 1."""
+    if not isinstance(base, Add) or not isinstance(-base, Add):
+        return False
+    numbers = [term for term in base.args if term.is_Rational]
+    return all(map(is_negative, light_terms(base) or numbers or base.args))
+
+
+def term_key(term: Any) -> int:
+    """Put the cavity field first; perturbations and sources last, whatever the rest of the sum is."""
+    quantities = [term, *getattr(term, "args", ())]
+    if type(term).__name__ == "CavitySymbol":
+        return -1
+    if any(type(q).__name__ == "Perturbation" for q in quantities):
+        return 2
+    if any(isinstance(q, SiteQuantity) and type(q.family).__name__ == "Source" for q in quantities):
+        return 3
+    if isinstance(term, Basic) and any(type(q).__name__ == "ResponseElement" for q in term.atoms(Expr)):
+        return 1
+    return 0
+
+
+__all__ = ["factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "term_key"]
