@@ -12,6 +12,8 @@ from sympy.core.relational import Relational
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex, check_increasing
+from symcavity.model.domains import implied
+from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
@@ -146,17 +148,21 @@ class Problem:
 
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
+        self.subject_to += implied(self.minimize, self.subject_to)
+        emissions = Emissions([self.minimize, *self.subject_to], convex=True)
+        self.minimize = emissions(self.minimize)
+        self.subject_to = (*(emissions(c) for c in self.subject_to), *emissions.equations)
         self.written = (self.minimize, self.subject_to)
         self.kernels = Expansion([self.minimize, *(c for c in self.subject_to if isinstance(c, Basic))])
         self.minimize = self.kernels(self.minimize)
         self.subject_to = tuple(self.kernels(c) for c in self.subject_to)
-        self.centring = Centring([self.minimize, *self.subject_to])
+        self.centring = Centring([self.minimize, *self.subject_to], emissions)
         self.minimize = self.centring(self.minimize, "the objective", objective=True)
         self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)
         conditions = self.centring.bounds
         self.known = tuple(c for c in conditions if not site_quantities(c, Variable, Field))
         self.subject_to += tuple(c for c in conditions if c not in self.known)
-        self.centring.closed = True
+        self.centring.closed = emissions.closed = True
 
     def _join(self) -> None:
         """Take sums together that all laws hear as one."""
