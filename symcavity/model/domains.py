@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from sympy import Expr, GreaterThan, LessThan, Mul, Pow, Sum, log
-from sympy.core.relational import Relational
 
 from symcavity.model.fields import kind_of_sum, outer_sums, site_sum
 from symcavity.model.quantities import Field, Variable, site_quantities
@@ -53,7 +52,7 @@ def _is_linear(expr: Expr) -> bool:
     factors = [a for a in Mul.make_args(expr) if site_quantities(a, Variable, Field)]
     if len(factors) != 1:
         return False
-    return isinstance(factors[0], Sum) and _is_linear(factors[0].function) or factors[0] in site_quantities(expr)
+    return (isinstance(factors[0], Sum) and _is_linear(factors[0].function)) or factors[0] in site_quantities(expr)
 
 
 def _as_strong(one: Expr, other: Expr) -> bool:
