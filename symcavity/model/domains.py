@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Expr, GreaterThan, LessThan, Mul, Pow, Sum, log
+from sympy import Add, Expr, GreaterThan, LessThan, Mul, Pow, S, Sum, log
 
 from symcavity.model.fields import kind_of_sum, outer_sums, site_sum
 from symcavity.model.quantities import Field, Variable, site_quantities
@@ -40,6 +40,24 @@ def implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, .
     return tuple(GreaterThan(arg, 0, evaluate=False) for arg in found)
 
 
+def squared(relation: Any) -> Any:
+    """A bound on the root of a sum over sites, ``c*sqrt(total) <= bound``, as one on the sum; others as they are.
+
+    The root is then no variable of its own, which a bound that is not met would leave open.
+    """
+    if not isinstance(relation, GreaterThan | LessThan):
+        return relation
+    terms = Add.make_args(relation.gts - relation.lts)
+    held = [t for t in terms if t.has(Sum)]
+    if len(held) != 1:
+        return relation
+    factor, root = (-held[0]).as_independent(Sum, as_Add=False)
+    bound = Add(*(t for t in terms if t not in held))
+    if not (isinstance(root, Pow) and root.exp == S.Half and factor.is_positive and bound.is_nonnegative):
+        return relation
+    return LessThan((factor**2 * root.base).expand(deep=False), bound**2, evaluate=False)
+
+
 def _is_root(power: Expr) -> bool:
     return bool(power.is_Rational and not power.is_Integer)
 
@@ -61,4 +79,4 @@ def _as_strong(one: Expr, other: Expr) -> bool:
     return bool(ratio.is_positive or (other - one).expand().is_nonnegative)
 
 
-__all__ = ["implied"]
+__all__ = ["implied", "squared"]

@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex, check_increasing
-from symcavity.model.domains import implied
+from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
@@ -159,7 +159,7 @@ class Problem:
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
         self.minimize = _in_proportion(self.minimize)
-        self.subject_to += implied(self.minimize, self.subject_to)
+        self.subject_to = tuple(map(squared, self.subject_to)) + implied(self.minimize, self.subject_to)
         emissions = Emissions([self.minimize, *self.subject_to], convex=True)
         self.minimize = emissions(self.minimize)
         self.subject_to = (*(emissions(c) for c in self.subject_to), *emissions.equations)

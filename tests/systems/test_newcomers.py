@@ -116,6 +116,8 @@ def test_norms_and_globals_are_bounded_like_sums():
     ):
         found = agree(bounded, other, values, average(w[i] ** 2), average((h - 1) ** 2))
     assert float(found[average(w[i] ** 2)]) == pytest.approx(0.1, rel=1e-12)
+    slack = ConvexProblem(target / 2, [(S2 / N) ** half <= B**half]).cavity().solve({alpha: 2, B: 5})
+    assert float(slack[average(w[i] ** 2)]) == pytest.approx(1, rel=1e-9)  # least squares: 1/(alpha - 1)
     with pytest.raises(NotConvex, match="falls with"):
         ConvexProblem(target, [(S2 / N) ** half >= B])
 
