@@ -1,12 +1,14 @@
 """Spellings that a newcomer tries first: each says the same as one that is known, and gives its numbers."""
 
+import numpy as np
 import pytest
-from sympy import And, Eq, Max, Rational, Sum, log, symbols, tanh
+from sympy import And, Eq, Max, Min, Rational, Sum, log, symbols, tanh
 
 from symcavity import (
     Complementary,
     ConvexProblem,
     Coupling,
+    Datum,
     DeclarationError,
     Feature,
     Global,
@@ -14,6 +16,7 @@ from symcavity import (
     NotConvex,
     P,
     Quenched,
+    SeveralSolutions,
     Sites,
     System,
     Variable,
@@ -184,3 +187,62 @@ def test_the_record_of_reciprocity_is_witnessed():
     assert {str(c.step.key): bool(c) for c in theory.derivation.verify(dps=15) if c.step.rule == "spread"} == {
         "stability.spread": True
     }
+
+
+def judged(theory, *keys):
+    return {s.key: all(v.ok for v in s.verdicts()) for s in theory.derivation if s.key in keys}
+
+
+def test_claims_are_judged_where_their_denominators_are_positive():
+    """Feedback that excites: at a strong one the law has no solution, and nothing is claimed there."""
+    r = Feature("r")
+    J = Coupling("J", between=(i, i), mean=-2 / N, reciprocity=half)
+    theory = System([Eq(r[i], Min(1, Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)))))]).cavity()
+    keys = ("feature.solution", "feature.response", "closure.q_r", "global.1", "stability.average")
+    assert judged(theory, *keys) == dict.fromkeys(keys, True)
+
+
+def test_a_curve_is_not_written_as_a_clip():
+    """``n/(1 + n)`` is positive again beyond its pole, where ``n`` is zero."""
+    n = Feature("n")
+    J = Coupling("J", between=(i, i), variance=sigma**2 / N)
+    saturating = Sum(J[i, j] * n[j] / (1 + n[j]), (j, 1, N))
+    theory = System([], [Complementary(n[i], n[i] - K_ + saturating)]).cavity()
+    keys = ("feature.solution", "messages.evolution")
+    assert judged(theory, *keys) == dict.fromkeys(keys, True)
+
+
+def test_all_roots_of_a_network_with_a_mode():
+    """A mode that is stronger than the rest has its own two fixed points, far from zero, besides that between them."""
+    r = Feature("r")
+    m, n = Quenched(("m", "n"), i, law={(1, 2): half, (-1, -2): half})
+    J = Coupling("J", between=(i, i), mean=m[i] * n[j] / N, variance=g**2 / N)
+    theory = System([Eq(r[i], tanh(Rational(1, 5) + Sum(J[i, j] * r[j], (j, 1, N))))]).cavity()
+    with pytest.raises(SeveralSolutions) as several:
+        theory.solve({g: half})
+    z, weights = np.polynomial.hermite_e.hermegauss(60)
+    overlap, q = 2.0, 1.0
+    for _ in range(60):
+        up, down = (np.tanh(0.2 + s * overlap + 0.5 * np.sqrt(q) * z) for s in (1, -1))
+        overlap, q = weights @ (up - down) / weights.sum(), weights @ (up**2 + down**2) / 2 / weights.sum()
+    found = [theory.solve({g: half}, guess=point) for point in several.value.solutions]
+    overlaps = sorted(float(s[average(n[i] * r[i])]) for s in found)
+    assert overlaps == pytest.approx([-overlap, 0, overlap], abs=1e-9)
+
+
+def test_means_between_three_kinds_converge():
+    """Consumers that leave by-products which feed them: nine unknowns, found by iterating the closed equations."""
+    a, K = Sites("a", "K")
+    R, n, T = Feature("R"), Datum("n"), Variable("T", a)
+    c = Coupling("c", mean=1 / N, variance=sigma**2 / N)
+    d = Coupling("d", between=(a, mu), mean=1 / N, variance=sigma**2 / N)
+    f = Coupling("f", between=(a, mu), mean=1 / (5 * N), variance=sigma**2 / (25 * N))
+    food = Sum(c[mu, i] * R[i], (i, 1, N)) + Sum(d[a, mu] * T[a], (a, 1, K))
+    chain = System(
+        [Eq(T[a], Sum(f[a, mu] * n[mu], (mu, 1, P)))],
+        [Complementary(R[i], R[i] - 2 + Sum(c[mu, i] * n[mu], (mu, 1, P))), Complementary(n[mu], n[mu] + half - food)],
+    )
+    values = {alpha: 1, K / N: half, sigma: half}
+    simulation = chain.simulate(values, N=60, seeds=6)
+    table = chain.cavity().compare(simulation, [average(R[i]), average(n[mu]), average(T[a])])
+    assert table.agrees(4)
