@@ -41,7 +41,7 @@ def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, list[tuple[Expr, int]]
 
 
 def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | None:
-    """The factors of ``a*x + b``: those of the common divisor, and one more, which cannot be split; None without an x."""
+    """The factors of ``a*x + b``: those of what divides both, and one that cannot be split; None without an x."""
     if not expr.free_symbols or not expr.is_polynomial(*expr.free_symbols):
         return None
     poly = Poly(expr)

@@ -190,9 +190,12 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
                 rests_on=("work_identity", "closed_system"),
             )
         ]
-    claim = Equation(left, right) if long else _as_identity(top)
-    proof = [] if long else stein_steps(theory, claim, make) if claim.difference.has(ProjectionAverage) else _proof(claim, make)
-    proved = bool(proof) or (not long and tidy_arguments(phi_reduce(claim.difference).expand()).expand() == 0)
+    proof: list[Step] = []
+    proved = False
+    if not long:
+        claim = _as_identity(top)
+        proof = stein_steps(theory, claim, make) if claim.difference.has(ProjectionAverage) else _proof(claim, make)
+        proved = bool(proof) or tidy_arguments(phi_reduce(claim.difference).expand()).expand() == 0
     if not proved:  # in the order parameters as they are closed: what is put in would only lengthen it
         sides = (theory.observable(side) for side in (found.averaged.lhs, found.averaged.rhs))
         claim = Equation(*(simplest(tidy_arguments(side)) for side in sides))

@@ -78,7 +78,8 @@ class Emissions:
 
     def _term(self, term: Expr, kind: Kind, at: Any) -> Expr:
         """One product in a coupling sum, its emission linear."""
-        sent, other = [], []
+        sent: list[Expr] = []
+        other: list[Expr] = []
         for factor in Mul.make_args(term):
             bound = {lim[0] for s in factor.atoms(Sum) for lim in s.limits}
             free = {index for q in site_quantities(factor) for index in q.indices} - bound

@@ -132,7 +132,7 @@ def by_parts(side: Any, body: Expr) -> Expr:
 
 
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Seeded values of all symbols, and laws, at which the denominators are positive that the solution takes as such."""
+    """Seeded values of all symbols, and laws: the denominators are positive there that the solution takes as such."""
     positive = positive_parts({side.kind: side})
     for k in range(TRIES):
         values, laws = _drawn(theory, claimed, side, seed, 100 * k)
