@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import sympy
-from sympy import QQ, ZZ, Expr, Mul, Poly, factor_terms
+from sympy import QQ, ZZ, Expr, Mul, Poly, default_sort_key, factor_terms
 from sympy.core.random import rng
 
 MOST_SYMBOLS = 16
@@ -44,7 +44,7 @@ def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | Non
     """The factors of ``a*x + b``: those of what divides both, and one that cannot be split; None without an x."""
     if not expr.free_symbols or not expr.is_polynomial(*expr.free_symbols):
         return None
-    poly = Poly(expr)
+    poly = Poly(expr, *sorted(expr.free_symbols, key=default_sort_key))
     if poly.domain not in (ZZ, QQ) or not (linear := [x for x in poly.gens if poly.degree(x) == 1]):
         return None
     below, poly = poly.clear_denoms(convert=True)

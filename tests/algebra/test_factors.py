@@ -65,3 +65,8 @@ def test_a_small_polynomial_that_sympy_does_not_factor_in_a_minute():
     expr = -m[1] * m[2] * nu * a * (-m[0] * m[1] * nu + c) + m[3] * s * a + m[4] * s * a + s * q * a**2
     expr += c * (-m[0] * m[1] * nu + c)
     assert factors.factor_list(expr) == (1, [(sympy.expand(expr), 1)])
+
+
+def test_what_cancels_when_it_is_multiplied_out():
+    assert factors.factor_list(x * (y + 1) - x * y - x) == (0, [])
+    assert factors.factor((x + 1) * y - x * y - y + 2) == 2
