@@ -19,6 +19,7 @@ from symcavity import (
     SeveralSolutions,
     Sites,
     System,
+    ValuesError,
     Variable,
     alpha,
     average,
@@ -246,3 +247,15 @@ def test_means_between_three_kinds_converge():
     simulation = chain.simulate(values, N=60, seeds=6)
     table = chain.cavity().compare(simulation, [average(R[i]), average(n[mu]), average(T[a])])
     assert table.agrees(4)
+
+
+def test_a_comparison_that_leads_to_no_number_of_features_says_so():
+    (a, E), (b, M) = Sites("a", "E"), Sites("b", "M")
+    e, s, W = Variable("e", a), Variable("s", b), Coupling("W", between=(a, b))
+    theory = System(
+        [Eq(e[a], tanh(1 - Sum(W[a, b] * s[b], (b, 1, M)))), Eq(s[b], tanh(1 + Sum(W[a, b] * e[a], (a, 1, E))))]
+    ).cavity()
+    with pytest.raises(ValuesError, match="neither M nor E in units of N") as found:
+        theory.solve({M / E: half})
+    assert "{E/N: 1, M/E: 1/2}" in str(found.value)
+    assert float(theory.solve({E / N: 1, M / E: half})[average(s[b])]) > 0
