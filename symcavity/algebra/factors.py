@@ -3,6 +3,7 @@
 SymPy factors a polynomial in several symbols at points that it draws from one generator of the whole process.  With
 unlucky points that takes minutes or does not end, so that the same call is quick in one session and hangs in another.
 Polynomials in many symbols hardly ever have factors but those that stand in each of their terms: only these are sought.
+What is linear in a symbol needs no search at all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import sympy
-from sympy import Expr, Mul, factor_terms
+from sympy import QQ, ZZ, Expr, Mul, Poly, default_sort_key, factor_terms
 from sympy.core.random import rng
 
 MOST_SYMBOLS = 16
@@ -36,7 +37,24 @@ def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, list[tuple[Expr, int]]
         powers = [f.as_base_exp() for f in Mul.make_args(rest)]
         return constant, [(base, int(power)) for base, power in powers]
     with _same_draws():
-        return sympy.factor_list(expr, *symbols)
+        return (None if symbols else _by_a_linear_symbol(expr)) or sympy.factor_list(expr, *symbols)
+
+
+def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | None:
+    """The factors of ``a*x + b``: those of what divides both, and one that cannot be split; None without an x."""
+    if not expr.free_symbols or not expr.is_polynomial(*expr.free_symbols):
+        return None
+    poly = Poly(expr, *sorted(expr.free_symbols, key=default_sort_key))
+    if poly.domain not in (ZZ, QQ) or not (linear := [x for x in poly.gens if poly.degree(x) == 1]):
+        return None
+    below, poly = poly.clear_denoms(convert=True)
+    a, x = min(((poly.diff(x), x) for x in linear), key=lambda pair: (len(pair[0].terms()), str(pair[1])))
+    common = a.gcd(poly - a * Poly(x, *poly.gens))
+    rest = poly.exquo(common)
+    if rest.LC() < 0:
+        common, rest = -common, -rest
+    constant, others = factor_list(common.as_expr())
+    return constant / below, [*others, (rest.as_expr(), 1)]
 
 
 def factor(expr: Expr) -> Expr:
@@ -44,7 +62,8 @@ def factor(expr: Expr) -> Expr:
     if len(expr.free_symbols) > MOST_SYMBOLS:
         return factor_terms(expr)
     with _same_draws():
-        return sympy.factor(expr)
+        found = _by_a_linear_symbol(expr)
+        return Mul(found[0], *(f**n for f, n in found[1])) if found else sympy.factor(expr)
 
 
 __all__ = ["MOST_SYMBOLS", "factor", "factor_list"]

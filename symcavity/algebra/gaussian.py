@@ -350,11 +350,11 @@ class GaussianAverage(Expr):
     is_commutative = True
 
     def __new__(cls, expr: Any, z: Symbol, **_options: Any) -> Expr:
-        """Return the node; an integrand that does not depend on z is its own average."""
-        expr = sympify(expr)
+        """Return the node; what does not depend on z is its own average, and stands outside."""
         if not isinstance(z, Symbol):
             raise ValuesError(f"An average over {z}.", "a symbol to average over.")
-        return Expr.__new__(cls, expr, z) if z in expr.free_symbols else expr
+        fixed, moving = sympify(expr).as_independent(z, as_Add=True)
+        return fixed if moving == 0 else fixed + Expr.__new__(cls, moving, z)
 
     @property
     def expr(self) -> Expr:

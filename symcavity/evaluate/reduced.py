@@ -236,16 +236,29 @@ def roots_of(
     )
 
 
-def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> Point | None:
-    """Iterate the closed equations, damped: the state evolution of the problem.
+def _maps(task: Task) -> list[tuple[Symbol, Expr]]:
+    """What the closed equations make of each unknown: order parameters as they stand, means by what is missing."""
+    maps = [(e.lhs, e.rhs.xreplace(task.units)) for e in task.equations if e.lhs in task.unknowns]
+    hats = {g: next(s for s in unit.free_symbols if s.name == f"{g.name}_hat") for g, unit in task.units.items()}
+    for e in (e for e in task.equations if e.lhs not in task.unknowns):
+        open_ = [g for g, hat in hats.items() if hat not in dict(maps) and e.difference.coeff(g) == -1]
+        if open_:
+            hat, unit = hats[open_[0]], task.units[open_[0]]
+            maps.append((hat, hat + e.difference.xreplace(task.units) * (hat / unit)))
+    return maps
+
+
+def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 400) -> Point | None:
+    """Iterate the closed equations, damped, the more the longer they do not settle: the state evolution.
 
     It is only a starting point for the root finder: None if it does not settle.
     """
-    maps = [(e.lhs, task.compiled(e.rhs, "numpy")) for e in task.equations if e.lhs in task.unknowns]
+    maps = [(symbol, task.compiled(expr, "numpy")) for symbol, expr in _maps(task)]
     if len(maps) != len(task.unknowns):
         return None
     env = given.environment("numpy")
     state = {s: -1.0 if s.is_nonpositive else scale if s.is_nonnegative else 0.1 * scale for s, _ in maps}
+    rate, nearest = 0.9, np.inf
     for k in range(steps):
         gap = 0.0
         for symbol, call in maps:
@@ -257,9 +270,11 @@ def _iterate(task: Task, given: Given, scale: float = 1.0, steps: int = 200) -> 
             if not np.isfinite(new):
                 return None
             gap = max(gap, abs(new - state[symbol]) / (abs(new) + abs(state[symbol]) + 1e-300))
-            state[symbol] += (0.9 if k < 20 else 0.5) * (new - state[symbol])
+            state[symbol] += rate * (new - state[symbol])
         if gap < 1e-4:
             return state
+        if k % 20 == 19:
+            rate, nearest = (rate if gap < nearest / 4 else max(rate / 2, 0.02)), gap
     return None
 
 

@@ -39,7 +39,13 @@ def resolved(ratios: Mapping[Kind, Any], compared: Mapping[tuple[Kind, Kind], An
         else:
             known[under] = known[over] / share
     for (over, under), share in left.items():
-        if over not in known or abs(known[over] - share * known[under]) > 1e-12 * abs(known[over]):
+        if over not in known:
+            raise ValuesError(
+                f"{over.size}/{under.size} = {share} is given, and neither {over.size} nor {under.size} in units of N.",
+                "one ratio to N for each kind of site, or to a size that has one",
+                f"{{{under.size}/N: 1, {over.size}/{under.size}: {share}}}; where there are no features N is a unit",
+            )
+        if abs(known[over] - share * known[under]) > 1e-12 * abs(known[over]):
             raise ValuesError(
                 f"{over.size}/{under.size} = {share} does not fit the other ratios.",
                 "one ratio for each kind of site, such as K/N",

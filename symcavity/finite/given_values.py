@@ -98,6 +98,7 @@ def _law_symbols(system: System) -> set[Symbol]:
         exprs += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
     marks = {f.symbol for law in system.laws.values() for f in law.fields}
     found: set[Symbol] = set().union(*(parameters_of(e) for e in exprs)) - marks
+    found -= {kind.ratio for kind in system.kinds}
     for family in system.quenched:
         if isinstance(family.law, Tuple):
             found |= {s for pair in family.law for e in pair for s in parameters_of(e)}

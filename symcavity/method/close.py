@@ -11,6 +11,7 @@ from symcavity.errors import DeclarationError
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
+from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import Kind, kind_of_range, to_leading_order
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
@@ -72,7 +73,8 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
 
 def averaged_parts(parts: Mapping[Kind, Expr], sites: Mapping[Kind, Site]) -> dict[Kind, Expr]:
     """What a condition sums over each kind of site, averaged over one of them, to leading order."""
-    return {kind: sites[kind].ensemble.average(to_leading_order(body)) for kind, body in parts.items()}
+    split = {k: to_leading_order(e).as_independent(SiteQuantity, FieldSymbol, as_Add=True) for k, e in parts.items()}
+    return {kind: fixed + sites[kind].ensemble.average(moving) for kind, (fixed, moving) in split.items()}
 
 
 def per_site(averages: Mapping[Kind, Expr]) -> Expr:

@@ -211,7 +211,8 @@ def simplest(expr: Expr) -> Expr:
     """The shortest of an expression, its quotient of two polynomials, and the factors of these."""
     masks = Masks()
     hidden = masks.hide(expr)
-    if not SHORT < size(hidden) < 2 * LARGEST or len(hidden.free_symbols) > MOST_SYMBOLS:
+    length, symbols = size(hidden), len(hidden.free_symbols)
+    if not SHORT < length < 2 * LARGEST or symbols > MOST_SYMBOLS or length * symbols > 6 * LARGEST:
         return expr
     found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
     return min(found, key=_length)

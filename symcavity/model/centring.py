@@ -17,13 +17,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from sympy import Add, Basic, Dummy, Eq, Expr, LessThan, Mul, Pow, S, Sum, Symbol, cancel, expand_mul, sqrt
-from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
-from symcavity.model.equations import Equation
-from symcavity.model.fields import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
+from symcavity.model.emissions import Emissions, sides, with_sides
+from symcavity.model.fields import (
+    couples_itself,
+    free_kind,
+    is_affine,
+    kind_of_sum,
+    outer_sums,
+    site_sum,
+    summation_index,
+)
 from symcavity.model.kinds import Kind, N, SiteCount, in_units_of_n
 from symcavity.model.quantities import Complementary, Global, SiteQuantity, Variable, families, site_quantities
 
@@ -52,6 +59,8 @@ class Centring:
     ----------
     exprs : iterable
         Everything declared: expressions, relations, equations, pairs.
+    emissions : Emissions, optional
+        The variables that were brought in for what is sent through couplings.
 
     Attributes
     ----------
@@ -67,8 +76,9 @@ class Centring:
         Each sum over sites as the user wrote it (at canonical indices), by what stands in its place.
     """
 
-    def __init__(self, exprs: Iterable[Any] = ()) -> None:
-        found = [side for e in exprs for side in _sides(e)]
+    def __init__(self, exprs: Iterable[Any] = (), emissions: Emissions | None = None) -> None:
+        self.emissions = emissions or Emissions()
+        found = [side for e in exprs for side in sides(e)]
         found += [e for x in families(found, Coupling) for e in (x.mean, x.variance)]
         self._names = {q.family.name for e in found for q in site_quantities(e)}
         self._names |= {s.name for e in found for s in e.atoms(Symbol)} | {"u", "v"}
@@ -134,18 +144,18 @@ class Centring:
 
     def __call__(self, entry: Any, where: str, *, objective: bool = False) -> Any:
         """Return an expression, a relation, an equation or a pair without means; itself where it holds none."""
-        sides = _sides(entry)
-        if not any(side.has(Sum) for side in sides) or not all(_readable(side) for side in sides):
+        declared = sides(entry)
+        if not any(side.has(Sum) for side in declared) or not all(_readable(side) for side in declared):
             return entry
-        declared, sides = sides, [self._with_norms(side) for side in sides]
-        kind = None if objective else free_kind(Add(*(Mul(s, Symbol(f"_{k}")) for k, s in enumerate(sides))), where)
-        new = [self._whole(s, where) if kind is None else self._at_site(s, kind, where) for s in sides]
+        read = [self._with_norms(side) for side in declared]
+        kind = None if objective else free_kind(Add(*(Mul(s, Symbol(f"_{k}")) for k, s in enumerate(read))), where)
+        new = [self._whole(s, where) if kind is None else self._at_site(s, kind, where) for s in read]
         if new == declared:
             return entry
         if kind is not None:
             both = not isinstance(entry, Complementary)
             new = self._balanced(new, where) if both else [self._balanced([side], where)[0] for side in new]
-        return new[0] if isinstance(entry, Expr) else type(entry)(*new)
+        return with_sides(entry, new)
 
     def _with_norms(self, expr: Expr) -> Expr:
         """Name the roots of sums over sites, which belong to no site."""
@@ -162,6 +172,7 @@ class Centring:
 
     def observable(self, expr: Expr, kind: Kind | None = None) -> Expr:
         """Return an observable in the words of what was rewritten; of one site, if its kind is given."""
+        expr = self.emissions(expr)
         if not self or not expr.has(Sum):
             return expr
         where = f"the observable {expr}"
@@ -326,14 +337,7 @@ def _is_total(expr: Expr) -> bool:
         return False
     rest = expr.xreplace(sums)
     of_a_site = free_kind(expr, f"the root of {expr}") is not None or site_quantities(rest)
-    return not of_a_site and _is_affine(rest, sums.values())
-
-
-def _is_affine(expr: Expr, variables: Iterable[Any]) -> bool:
-    """Whether an expression is linear in some variables."""
-    marks = {v: Dummy(real=True) for v in variables}
-    marked = expr.xreplace(marks)
-    return all(not marked.diff(mark).has(*marks.values()) for mark in marks.values())
+    return not of_a_site and is_affine(rest, sums.values())
 
 
 def _shares(total: Expr, g: Global) -> Expr:
@@ -345,26 +349,17 @@ def _shares(total: Expr, g: Global) -> Expr:
 def _is_linear(condition: Eq) -> bool:
     """Whether sums over sites are linear in the variables."""
     bodies = [s.function for s in outer_sums(condition.lhs)]
-    return all(_is_affine(body, [*site_quantities(body, Variable), *body.atoms(Global)]) for body in bodies)
+    return all(is_affine(body, [*site_quantities(body, Variable), *body.atoms(Global)]) for body in bodies)
 
 
 def mean_at(x: SiteQuantity) -> Expr:
-    """The mean of one coupling at its own indices; of a kind coupled to itself its parameters are the first end's."""
-    ends = [kind.index for kind in x.family.slots]
-    return x.family.mean.xreplace(dict(reversed(list(zip(ends, x.indices, strict=False)))))
+    """The mean of one coupling at its own indices."""
+    return x.family.mean.xreplace(dict(zip(x.family.ends, x.indices, strict=False)))
 
 
 def _index_of(body: Expr, sender: Kind, hearer: Kind | None) -> Symbol:
     """The index that a sum runs over: the sender's, or the second one where a kind is coupled to itself."""
     return summation_index(sender, hearer) if hearer and couples_itself(body, hearer) else sender.index
-
-
-def _sides(entry: Any) -> list[Expr]:
-    if isinstance(entry, Equation):
-        return [entry.lhs, entry.rhs]
-    if isinstance(entry, Relational | Complementary):
-        return [a for a in entry.args if isinstance(a, Expr)]
-    return [entry] if isinstance(entry, Expr) else []
 
 
 def _readable(expr: Basic) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Add, Expr, Mul, S, Tuple, expand_mul, sqrt
+from sympy import Add, Expr, Mul, S, Symbol, Tuple, expand_mul, sqrt
 
+from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
 from symcavity.model.exact import exact
 from symcavity.model.kinds import Kind, N, i, in_units_of_n, mu
@@ -25,6 +26,11 @@ def _separated(expr: Expr, where: str) -> Expr:
                     "an expansion in a few such products",
                 )
     return out
+
+
+def _indices(first: Kind, second: Kind) -> tuple[Symbol, Symbol]:
+    """The indices of the two ends of a coupling: different ones of one kind, too."""
+    return first.index, second.index if first != second else fresh_index(second.index, {first.index})
 
 
 class Coupling(Family):
@@ -81,12 +87,17 @@ class Coupling(Family):
         if scale.is_nonpositive:
             raise DeclarationError(f"The variance of {name} is {scale}.", "a positive variance")
         centre = exact(mean, f"the mean of {name}")
-        for word, expr in (("variance", scale), ("mean", centre)):
+        here, there = _indices(*ends)
+        if ends[0] == ends[1]:
+            far = {index for q in site_quantities(centre) for index in q.site.values()} - {here}
+            centre = centre.xreplace({far.pop(): there}) if len(far) == 1 else centre
+        for word, expr, known in (("variance", scale, {k.index for k in ends}), ("mean", centre, {here, there})):
             for q in site_quantities(expr):
-                if not isinstance(q.family, Quenched) or any(q.site[k] != k.index or k not in ends for k in q.site):
+                if not isinstance(q.family, Quenched) or any(q.site[k] not in known or k not in ends for k in q.site):
+                    both = " and ".join(f"l[{index}]" for index in sorted(known, key=str))
                     raise DeclarationError(
                         f"{q} stands in the {word} of {name}.",
-                        "quenched parameters of the two sites that are coupled, l[i] and s[mu]",
+                        f"quenched parameters of the sites that are coupled, {both}",
                     )
         scale = _separated(scale, f"The variance of {name}")
         inner = component_range(components)
@@ -116,8 +127,13 @@ class Coupling(Family):
 
     @property
     def mean(self) -> Expr:
-        """The mean of one coupling, at the canonical site indices."""
+        """The mean of one coupling, at the indices of its ends."""
         return self._data[5]
+
+    @property
+    def ends(self) -> tuple[Symbol, Symbol]:
+        """The indices at which the mean is written."""
+        return _indices(*self.slots)
 
     @property
     def correlation(self) -> dict[Coupling, Expr]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Basic, Dummy, Equality, Expr, Piecewise, S, Symbol, latex
+from sympy import And, Basic, Dummy, Equality, Expr, Piecewise, S, Symbol, latex
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
@@ -63,12 +63,12 @@ def as_equation(value: Any, where: str) -> Equation:
 
 
 def as_list(entries: Any, word: str) -> tuple[Any, ...]:
-    """Read the entries of a declaration: one relation, or a sequence of them."""
+    """Read the entries of a declaration: one relation, or a sequence of them; conjunctions are several."""
     if isinstance(entries, Basic | Equation):
-        return (entries,)
+        return tuple(entries.args) if isinstance(entries, And) else (entries,)
     if isinstance(entries, str | set | frozenset | dict) or not isinstance(entries, Iterable):
         raise DeclarationError(f"{word} is {entries!r}.", "a list of relations, in a definite order", f"{word}=[...]")
-    return tuple(entries)
+    return tuple(part for entry in entries for part in (entry.args if isinstance(entry, And) else (entry,)))
 
 
 def read_fixed(fixed: Sequence[Any]) -> list[Equation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -351,18 +352,20 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
     return Add(*(pre * book.get(hearer, sender, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
 
 
+def is_affine(expr: Expr, variables: Iterable[Any]) -> bool:
+    """Whether an expression is linear in some variables, constants aside."""
+    marks = {v: Dummy(real=True) for v in variables}
+    marked = expr.xreplace(marks)
+    return all(not marked.diff(mark).has(*marks.values()) for mark in marks.values())
+
+
 def _check_linear(emitted: Expr, term: Expr, where: str) -> None:
-    states = site_quantities(emitted, Variable, Field)
-    marks = {state: Dummy() for state in states}
-    marked = emitted.xreplace(marks)
-    for mark in marks.values():
-        slope = marked.diff(mark)
-        if slope.has(*marks.values()):
-            raise DeclarationError(
-                f"The state in the term {term} of a coupling sum in {where} is not linear.",
-                "emissions that are linear in the states, with quenched coefficients",
-                "declare the non-linear function as a variable of its own, with an equation that defines it",
-            )
+    if not is_affine(emitted, site_quantities(emitted, Variable, Field)):
+        raise DeclarationError(
+            f"The state in the term {term} of a coupling sum in {where} is not linear.",
+            "in a convex problem emissions that are linear in the states, with quenched coefficients",
+            "a System, by its equations: there any function of the states of a site may be sent",
+        )
 
 
 __all__ = [
@@ -375,6 +378,7 @@ __all__ = [
     "expand_components",
     "extract_fields",
     "free_kind",
+    "is_affine",
     "kind_of_sum",
     "outer_sums",
     "parameters_of",

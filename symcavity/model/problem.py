@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, And, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
+from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex, check_increasing
+from symcavity.model.domains import implied, squared
+from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
@@ -80,8 +82,6 @@ def _constraint_hint(relation: Any) -> str:
     if isinstance(relation, Relational):
         strict = {">": ">=", "<": "<="}.get(getattr(relation, "rel_op", ""))
         return f"{relation.lhs} {strict} {relation.rhs}; the closed set has the same minimum" if strict else ""
-    if isinstance(relation, And):
-        return "separate entries: " + ", ".join(map(str, relation.args))
     if isinstance(relation, Expr):
         return f"{relation} >= 0, or Eq({relation}, 0)"
     return "a relation, without quotes" if isinstance(relation, str) else ""
@@ -90,6 +90,18 @@ def _constraint_hint(relation: Any) -> str:
 def _bare(body: Expr) -> Expr:
     """What stands outside of support functions."""
     return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
+
+
+def _in_proportion(expr: Expr) -> Expr:
+    """Sums over sites that are divided by their number, and terms of their order, in proportion to it instead."""
+    terms = Add.make_args(expr.expand(deep=False))
+    sums = [in_units_of_n(t.as_independent(Sum, as_Add=False)[0]) for t in terms if t.has(Sum)]
+    rest = Add(*(in_units_of_n(t) for t in terms if not t.has(Sum)))
+    if sums:
+        small = all(f.has(N) and not (f * N).has(N) for f in sums) and not rest.has(N)
+        return expr * N if small else expr
+    scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One))
+    return next((N * e for e in scaled if not e.has(N)), expr)
 
 
 def _range_of(term: Expr) -> str:
@@ -146,17 +158,22 @@ class Problem:
 
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
+        self.minimize = _in_proportion(self.minimize)
+        self.subject_to = tuple(map(squared, self.subject_to)) + implied(self.minimize, self.subject_to)
+        emissions = Emissions([self.minimize, *self.subject_to], convex=True)
+        self.minimize = emissions(self.minimize)
+        self.subject_to = (*(emissions(c) for c in self.subject_to), *emissions.equations)
         self.written = (self.minimize, self.subject_to)
         self.kernels = Expansion([self.minimize, *(c for c in self.subject_to if isinstance(c, Basic))])
         self.minimize = self.kernels(self.minimize)
         self.subject_to = tuple(self.kernels(c) for c in self.subject_to)
-        self.centring = Centring([self.minimize, *self.subject_to])
+        self.centring = Centring([self.minimize, *self.subject_to], emissions)
         self.minimize = self.centring(self.minimize, "the objective", objective=True)
         self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)
         conditions = self.centring.bounds
         self.known = tuple(c for c in conditions if not site_quantities(c, Variable, Field))
         self.subject_to += tuple(c for c in conditions if c not in self.known)
-        self.centring.closed = True
+        self.centring.closed = emissions.closed = True
 
     def _join(self) -> None:
         """Take sums together that all laws hear as one."""
@@ -260,13 +277,11 @@ class Problem:
         where = f"the constraint {relation}"
         check_words(expr, where)
         kind = free_kind(expr, where)
-        if kind is None and not site_quantities(expr):
+        if kind is None and not site_quantities(expr) and not expr.has(Global):
             raise DeclarationError(
                 f"The constraint {relation} contains no quantity of a site.",
-                "constraints that hold at every site (one free index, i or mu)",
-                "declare the range of a parameter by its assumptions: Symbol('...', positive=True)"
-                if not expr.has(Global)
-                else "an extensive penalty N*(...) on the global variable",
+                "constraints on states and on global variables",
+                "declare the range of a parameter by its assumptions: Symbol('...', positive=True)",
             )
         if kind is None:
             return self._read_condition(expr, relation, where)
@@ -298,16 +313,12 @@ class Problem:
         return extract_fields(self.centring(label.given, where), kind, self.book, where)
 
     def _read_condition(self, expr: Expr, relation: Any, where: str) -> SumCondition:
-        """Read a condition on sums over all sites; one that is divided by N is multiplied by it."""
-        sums = [term for term in Add.make_args(expr.expand(deep=False)) if term.has(Sum)]
-        factors = [in_units_of_n(term.as_independent(Sum, as_Add=False)[0]) for term in sums]
-        if all(f.has(N) and not (f * N).has(N) for f in factors):
-            expr = expr * N
-        parts, shared = self._summed(expr, where)
+        """Read a condition on sums over all sites, or on global variables."""
+        parts, shared = self._summed(_in_proportion(expr), where)
         equality = isinstance(relation, Equality)
         if not any(_variables(e) for e in (*parts.values(), shared)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
-        if equality and not all(self._is_affine(body, kind) for kind, body in parts.items()):
+        if equality and not all(self._is_affine(body, kind) for kind, body in [*parts.items(), (FEATURE, shared)]):
             raise NotConvex(
                 f"The equality {relation} is not linear in the states.",
                 "linear equalities; Sum(w[i]**2, (i, 1, N)) <= N*B with convex summands",
@@ -360,6 +371,9 @@ class Problem:
             for condition in self.conditions:
                 if kind in condition.parts and not condition.equality:
                     self._check_convex(-condition.parts[kind], varying, f"the constraint {condition.declared}")
+        for condition in self.conditions:
+            if not condition.equality:
+                self._check_convex(-condition.shared, [], f"the constraint {condition.declared}")
 
     def _check_bounds(self) -> None:
         """Refuse a problem that falls with a convex average of all sites."""
@@ -368,8 +382,9 @@ class Problem:
             meaning = self.centring.meaning(g)
             for body in (*self.objective.values(), self.global_objective):
                 check_increasing(body, g, meaning, "the objective")
-            for constraint in self.constraints:
-                check_increasing(-constraint.expr, g, meaning, f"the constraint {constraint.declared}")
+            held = [(c.expr, c) for c in self.constraints] + [(c.shared, c) for c in self.conditions if not c.met]
+            for body, constraint in held:
+                check_increasing(-body, g, meaning, f"the constraint {constraint.declared}")
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""

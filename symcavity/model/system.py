@@ -10,6 +10,7 @@ from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring
+from symcavity.model.emissions import Emissions
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
 from symcavity.model.kinds import (
@@ -113,13 +114,18 @@ class System:
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        emissions = Emissions([*self.declared, *conditions])
+        if centring is None:
+            self.declared = tuple(emissions(e) for e in self.declared)
+            conditions = tuple(emissions(c) for c in conditions)
+            self.declared += tuple(Equation(c.lhs, c.rhs) for c in emissions.equations)
         self.written = (self.declared, tuple(conditions))
-        self.centring = Centring([*self.declared, *conditions]) if centring is None else centring
+        self.centring = Centring([*self.declared, *conditions], emissions) if centring is None else centring
         if centring is None:
             self.declared = tuple(self.centring(e, f"the equation {e}") for e in self.declared)
             conditions = tuple(self.centring(c, f"the condition {c}") for c in conditions)
             self.declared += tuple(Equation(c.lhs, c.rhs) for c in self.centring.conditions)
-            self.centring.closed = True
+            self.centring.closed = emissions.closed = True
         self.conditions = tuple(conditions)
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
@@ -244,7 +250,7 @@ class System:
         """The plain parameters, sorted by name."""
         found = set().union(*(parameters_of(e) for e in self._expressions()))
         placeholders = {f.symbol for law in self.laws.values() for f in law.fields}
-        return tuple(sorted(found - placeholders, key=lambda s: s.name))
+        return tuple(sorted(found - placeholders - {kind.ratio for kind in self.laws}, key=lambda s: s.name))
 
     @property
     def quenched(self) -> tuple[Quenched, ...]:

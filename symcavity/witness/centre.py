@@ -31,8 +31,8 @@ def _put_in(world: World, system: Any) -> bool:
         ok = ok and z.mean == 0 and z.slots == x.slots and same_variance(world, x, z)
         first, second = x.slots
         for a, b in product(world.sites(first), world.sites(second)):
-            at = {second.index: b} | {first.index: a}
-            world.given[world.key(x[a, b], {})] = world.value(z[a, b]) + world.value(x.mean, at)
+            mean = world.value(x.mean, dict(zip(x.ends, (a, b), strict=True)))
+            world.given[world.key(x[a, b], {})] = world.value(z[a, b]) + mean
     return ok
 
 

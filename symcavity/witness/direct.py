@@ -32,14 +32,14 @@ from symcavity.algebra.quadrature import break_points, mp_gaussian
 from symcavity.errors import NotConverged
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.quenched import read_quenched
-from symcavity.method.close import kind_of_body
+from symcavity.method.close import kind_of_body, positive_parts
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.joint import is_joint, joint_average
-from symcavity.witness.points import Point, seeded_values
+from symcavity.witness.points import TRIES, Point, seeded_values
 from symcavity.witness.registry import largest
 
 SEEDS = 2
@@ -132,6 +132,18 @@ def by_parts(side: Any, body: Expr) -> Expr:
 
 
 def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Seeded values of all symbols, and laws: the denominators are positive there that the solution takes as such."""
+    positive = positive_parts({side.kind: side})
+    for k in range(TRIES):
+        values, laws = _drawn(theory, claimed, side, seed, 100 * k)
+        if not any(e.xreplace(values).is_nonpositive for e in positive):
+            break
+    return values, laws
+
+
+def _drawn(
+    theory: Any, claimed: Expr, side: Any, seed: int, shift: int
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     solution = side.solution
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
     exprs += [w for q in theory.system.quenched if q.given is not None for _, w in q.law]
@@ -141,7 +153,7 @@ def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, 
             exprs.append(part.implicit[1])
     bound = {b.implicit[0] for b in solution.branches if b.implicit}
     bound |= {h.eta for h in side.heard} | set(side.problem.plain_sources().values())
-    point = Point(seed + 11, exprs)
+    point = Point(seed + 11 + shift, [*exprs, *positive_parts({side.kind: side})])
     laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
     for q in theory.system.quenched:
         if q not in laws:

@@ -13,6 +13,7 @@ from typing import Any
 import mpmath
 from sympy import Expr, S
 
+from symcavity.method.close import positive_parts
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -21,6 +22,7 @@ from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol
 from symcavity.witness.declared import Carrier, Row, declared_of
 from symcavity.witness.inserted import Inserted
+from symcavity.witness.points import TRIES
 from symcavity.witness.registry import largest, numeric, one_to_one, result, witness
 from symcavity.witness.statistics import exact_mean, fresh
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
@@ -171,8 +173,10 @@ def _residual(
 ) -> Any:
     """The largest residual of the declared law at some fields."""
     declared = declared_of(theory)
-    site = Inserted(declared, kind, declared.world(seed + 20, digits=digits))
-    world = site.world
+    positive = positive_parts({kind: theory.inserted[kind]})
+    worlds = (declared.world(seed + 20 + 100 * k, digits=digits) for k in range(TRIES))
+    world = next((w for w in worlds if all(w.value(e) > 0 for e in positive)), declared.world(seed + 20, digits=digits))
+    site = Inserted(declared, kind, world)
     law = SolvedLaw(theory, site)
     inner = theory.inserted[kind].problem.inner().eta
     worst = mpmath.mpf(0)

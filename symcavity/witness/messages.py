@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Sum
+from sympy import Dummy, Expr, Sum
 
 from symcavity.model.kinds import Kind, is_index, kind_of_range
 from symcavity.model.quantities import SiteQuantity, site_quantities
@@ -112,7 +112,7 @@ def state_evolution(step: Step, _dps: int) -> list[Verdict]:
         own = [a for a in steps_in(claim.rhs) if a.args[0] in kinds]
         ok = ok and all(a.shift == turns.last[kind][kinds[a.args[0]]] for a in own)
         ok = ok and claim.rhs.xreplace({a: a.args[0] for a in steps_in(claim.rhs)}) == value
-        ok = ok and not claim.rhs.xreplace({a: a.shift for a in own}).free_symbols & set(kinds)
+        ok = ok and not claim.rhs.xreplace({a: Dummy(positive=True) for a in own}).free_symbols & set(kinds)
     return result(BRUTE_FORCE, bool(ok), "the turns taken one by one, the closed equations at rest")
 
 

@@ -15,7 +15,7 @@ from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.registry import result, witness
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import World, same
+from symcavity.witness.world import World, coupling_variance, same
 
 MOST = 1000  # rounds: the second largest growth may be hardly smaller
 NEAR = mpmath.mpf(10) ** -6
@@ -52,7 +52,8 @@ class Changes:
             def both(env: dict[Any, int] = env) -> Any:
                 return self.world.value(f.coupling * g.coupling, env)
 
-            moment = mean_over(self.world, coupling_variances(self.world, both), both)
+            variances = {key: coupling_variance(self.world, key) for key in coupling_variances(self.world, both)}
+            moment = mean_over(self.world, variances, both)
             for a, b in product(rows, rows):
                 answers = self.answer(f, a, j) * self.answer(g, b, j)
                 total += moment * answers * self.covariance(a.field, b.field, j, sizes)

@@ -429,22 +429,24 @@ def _everything(system: Any) -> list[Expr]:
     return out + [f.coupling for f in system.fields]
 
 
+def coupling_variance(world: World, key: Key) -> Any:
+    """The declared variance of a coupling, given by what it is known by; that of a site with itself is no exception."""
+    family = next(f.coupling.family for f in world.system.fields if f.coupling.family.name == key[1])
+    ends = list(zip(family.slots, key[3], strict=False))
+    return world.value(family.variance, {kind.index: at for kind, at in reversed(ends)})
+
+
 def coupling_moment(world: World, x: Key, y: Key) -> Any:
     """The declared mean of the product of two centred couplings, given by what they are known by."""
     families = {f.coupling.family.name: f.coupling.family for f in world.system.fields}
     one, other = families[x[1]], families[y[1]]
-
-    def value(expr: Expr, key: Key) -> Any:
-        ends = list(zip(one.slots, key[3], strict=False))
-        return world.value(expr, {kind.index: at for kind, at in reversed(ends)})
-
     if one != other:
         rho = one.correlation.get(other, other.correlation.get(one, S.Zero))
         if rho == 0 or x[3] != y[3]:
             return mpmath.mpf(0)
-        return world.value(rho) * mpmath.sqrt(value(one.variance, x) * value(other.variance, y))
+        return world.value(rho) * mpmath.sqrt(coupling_variance(world, x) * coupling_variance(world, y))
     turned = world.value(one.reciprocity) if one.reciprocity != 0 and x[3] == y[3][::-1] else 0
-    return value(one.variance, x) * (int(x[3] == y[3]) + turned)
+    return coupling_variance(world, x) * (int(x[3] == y[3]) + turned)
 
 
 def free_points(world: World, claims: Any) -> list[dict[Any, int]]:
@@ -490,6 +492,7 @@ __all__ = [
     "World",
     "component_range",
     "coupling_moment",
+    "coupling_variance",
     "free_points",
     "same",
 ]

@@ -162,10 +162,10 @@ def _agree(short: Expr, by_cases: Expr) -> bool:
 
 
 def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
-    """Write a continuous monotone function as [.]_+, or as a clip between constants."""
+    """Write a continuous function of lines as [.]_+, or as a clip between constants: curves may come back."""
     if len(values) == 2 and S.Zero in values:
         active = values[0] if values[1] == 0 else values[1]
-        if active.diff(inner) == 0:
+        if not _is_line(active, inner):
             return None
         if _sign(active.diff(inner)) == (-1 if values[0] == 0 else 1):  # negative wherever it is not zero
             positive = _clipped([-v for v in values], inner)
@@ -178,13 +178,19 @@ def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:
         return outer * above * Max(0, cancel(core / above)) / (grows * below)
     if len(values) == 3 and values[0].diff(inner) == 0 and values[2].diff(inner) == 0:
         ends, middle = (values[0], values[2]), values[1]
-        if middle.diff(inner) == 0:
+        if not _is_line(middle, inner):
             return None
         order = sign_of(ends[1] - ends[0])
         if order:
             low, high = ends if order == 1 else ends[::-1]
             return Max(low, Min(high, middle))
     return None
+
+
+def _is_line(value: Expr, inner: Symbol) -> bool:
+    """Whether a value is linear in a field, and not constant."""
+    slope = cancel(value.diff(inner))
+    return bool(slope != 0 and not slope.has(inner))
 
 
 def _sign(factor: Expr) -> int | None:

@@ -1,0 +1,115 @@
+"""What is sent through couplings and is no linear function of states: it gets a variable of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sympy import Add, Eq, Expr, Mul, Sum, Symbol, expand_mul
+from sympy.core.relational import Relational
+
+from symcavity.model.couplings import Coupling
+from symcavity.model.equations import Equation
+from symcavity.model.fields import is_affine, kind_of_sum
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
+
+
+def sides(entry: Any) -> list[Expr]:
+    """The expressions of one entry of a declaration."""
+    if isinstance(entry, Equation):
+        return [entry.lhs, entry.rhs]
+    if isinstance(entry, Relational | Complementary):
+        return [a for a in entry.args if isinstance(a, Expr)]
+    return [entry] if isinstance(entry, Expr) else []
+
+
+def with_sides(entry: Any, new: list[Expr]) -> Any:
+    """The same entry with other expressions."""
+    if new == sides(entry):
+        return entry
+    return new[0] if isinstance(entry, Expr) else type(entry)(*new)
+
+
+class Emissions:
+    """The variables that stand for what a declaration sends through its couplings.
+
+    ``Sum(J[i, j]*tanh(h[j]), (j, 1, N))`` is heard as ``Sum(J[i, j]*u_h[j], (j, 1, N))`` with ``u_h[i] = tanh(h[i])``,
+    and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.
+
+    Parameters
+    ----------
+    exprs : iterable
+        Everything declared.
+    convex : bool
+        Whether equations have to be linear: then only inner sums get variables.
+
+    Attributes
+    ----------
+    equations : list of Eq
+        What each variable stands for.
+    closed : bool
+        Whether no more variables are brought in.
+    """
+
+    def __init__(self, exprs: Iterable[Any] = (), *, convex: bool = False) -> None:
+        found = [side for e in exprs for side in sides(e)]
+        self._names = {q.family.name for e in found for q in site_quantities(e)}
+        self._names |= {s.name for e in found for s in e.atoms(Symbol)}
+        self.convex, self.closed = convex, False
+        self.equations: list[Eq] = []
+        self._known: dict[Expr, SiteQuantity] = {}
+
+    def __call__(self, entry: Any) -> Any:
+        """Return an entry of a declaration, or an observable, with linear emissions."""
+        return with_sides(entry, [self._read(side) for side in sides(entry)])
+
+    def _read(self, expr: Expr) -> Expr:
+        return expr.xreplace({s: self._sum(s) for s in _outermost(expr)})
+
+    def _sum(self, total: Sum) -> Expr:
+        kind = kind_of_sum(total.limits[0]) if len(total.limits) == 1 else None
+        body = self._read(total.function)
+        if kind is None or not body.has(Coupling):
+            return total.func(body, *total.limits)
+        terms = Add.make_args(expand_mul(body))
+        new = [self._term(term, kind, total.limits[0][0]) for term in terms]
+        return total.func(body if new == list(terms) else Add(*new), *total.limits)
+
+    def _term(self, term: Expr, kind: Kind, at: Any) -> Expr:
+        """One product in a coupling sum, its emission linear."""
+        sent: list[Expr] = []
+        other: list[Expr] = []
+        for factor in Mul.make_args(term):
+            bound = {lim[0] for s in factor.atoms(Sum) for lim in s.limits}
+            free = {index for q in site_quantities(factor) for index in q.indices} - bound
+            coupling = isinstance(factor, SiteQuantity) and isinstance(factor.family, Coupling)
+            (sent if free == {at} and not coupling else other).append(factor)
+        emission = Mul(*sent)
+        states = site_quantities(emission, Variable, Field)
+        curved = not self.convex and states and not is_affine(emission, states)
+        if not (emission.has(Sum) or curved) or not site_quantities(Mul(*other), Coupling):
+            return term
+        bound = {lim[0] for s in emission.atoms(Sum) for lim in s.limits}
+        meaning = (emission.as_dummy() if kind.index in bound else emission).xreplace({at: kind.index})
+        key = meaning.as_dummy()
+        if key not in self._known:
+            if self.closed:
+                return term
+            self._known[key] = Variable(self._fresh(states), kind.index)[kind.index]
+            self.equations.append(Eq(self._known[key], meaning, evaluate=False))
+        return Mul(*other, self._known[key].family[at])
+
+    def _fresh(self, states: Iterable[SiteQuantity]) -> str:
+        word = "_".join(["u", *sorted({q.family.name for q in states})])
+        chosen = next(name for name in (word, *(f"{word}_{k}" for k in range(2, 99))) if name not in self._names)
+        self._names.add(chosen)
+        return chosen
+
+
+def _outermost(node: Any) -> list[Sum]:
+    """The sums of an expression that stand in no other sum."""
+    return [node] if isinstance(node, Sum) else [s for arg in node.args for s in _outermost(arg)]
+
+
+__all__ = ["Emissions", "sides", "with_sides"]
