@@ -438,6 +438,7 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
             data={
                 "multipliers": multipliers,
                 "auxiliary": list(kkt.auxiliary),
+                "mean": kkt.problem.is_mean,
                 "norms": [(n.node.xreplace(rule), n.product.xreplace(rule), n.slack, n.s) for n in kkt.norms],
             },
             assumptions=(("convexity", {}),),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, And, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
+from sympy import Add, And, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, Mul, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
@@ -17,7 +17,7 @@ from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
 from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
-from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
@@ -92,6 +92,27 @@ def _bare(body: Expr) -> Expr:
     return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
 
 
+def _terms(expr: Expr) -> list[Expr]:
+    """The terms of an expression, with its sums as they stand: an expansion would split their summands."""
+    sums = {}
+    for total in expr.atoms(Sum):
+        sizes = [f for f in Mul.make_args(total.function) if f.free_symbols and f.free_symbols <= {N, P}]
+        body = Mul(*(f for f in Mul.make_args(total.function) if f not in sizes))
+        sums[total] = Mul(*sizes, Dummy()), Sum(body, *total.limits)
+    back = {next(iter(mark.atoms(Dummy))): total for mark, total in sums.values()}
+    marked = expr.xreplace({total: mark for total, (mark, _) in sums.items()})
+    return [term.xreplace(back) for term in marked.expand(deep=False).as_ordered_terms()]
+
+
+def _extensive(expr: Expr) -> Expr:
+    """What is in proportion to N; of means over all sites, N times as much."""
+    terms = _terms(expr)
+    split = [term.as_independent(Sum, SiteQuantity, as_Add=False) for term in terms]
+    sizes = [in_units_of_n(factor * (N if rest.has(SiteQuantity) else rest)).cancel() for factor, rest in split]
+    loose = any(rest.has(SiteQuantity) and not rest.has(Sum) for _, rest in split)
+    return expr if loose or any(size.has(N) for size in sizes) else Add(*(N * term for term in terms))
+
+
 def _range_of(term: Expr) -> str:
     """The sum that a term without one asks for."""
     kinds = sorted_kinds(kind for q in site_quantities(term, Variable) for kind in q.site) or [FEATURE]
@@ -133,6 +154,8 @@ class Problem:
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         self.book = FieldBook()
         self.objective: dict[Kind, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
+        whole = _extensive(self.minimize)
+        self.is_mean, self.minimize = whole != self.minimize, whole
         parts, self.global_objective = self._summed(self.minimize, "the objective")
         self.objective |= parts
         read = [self._read_constraint(c) for c in self.subject_to]
@@ -193,10 +216,7 @@ class Problem:
         parts: dict[Kind, Expr] = {}
         shared: Expr = S.Zero
         objective = where == "the objective"
-        sums = {total: Dummy() for total in expr.atoms(Sum)}  # an expansion would split their summands
-        back = {mark: total for total, mark in sums.items()}
-        for term in expr.xreplace(sums).expand(deep=False).as_ordered_terms():
-            term = term.xreplace(back)
+        for term in _terms(expr):
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum):
                 kind, body = site_sum(rest, where)
@@ -298,12 +318,8 @@ class Problem:
         return extract_fields(self.centring(label.given, where), kind, self.book, where)
 
     def _read_condition(self, expr: Expr, relation: Any, where: str) -> SumCondition:
-        """Read a condition on sums over all sites; one that is divided by N is multiplied by it."""
-        sums = [term for term in Add.make_args(expr.expand(deep=False)) if term.has(Sum)]
-        factors = [in_units_of_n(term.as_independent(Sum, as_Add=False)[0]) for term in sums]
-        if all(f.has(N) and not (f * N).has(N) for f in factors):
-            expr = expr * N
-        parts, shared = self._summed(expr, where)
+        """Read a condition on sums over all sites."""
+        parts, shared = self._summed(_extensive(expr), where)
         equality = isinstance(relation, Equality)
         if not any(_variables(e) for e in (*parts.values(), shared)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")

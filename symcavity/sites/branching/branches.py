@@ -225,10 +225,23 @@ def unkinked(
             return
         for value, new in _pieces(kink):
             rule = {kink: value}
-            more = [_one_sided(e.xreplace(rule), kink, value) for e in exprs]
-            yield from go(more, [c.xreplace(rule) for c in conditions] + new)
+            before = [c.xreplace(rule) for c in conditions]
+            if not any(_contradict(a, b, unknowns) for a in before for b in new):
+                yield from go([_one_sided(e.xreplace(rule), kink, value) for e in exprs], before + new)
 
     yield from go([*equations, *others], [])
+
+
+def _contradict(one: Expr, two: Expr, unknowns: Sequence[Symbol]) -> bool:
+    """Whether two linear expressions are never both non-negative: a positive combination is a negative constant."""
+    x = next((u for u in unknowns if one.has(u) and two.has(u)), None)
+    if x is None or one.has(*KINKS) or two.has(*KINKS):
+        return False
+    ratio = -one.diff(x) / two.diff(x)
+    if ratio.has(*unknowns) or sign_of(ratio) != 1:
+        return False
+    total = (one + ratio * two).expand()
+    return not total.has(*unknowns) and sign_of(total) == -1
 
 
 def _one_sided(expr: Expr, kink: Expr, value: Expr) -> Expr:

@@ -260,9 +260,8 @@ class _Layout:
         return regions, tuple(self.branches), self.reference, assumed
 
     def _turn_falling(self, symbols: list[Any]) -> None:
-        """Write implicit branches in an unknown that grows with the field: the ends of their ranges stay in order."""
+        """Write implicit branches in an unknown that grows with the reflected field: their ends stay in order."""
         point = self.draws.sample(symbols, seeded(7))
-        s = float(compiled(symbols, self.reference)(*point))
         for k, branch in enumerate(self.branches):
             if branch.implicit is None or len(self.branches) == 1:
                 continue
@@ -272,9 +271,10 @@ class _Layout:
                 inside &= np.broadcast_to(compiled([x, *symbols], condition)(_GRID, *point), _GRID.shape) >= 0
             with np.errstate(all="ignore"):
                 values = np.broadcast_to(compiled([x, *symbols], psi)(_GRID[inside], *point), _GRID[inside].shape)
-            values = values[np.isfinite(values)] * s
-            if values.size and values[-1] < values[0]:
-                rule = {x: -x}
+            values = values[np.isfinite(values)]
+            turn = -self.reference if values.size and values[-1] < values[0] else self.reference
+            if turn != 1:
+                rule = {x: turn * x}
                 self.branches[k] = replace(
                     branch,
                     values={q: v.xreplace(rule) for q, v in branch.values.items()},
