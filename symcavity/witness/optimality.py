@@ -59,7 +59,7 @@ class Optimality:
 
         Two kinks that open at one place share a bound.  Their gaps are then in one ratio, whatever the states are.
         """
-        out = {}
+        out: dict[Any, tuple[SiteQuantity, Env, Expr, Any]] = {}
         worlds = [self.world, self.declared.world(5, self.states + 1000, PRECISION)]
         declared = self.problem.minimize.atoms(Abs, Max, Min)
         for bound, kink in self.record.auxiliary:

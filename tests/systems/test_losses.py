@@ -2,15 +2,32 @@
 
 import numpy as np
 import pytest
-from sympy import Max, Piecewise, Rational, Sum, Symbol, exp, log, sqrt
+from scipy.special import log_ndtr
+from sympy import Abs, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, erfc, exp, log, sqrt
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu, response
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    P,
+    Quenched,
+    UnsupportedLaw,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+    phi,
+    response,
+)
 
 half = Rational(1, 2)
 x, w = Coupling("x"), Feature("w")
 gamma, delta = Symbol("gamma", positive=True), Symbol("delta", positive=True)
 h = Sum(x[mu, i] * w[i], (i, 1, N))
 y = Quenched("y", mu, law={1: half, -1: half})
+signs = Quenched("s", i, positive=True)
 
 
 def by_hand(loss, load, penalty):
@@ -102,3 +119,131 @@ def test_an_objective_of_norms_alone_is_of_order_one():
 def test_terms_of_different_orders_are_named_where_sizes_are_missing():
     with pytest.raises(ValuesError, match="terms of one order"):
         ConvexProblem(fit / P + gamma * size).cavity().solve({alpha: 2, gamma: half})
+
+
+# -- cases that a label or a teacher's field decides --------------------------------------------------
+
+t, e = Quenched("t", i), Quenched("e", mu)
+target = Sum(x[mu, i] * t[i], (i, 1, N)) + e[mu]
+CENSORED = {
+    "another weight": (h**2 / 4, lambda eta, S: -eta / 2 / (1 + S / 2)),
+    "one-sided": (Max(0, h) ** 2 / 2, lambda eta, S: np.where(eta > 0, -eta / (1 + S), 0)),
+}
+
+
+def censored_by_hand(below, load, penalty):
+    """The square of a weight: targets u + e with e = 1/2 or -1/2, seen where they are positive; t = 1."""
+    z = (np.arange(1600) + 0.5) / 100 - 8  # noise of a half lies between two of them
+    density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+    u, rest = z[:, None], z[None, :]
+    q, m, S = 0.5, 0.3, 0.5
+    for _ in range(300):
+        eta = m * u + np.sqrt(q - m * m) * rest
+        sums = np.zeros(3)
+        for noise in (0.5, -0.5):
+            message = np.where(u + noise > 0, (u + noise - eta) / (1 + S), below(eta, S))
+            weight = density[:, None] * density[None, :] / 2
+            sums += [np.sum(weight * message * v) for v in (u, rest, message)]
+        slope = sums[1] / np.sqrt(q - m * m)
+        pull = sums[0] - slope * m
+        S_next = 1 / (penalty - load * slope)
+        m_next, q_next = S_next * load * pull, S_next**2 * (load * sums[2] + (load * pull) ** 2)
+        done = abs(q_next - q) + abs(m_next - m) < 1e-11
+        q, m, S = q_next, m_next, S_next
+        if done:
+            break
+    return q, m
+
+
+@pytest.mark.parametrize("name", CENSORED)
+def test_a_loss_by_cases_of_the_target(name):
+    below, code = CENSORED[name]
+    loss = Piecewise(((target - h) ** 2 / 2, target > 0), (below, True))
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * size / 2)
+    solution = problem.cavity().solve({alpha: 2, gamma: 1, t: {1: 1}, e: {half: half, -half: half}})
+    q, m = censored_by_hand(code, 2, 1)
+    assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-5 * q
+    assert abs(float(solution[average(w[i] * t[i])]) - m) < 2e-5 * m
+
+
+def test_a_loss_by_cases_of_a_label():
+    k = Quenched("k", mu, law={0: half, 1: half / 2, 3: half / 2})
+    cases = Piecewise((log(1 + exp(-h)), Eq(k[mu], 0)), ((1 - h) ** 2, k[mu] < 2), (exp(h), True))
+    chosen = [log(1 + exp(-h)), (1 - h) ** 2, exp(h)]
+    summed = sum(KroneckerDelta(k[mu], value) * loss for value, loss in zip((0, 1, 3), chosen, strict=True))
+    values = {alpha: 2, gamma: 1}
+    here, there = (
+        ConvexProblem(Sum(body, (mu, 1, P)) + gamma * size / 2).cavity().solve(values)[average(w[i] ** 2)]
+        for body in (cases, summed)
+    )
+    assert abs(here - there) < 1e-9
+
+
+def test_a_mask_of_a_loss_with_a_kink():
+    """What is masked leaves fewer data; in instances, too."""
+    mask = Quenched("m", mu, law={1: Rational(3, 4), 0: Rational(1, 4)})
+    masked = ConvexProblem(Sum(mask[mu] * Max(0, 1 - h), (mu, 1, P)) + gamma * size / 2)
+    plain = ConvexProblem(Sum(Max(0, 1 - h), (mu, 1, P)) + gamma * size / 2)
+    here = masked.cavity().solve({alpha: 2, gamma: 1})[average(w[i] ** 2)]
+    there = plain.cavity().solve({alpha: 2 * Rational(3, 4), gamma: 1})[average(w[i] ** 2)]
+    assert abs(here - there) < 1e-12
+
+
+MEETING = {
+    "a bound beside a kink": (lambda w: gamma * Abs(w), [w[i] >= 0, 3 * w[i] >= 0], gamma * w[i], [w[i] >= 0]),
+    "a kink at the end of a box": (
+        lambda w: gamma * (Abs(w) + Abs(w - 1)),
+        [w[i] <= 1],
+        gamma * (Abs(w[i]) - w[i]),
+        [w[i] <= 1],
+    ),
+    "three lines through one point": (lambda w: gamma * Max(w, -w, 2 * w), [], gamma * Max(-w[i], 2 * w[i]), []),
+    "a bound on data, twice": (lambda w: gamma * w**2, [h >= -half, 2 * h >= -1], gamma * w[i] ** 2, [h >= -half]),
+    "signs that are given": (
+        lambda w: gamma * Abs(w),
+        [signs[i] * w[i] >= 0],
+        gamma * signs[i] * w[i] / signs[i],
+        [w[i] >= 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_constraints_that_meet_at_one_place(name):
+    """Their multipliers are not unique, the states are: as in the other spelling, where they do not meet."""
+    penalty, bounds, other, fewer = MEETING[name]
+    losses = Sum((h - target) ** 2, (mu, 1, P)) / 2
+    values = {alpha: 2, gamma: half, t: {1: half, -1: half}, e: {1: half, -1: half}}
+    one = ConvexProblem(losses + Sum(penalty(w[i]), (i, 1, N)), bounds)
+    two = ConvexProblem(losses + Sum(other, (i, 1, N)), fewer)
+    given = {signs: {1: half, 2: half}} if one.minimize.has(signs) or name.startswith("signs") else {}
+    theory = one.cavity()
+    here, there = theory.solve(values | given), two.cavity().solve(values)
+    for observable in (average(w[i] ** 2), average(Abs(w[i]) > 0), response(w)):
+        assert abs(here[observable] - there[observable]) < 1e-10
+    assert all(v.ok for v in theory.derivation["feature.solution"].verdicts(20))
+    assert all(v.ok for v in theory.derivation["datum.solution"].verdicts(20))
+
+
+def test_a_multiplier_that_is_not_unique_has_no_average():
+    theory = ConvexProblem(fit / 2 + gamma * Sum(Abs(w[i]), (i, 1, N)), [w[i] >= 0, 2 * w[i] >= 0]).cavity()
+    solution = theory.solve({alpha: 2, gamma: half})
+    with pytest.raises(UnsupportedLaw, match="not unique"):
+        solution[average(Feature("nu")[i])]
+
+
+PROBITS = [
+    lambda m: -log(erfc(-m / sqrt(2)) / 2),
+    lambda m: -log(1 - erfc(m / sqrt(2)) / 2),
+    lambda m: -log(1 - phi(0, -m)),
+    lambda m: -log(phi(0, m)),
+]
+
+
+@pytest.mark.parametrize("probit", PROBITS)
+def test_a_probit_however_its_tail_is_written(probit):
+    theory = ConvexProblem(Sum(probit(y[mu] * h), (mu, 1, P)) + gamma * size / 2).cavity()
+    q, S = by_hand(lambda m: -log_ndtr(m), 2, 1)
+    solution = theory.solve({alpha: 2, gamma: 1})
+    assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-6
+    assert abs(float(solution[response(w)]) - S) < 2e-6

@@ -61,6 +61,7 @@ def solve_with_feedback(
     convex: bool,
     strict: bool,
     signed: Any,
+    material: Sequence[Expr] = (),
 ) -> Feedback:
     """Solve a single-site law with feedback.
 
@@ -79,6 +80,8 @@ def solve_with_feedback(
         (they become conditions otherwise).
     signed : callable
         Gives a self-coupling the assumption of a sign.
+    material : sequence of Expr
+        What has to be unique, as :func:`solve_site` takes it.
 
     Raises
     ------
@@ -100,6 +103,7 @@ def solve_with_feedback(
                 sources,
                 text,
                 draws,
+                material,
             )
         except IllPosed as problem:
             last = last or problem

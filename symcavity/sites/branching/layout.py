@@ -44,6 +44,7 @@ def solve_site(
     sources: Sequence[Symbol],
     text: str,
     draws: Draws | None = None,
+    material: Sequence[Expr] = (),
 ) -> SiteSolution:
     """Solve a single-site law for every value of its field.
 
@@ -63,6 +64,8 @@ def solve_site(
         The law in words, for messages.
     draws : Draws, optional
         Where the values come from at which the branches are laid out.
+    material : sequence of Expr
+        What has to be unique: all unknowns if empty.
 
     Raises
     ------
@@ -81,15 +84,23 @@ def solve_site(
         text,
     )
     branches = [_by_logarithm(b) for b in puzzle.branches() if not _has_poles(b)]
+    matter = [e.xreplace(marks) for e in material or unknowns]
+    faces = [(f, values) for f, _, values in puzzle.loose if not any(e.xreplace(values).has(*f) for e in matter)]
+    puzzle.loose = [face for face in puzzle.loose if (face[0], face[2]) not in faces]
     _refuse_loose(puzzle, sources, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
     draws.read(branches)
-    layout = _Layout(branches, inner, sources, text, draws)
+    layout = _Layout(branches, inner, sources, text, draws, matter if faces else ())
     found = layout.arrange()
     solution = SiteSolution(
-        inner, tuple(unknowns), *found, sources=tuple(sources), overlapping=layout.overlapping
+        inner,
+        tuple(unknowns),
+        *found,
+        sources=tuple(sources),
+        overlapping=layout.overlapping,
+        faces=tuple((free, {back.get(q, q): v for q, v in values.items()}) for free, values in faces),
     )
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
@@ -126,7 +137,7 @@ def _by_logarithm(branch: Branch) -> Branch:
 
 def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any, Any]) -> None:
     """Raise IllPosed if, for an interval of fields, the law leaves a variable free."""
-    for free, conditions in puzzle.loose:
+    for free, conditions, _ in puzzle.loose:
         variables = [puzzle.inner, *free]
         symbols = symbols_in(conditions, set(variables))
         calls = [compiled([*variables, *symbols], c) for c in conditions]
@@ -167,13 +178,25 @@ class _Layout:
     """Finds the order of the branches along the field."""
 
     def __init__(
-        self, branches: list[Branch], inner: Symbol, sources: Sequence[Symbol], text: str, draws: Draws
+        self,
+        branches: list[Branch],
+        inner: Symbol,
+        sources: Sequence[Symbol],
+        text: str,
+        draws: Draws,
+        matter: Sequence[Expr],
     ) -> None:
         self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
         self.draws = draws
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
         self.reference = self._reference()
-        self.overlapping = False
+        self.overlapping = bool(matter)
+        same: dict[Any, int] = {}
+        # branches that differ in multipliers only have one name
+        self.names = [
+            same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if matter else k
+            for k, b in enumerate(branches)
+        ]
 
     def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
         """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
@@ -239,6 +262,12 @@ class _Layout:
             layouts.append(self._tile(intervals, values, psis, float(reflection(*point)), point))
             points.append(point)
         orders = {order for order, _ in layouts}
+        if len(orders) > 1 and self.overlapping:
+            raise IllPosed(
+                f"{self.text} leaves multipliers undetermined where constraints meet, and has no one order of branches.",
+                "constraints and kinks that meet at one place of a single variable",
+                "one constraint in place of several; kinks written as one Max(...)",
+            )
         if len(orders) > 1:
             if any(b.implicit for b in self.branches):
                 raise UnsupportedLaw(
@@ -336,7 +365,17 @@ class _Layout:
         order: list[int] = []
         edges: list[float] = []
         reach = -FAR
+        if self.overlapping:
+            # the longest of those that begin together first, up to rounding
+            alive.sort(key=lambda row: (float(f"{row[0]:.7g}"), -float(f"{row[1]:.7g}"), row[2]))
         for low, high, k in alive:
+            near = 1e-7 * (1 + abs(reach))
+            if order and self.names[order[-1]] == self.names[k] and low <= reach + near:
+                if high > reach + near:  # the same states go on, with other multipliers
+                    edges.append(reach)
+                    order.append(k)
+                    reach = high
+                continue
             if order and low < reach - 1e-7 * (1 + abs(reach)):
                 middle = (low + min(high, reach)) / 2
                 explicit = psis[k] is None and psis[order[-1]] is None
