@@ -78,7 +78,8 @@ def _as_tail(total: Expr) -> Expr:
     for term in total.args:
         factor, function = term.as_independent(erf, erfc, phi, as_Add=False)
         if isinstance(function, erf):
-            joined = [(sign * factor, 2 * sign * factor * phi(0, sqrt(2) * sign * function.args[0])) for sign in (1, -1)]
+            x = sqrt(2) * function.args[0]
+            joined = [(sign * factor, 2 * sign * factor * phi(0, sign * x)) for sign in (1, -1)]
         elif isinstance(function, erfc):
             joined = [(-2 * factor, -2 * factor * phi(0, sqrt(2) * function.args[0]))]
         elif isinstance(function, phi) and function.args[0] == 0:

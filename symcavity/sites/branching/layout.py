@@ -85,9 +85,16 @@ def solve_site(
     )
     branches = [_by_logarithm(b) for b in puzzle.branches() if not _has_poles(b)]
     matter = [e.xreplace(marks) for e in material or unknowns]
-    faces = [(f, values) for f, _, values in puzzle.loose if not any(e.xreplace(values).has(*f) for e in matter)]
-    puzzle.loose = [face for face in puzzle.loose if (face[0], face[2]) not in faces]
-    _refuse_loose(puzzle, sources, back)
+    faces = [(free, values) for free, rest, values in puzzle.loose if _has_volume(puzzle, free, rest, sources)]
+    for free, values in faces:
+        if any(e.xreplace(values).has(*free) for e in matter):
+            raise IllPosed(
+                f"{text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values of the "
+                "field.",
+                "laws that fix every variable of a site",
+                "a penalty on each variable that the constraints leave free, in the direction in which it is free; no "
+                "constraint twice",
+            )
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
@@ -135,28 +142,24 @@ def _by_logarithm(branch: Branch) -> Branch:
     return branch
 
 
-def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any, Any]) -> None:
-    """Raise IllPosed if, for an interval of fields, the law leaves a variable free."""
-    for free, conditions, _ in puzzle.loose:
-        variables = [puzzle.inner, *free]
-        symbols = symbols_in(conditions, set(variables))
-        calls = [compiled([*variables, *symbols], c) for c in conditions]
-        rng = seeded(3)
-        generator = np.random.default_rng(3)
-        for _ in range(DRAWS):
-            point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
-            where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
-            holds = np.ones(TRIALS, dtype=bool)
-            for call in calls:
-                holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
-            if holds.any():
-                names = " and ".join(str(back.get(u, u)) for u in free)
-                raise IllPosed(
-                    f"{puzzle.text} leaves {names} undetermined for some values of the field.",
-                    "laws that fix every variable of a site",
-                    "a penalty on each variable that the constraints leave free, in the direction in which it is "
-                    "free; no constraint twice",
-                )
+def _has_volume(
+    puzzle: SitePuzzle, free: Sequence[Symbol], conditions: Sequence[Expr], sources: Sequence[Symbol]
+) -> bool:
+    """Whether a face on which the law leaves a variable free holds for an interval of fields."""
+    variables = [puzzle.inner, *free]
+    symbols = symbols_in(conditions, set(variables))
+    calls = [compiled([*variables, *symbols], c) for c in conditions]
+    rng = seeded(3)
+    generator = np.random.default_rng(3)
+    for _ in range(DRAWS):
+        point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
+        where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
+        holds = np.ones(TRIALS, dtype=bool)
+        for call in calls:
+            holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
+        if holds.any():
+            return True
+    return False
 
 
 def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
@@ -264,7 +267,7 @@ class _Layout:
         orders = {order for order, _ in layouts}
         if len(orders) > 1 and self.overlapping:
             raise IllPosed(
-                f"{self.text} leaves multipliers undetermined where constraints meet, and has no one order of branches.",
+                f"{self.text} leaves multipliers undetermined where constraints meet, in no one order of branches.",
                 "constraints and kinks that meet at one place of a single variable",
                 "one constraint in place of several; kinks written as one Max(...)",
             )
