@@ -63,6 +63,13 @@ def optimality(problem: Problem) -> System:
     objective, constraints = _epigraph(objective, record, names)
     equations: list[Eq | Equation] = []
     conditions, local = list[Complementary](), dict[Symbol, SiteQuantity]()
+    for label, drawn in problem.labels.items():  # where a loss hears what a label is drawn on, it is one field
+        u = local.get(drawn) or Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
+        if isinstance(drawn, Symbol):
+            local[drawn] = u
+        else:
+            equations.append(Equation(u, drawn))
+        record.labels[label.at_site()] = label.at_field(u).at_site()
     for side in problem.kinds:
         _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
     record.messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
@@ -72,10 +79,7 @@ def optimality(problem: Problem) -> System:
     conditions += [c for c in shared if isinstance(c, Complementary)]
     equations += [*(e for e in shared if isinstance(e, Equation)), *(Equation(c.lhs, c.rhs) for c in problem.known)]
     rule: dict[Any, Any] = {f.symbol: f.as_sum for f in record.fields}
-    for label, drawn in problem.labels.items():
-        u = Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
-        equations.append(Equation(u, drawn))
-        record.labels[label.at_site()] = rule[label.at_site()] = label.at_field(u).at_site()
+    rule |= record.labels
     named = [Equation(q, rule[s]) for s, q in local.items()]
     return System(
         [e.xreplace(rule) for e in equations] + named,

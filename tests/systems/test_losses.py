@@ -247,3 +247,31 @@ def test_a_probit_however_its_tail_is_written(probit):
     solution = theory.solve({alpha: 2, gamma: 1})
     assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-6
     assert abs(float(solution[response(w)]) - S) < 2e-6
+
+
+def test_a_loss_that_hears_what_a_label_is_drawn_on():
+    """Half a teacher's probabilities, half its labels: the sum of the two losses, against direct minimisation."""
+    u = Sum(x[mu, i] * t[i], (i, 1, N))
+    drawn = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+    soft = log(1 + exp(h)) - h / (1 + exp(-u))
+    problem = ConvexProblem(Sum(soft + log(1 + exp(-drawn[mu] * h)), (mu, 1, P)) + gamma * size / 2)
+    theory = problem.cavity()
+    solution = theory.solve({alpha: 2, gamma: 1, t: {1: 1}})
+    rng, found = np.random.default_rng(5), []
+    for _ in range(6):
+        X = rng.normal(size=(800, 400)) / 20
+        p = 1 / (1 + np.exp(-X.sum(axis=1)))
+        y_ = np.where(rng.random(800) < p, 1, -1)
+        v = np.zeros(400)
+        for _ in range(12):  # Newton's method
+            f = X @ v
+            s = 1 / (1 + np.exp(-f))
+            slope = X.T @ (s - p - y_ / (1 + np.exp(y_ * f))) + v
+            v -= np.linalg.solve((X.T * (2 * s * (1 - s))) @ X + np.eye(400), slope)
+        found.append([np.mean(v * v), np.mean(v)])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(6)
+    for k, observable in enumerate((average(w[i] ** 2), average(t[i] * w[i]))):
+        assert abs(float(solution[observable]) - mean[k]) < 4 * error[k]
+        assert error[k] < 0.02
+    for key in ("lagrangian", "stationarity.w", "sources"):
+        assert all(verdict.ok for verdict in theory.derivation[key].verdicts(20)), key
