@@ -275,3 +275,28 @@ def test_a_loss_that_hears_what_a_label_is_drawn_on():
         assert error[k] < 0.02
     for key in ("lagrangian", "stationarity.w", "sources"):
         assert all(verdict.ok for verdict in theory.derivation[key].verdicts(20)), key
+
+
+def test_a_penalty_whose_sign_a_shared_parameter_decides():
+    """Dropout: p/(1 - p) is positive for p < 1; nothing is said of the signs of a teacher."""
+    p = Symbol("p", positive=True)
+    losses = Sum((h - target) ** 2, (mu, 1, P)) / 2
+    dropped = ConvexProblem(losses + p / (1 - p) * alpha * size / 2 + gamma * size / 2)
+    ridge = ConvexProblem(losses + gamma * size / 2)
+    values = {alpha: 2, t: {1: half, -1: half}, e: {half: half, -half: half}}
+    here = dropped.cavity().solve({**values, gamma: half, p: Rational(1, 3)})[average(w[i] ** 2)]
+    there = ridge.cavity().solve({**values, gamma: Rational(3, 2)})[average(w[i] ** 2)]
+    assert abs(here - there) < 1e-12
+
+
+def test_a_mask_beside_clusters():
+    """Branches that meet where the mask is zero, and not otherwise."""
+    mask, m = Quenched("l", mu, law={1: Rational(1, 4), 0: Rational(3, 4)}), Quenched("m", i)
+    z = Coupling("z", mean=y[mu] * m[i] / N)
+    hinge = Max(0, 1 - y[mu] * Sum(z[mu, i] * w[i], (i, 1, N)))
+    masked, plain = (
+        ConvexProblem(Sum(factor * hinge, (mu, 1, P)) + gamma * size / 2).cavity() for factor in (mask[mu], 1)
+    )
+    values = {gamma: 1, m: {1: half, 2: half}}
+    here, there = masked.solve({**values, alpha: 4}), plain.solve({**values, alpha: 1})
+    assert abs(here[average(w[i] ** 2)] - there[average(w[i] ** 2)]) < 1e-12

@@ -236,9 +236,11 @@ class FeedbackDraws(Draws):
                 with np.errstate(all="ignore"):
                     vanishes = call(*scaled, 0.0) <= 0  # no number where a parameter is out of its range
                 if vanishes:
-                    raise IllPosed(
+                    problem = IllPosed(
                         f"{self.text}: its response passes through infinity.", "laws with a response of one sign"
                     )
+                    problem.shared = not any(isinstance(s, SiteQuantity) for s in symbols)
+                    raise problem
 
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values at which all denominators are positive: weaker feedback until they are."""

@@ -33,7 +33,15 @@ _GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 2
 
 
 class IllPosed(UnsupportedLaw):
-    """The branches of a law leave a gap or overlap: it does not fix the states for every field."""
+    """The branches of a law leave a gap or overlap: it does not fix the states for every field.
+
+    Attributes
+    ----------
+    shared : bool
+        Whether only parameters that all sites share decide it, whatever the signs of others.
+    """
+
+    shared = False
 
 
 def solve_site(
@@ -288,7 +296,7 @@ class _Layout:
         )
         zero = dict.fromkeys(self.sources, S.Zero)
         gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
-        assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
+        assumed = tuple(gap >= 0 for gap in gaps if sign_of(gap) not in (0, 1))
         return regions, tuple(self.branches), self.reference, assumed
 
     def _turn_falling(self, symbols: list[Any]) -> None:
