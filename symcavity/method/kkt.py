@@ -332,7 +332,9 @@ def _message(
     placeholders = [g.symbol for g in record.problem.book.all(side)]
     states = site_quantities(raw, Variable)
     linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)
-    if linear:
+    bare = [term for term in Add.make_args(raw.expand()) if not site_quantities(term, Variable)]
+    drawn = bool(record.labels) and any(term.has(*record.labels) for term in bare)  # it answers to the label's field
+    if linear and not drawn:
         return raw.expand()
     fields = record.problem.book.all(side)
     rename = {s: _local(s, side, names, local, fields) for s in placeholders if raw.has(s)}

@@ -300,3 +300,23 @@ def test_a_mask_beside_clusters():
     values = {gamma: 1, m: {1: half, 2: half}}
     here, there = masked.solve({**values, alpha: 4}), plain.solve({**values, alpha: 1})
     assert abs(here[average(w[i] ** 2)] - there[average(w[i] ** 2)]) < 1e-12
+
+
+@pytest.mark.parametrize("hinged", [0, 1], ids=["linear", "beside a hinge"])
+def test_a_message_that_is_a_label_answers_to_the_teacher(hinged):
+    """Averaging: the weights are a sum of labelled patterns.  Beside a hinge, against one kink for both."""
+    u = Sum(x[mu, i] * t[i], (i, 1, N))
+    drawn = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+    margin = drawn[mu] * h
+    loss = -margin / 2 + hinged * Max(0, 1 - margin)
+    theory = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * size / 2).cavity()
+    solution = theory.solve({alpha: 2, gamma: 1, t: {1: 1}})
+    found = float(solution[average(t[i] * w[i])])
+    if not hinged:
+        z = (np.arange(4000) - 1999.5) / 200
+        slope = np.sum(np.exp(-z * z / 2) / np.sqrt(2 * np.pi) / 4 / np.cosh(z / 2) ** 2) / 200 * 2
+        assert abs(found - slope) < 1e-6  # alpha/gamma * half the mean slope of the label, which is tanh(u/2)
+        return
+    kinks = Sum(Max(-margin / 2, 1 - 3 * margin / 2), (mu, 1, P)) + gamma * size / 2
+    other = ConvexProblem(kinks).cavity().solve({alpha: 2, gamma: 1, t: {1: 1}})
+    assert abs(found - float(other[average(t[i] * w[i])])) < 1e-7

@@ -296,7 +296,7 @@ class _Layout:
         )
         zero = dict.fromkeys(self.sources, S.Zero)
         gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
-        assumed = tuple(gap >= 0 for gap in gaps if sign_of(gap) not in (0, 1))
+        assumed = tuple(c for gap in gaps if sign_of(gap) not in (0, 1) and (c := gap >= 0) != S.true)
         return regions, tuple(self.branches), self.reference, assumed
 
     def _turn_falling(self, symbols: list[Any]) -> None:
