@@ -100,8 +100,7 @@ def solve_site(
                 f"{text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values of the "
                 "field.",
                 "laws that fix every variable of a site",
-                "a penalty on each variable that the constraints leave free, in the direction in which it is free; no "
-                "constraint twice",
+                "a penalty on each variable that the constraints leave free, in the direction in which it is free",
             )
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
