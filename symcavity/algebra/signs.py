@@ -84,6 +84,15 @@ def _sign_of(expr: Expr) -> int | None:
     return None
 
 
+def is_never_negative(expr: Expr) -> bool:
+    """Whether an expression is zero or positive, also by the values of what takes a few only, such as a mask."""
+    few = [leaf for leaf in expr.atoms(FewValued) if leaf.few]
+    if expr.is_nonnegative or not few or prod(len(leaf.few) for leaf in few) > _MOST_CASES:
+        return bool(expr.is_nonnegative) or sign_of(expr) in (0, 1)
+    cases = product(*(leaf.few for leaf in few))
+    return all(is_never_negative(expr.xreplace(dict(zip(few, case, strict=True)))) for case in cases)
+
+
 def sign_given(expr: Any, positive: Sequence[Expr]) -> int | None:
     """Return the sign of a real expression, where it can be proved if some expressions are positive.
 

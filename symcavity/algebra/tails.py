@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Add, Expr, Function, Mul, Pow, S, default_sort_key, erf, erfc, exp, pi, sqrt
+from sympy import Add, Expr, Function, Mul, Pow, S, erf, erfc, exp, pi, sqrt
 
 from symcavity.algebra.phi import phi
 
@@ -38,7 +38,7 @@ class erfcx(Function):  # noqa: N801 - it is written like the mathematical funct
 
 
 def with_scaled_tails(expr: Any) -> Any:
-    """Return an expression in which 1 + erf is phi, and exp over phi or erfc is one over :class:`erfcx`.
+    """Return an expression in which 1 + erf and 2 - erfc are phi, and exp over phi or erfc is one over :class:`erfcx`.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def with_scaled_tails(expr: Any) -> Any:
     """
     if not isinstance(expr, Expr) or not (expr.has(erf, erfc) or any(_is_below(p) for p in expr.atoms(Pow))):
         return expr
-    expr = _everywhere(expr, Add, erf, _as_tail)
+    for function in (erf, erfc, phi):
+        expr = _everywhere(expr, Add, function, _as_tail)
     return _everywhere(expr, Mul, exp, _scaled)
 
 
@@ -57,39 +58,55 @@ def _is_below(power: Pow) -> bool:
 
 def _everywhere(expr: Expr, kind: Any, part: Any, change: Callable[[Expr], Expr]) -> Expr:
     """Change all sums or products that hold a part, the innermost first."""
-    done: set[Expr] = set()
-    while True:
-        left = (e for e in expr.atoms(kind) if e.has(part) and e not in done)
-        first = min(left, key=lambda e: (e.count_ops(), default_sort_key(e)), default=None)
-        if first is None:
-            return expr
-        done.add(first)
-        changed = change(first)
-        if changed != first:
-            expr = expr.xreplace({first: changed})
+    done: dict[Any, Any] = {}
+
+    def walk(e: Any) -> Any:
+        if not e.args or not e.has(part):
+            return e
+        if e not in done:
+            args = [walk(a) for a in e.args]
+            new = e if all(a is b for a, b in zip(args, e.args, strict=True)) else e.func(*args)
+            done[e] = change(new) if isinstance(new, kind) else new
+        return done[e]
+
+    return walk(expr)
 
 
 def _as_tail(total: Expr) -> Expr:
-    """Join c and plus or minus c*erf(x) in a sum."""
+    """Join a constant and the tail that it cancels: ``1 - erf(x)``, ``2 - erfc(x)`` and ``1 - phi(0, x)``."""
     terms = list(total.args)
     for term in total.args:
-        factor, function = term.as_independent(erf, as_Add=False)
-        if not isinstance(function, erf):
+        factor, function = term.as_independent(erf, erfc, phi, as_Add=False)
+        if isinstance(function, erf):
+            x = sqrt(2) * function.args[0]
+            joined = [(sign * factor, 2 * sign * factor * phi(0, sign * x)) for sign in (1, -1)]
+        elif isinstance(function, erfc):
+            joined = [(-2 * factor, -2 * factor * phi(0, sqrt(2) * function.args[0]))]
+        elif isinstance(function, phi) and function.args[0] == 0:
+            joined = [(-factor, -factor * phi(0, -function.args[1]))]
+        else:
             continue
-        for sign in (1, -1):
-            if sign * factor in terms and term in terms:
-                terms.remove(sign * factor)
+        for constant, tail in joined:
+            if constant in terms and term in terms:
+                terms.remove(constant)
                 terms.remove(term)
-                terms.append(2 * sign * factor * phi(0, sqrt(2) * sign * function.args[0]))
+                terms.append(tail)
     return Add(*terms)
+
+
+def _is_divisor(factor: Expr) -> bool:
+    base, power = factor.as_base_exp()
+    return power.is_negative is True and isinstance(base, erfc | phi)
 
 
 def _scaled(product: Expr) -> Expr:
     """Divide exponentials by the tails in a denominator."""
     inner = next((f for f in product.args if isinstance(f, Add) and f.has(exp) and f.has(erfc, phi)), None)
+    rest = [f for f in product.args if f is not inner]
+    if inner is not None and not any(_is_divisor(f) for f in rest):
+        return product
     if inner is not None:  # the terms of a sum have exponentials of their own
-        rest = Mul(*(f for f in product.args if f is not inner))
-        return Add(*(_scaled(Mul(term, rest)) for term in inner.args))
+        return Add(*(_scaled(Mul(term, *rest)) for term in inner.args))
     out, exponents, tails = [], [], []
     for f in product.args:
         base, power = f.as_base_exp() if isinstance(f, Pow) else (f, S.One)

@@ -124,7 +124,7 @@ def complete(
             f"The equations contain the sizes {every}, and {' and '.join(map(str, missing))} "
             f"{'are' if len(missing) > 1 else 'is'} not given.",
             f"enough of {ratios} (N follows from arrays over the features)",
-            "{P: 100, N: 200}",
+            "{P: 100, N: 200}; terms of one order, if the limit of many sites is meant: sums over all sites, or means",
         )
     return sizes
 

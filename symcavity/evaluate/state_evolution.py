@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Expr, S, Symbol, sympify
 
 from symcavity.algebra.precision import alone
-from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import bind, solve_bound, task_of
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
@@ -18,6 +18,7 @@ from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.sizes import completed
 from symcavity.evaluate.values import Given, Task, read_values
 from symcavity.method.close import kind_of_body, over_sites
+from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met, first_responses
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
@@ -63,6 +64,12 @@ class StateEvolution:
             return self.values[found[0]]
         system = self.theory.system
         expr = system.own(system.centring.observable(expr))
+        if without_fields(system, expr) != expr:
+            raise DeclarationError(
+                f"{observable} holds sums of couplings: while messages move, they are not what the sites hear.",
+                "observables in the variables of the sites, after each step",
+                "at rest: run.simulation[...], and theory.solve(...)[...]",
+            )
         nodes = sorted(over_sites(expr), key=str)
         marks = {node: Symbol(f"a{k}", real=True) for k, node in enumerate(nodes)}
         parts = {node: (_kind_of(node), self.theory.observable(node)) for node in nodes}

@@ -84,11 +84,13 @@ def derive(system: System, *, naive: bool = False) -> Derived:
     """
     last: IllPosed | None = None
     for candidate, strict in _readings(system):
+        if strict and last is not None and last.shared:
+            continue
         make = StepMaker(candidate.source, naive)
         try:
             opened = {kind: _open(candidate, kind, make, strict=strict) for kind in candidate.kinds}
         except IllPosed as problem:
-            last = last or problem
+            last = last if last is not None and not problem.shared else problem
             if not strict:
                 raise
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sympy import Add, Expr, S, Sum
 
@@ -54,8 +55,13 @@ def identify(system: System, responded: Responded, make: StepMaker) -> Identifie
     for k, f in enumerate(law.fields):
         one, echoes[f] = _heard(system, f, k, responded.answers[f])
         heard.append(one)
-    problem = SiteProblem(law, tuple(heard), convex=system.convex)
+    problem = SiteProblem(law, tuple(heard), convex=system.convex, auxiliary=_auxiliary(system))
     return Identified(problem, tuple(_steps(problem, echoes, make)))
+
+
+def _auxiliary(system: System) -> frozenset[Any]:
+    record = system.record
+    return frozenset() if record is None else record.auxiliary_states | {m for m, _, _ in record.multipliers}
 
 
 def field_of_site(f: RandomField, body: Expr) -> Expr:

@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
 from symcavity.algebra.exponentials import as_fraction
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.signs import is_never_negative, sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian
 from symcavity.method.norms import without_norms
@@ -63,6 +63,13 @@ def optimality(problem: Problem) -> System:
     objective, constraints = _epigraph(objective, record, names)
     equations: list[Eq | Equation] = []
     conditions, local = list[Complementary](), dict[Symbol, SiteQuantity]()
+    for label, drawn in problem.labels.items():  # where a loss hears what a label is drawn on, it is one field
+        u = local.get(drawn) or Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
+        if isinstance(drawn, Symbol):
+            local[drawn] = u
+        else:
+            equations.append(Equation(u, drawn))
+        record.labels[label.at_site()] = label.at_field(u).at_site()
     for side in problem.kinds:
         _multipliers(side, objective.get(side, S.Zero), constraints, record, names, equations, conditions, local)
     record.messages = {f.symbol: _message(f, record, names, equations, local) for f in record.fields}
@@ -72,10 +79,7 @@ def optimality(problem: Problem) -> System:
     conditions += [c for c in shared if isinstance(c, Complementary)]
     equations += [*(e for e in shared if isinstance(e, Equation)), *(Equation(c.lhs, c.rhs) for c in problem.known)]
     rule: dict[Any, Any] = {f.symbol: f.as_sum for f in record.fields}
-    for label, drawn in problem.labels.items():
-        u = Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
-        equations.append(Equation(u, drawn))
-        record.labels[label.at_site()] = rule[label.at_site()] = label.at_field(u).at_site()
+    rule |= record.labels
     named = [Equation(q, rule[s]) for s, q in local.items()]
     return System(
         [e.xreplace(rule) for e in equations] + named,
@@ -190,7 +194,7 @@ def _epigraph(
                 if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
                     continue
                 slope = next(s for s in slopes if s != 0)
-            sign = 1 if slope.is_nonnegative else -1 if slope.is_nonpositive else sign_of(slope)
+            sign = 1 if is_never_negative(slope) else -1 if is_never_negative(-slope) else None
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:
                 raise NotConvex(
@@ -328,7 +332,9 @@ def _message(
     placeholders = [g.symbol for g in record.problem.book.all(side)]
     states = site_quantities(raw, Variable)
     linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)
-    if linear:
+    bare = [term for term in Add.make_args(raw.expand()) if not site_quantities(term, Variable)]
+    drawn = bool(record.labels) and any(term.has(*record.labels) for term in bare)  # it answers to the label's field
+    if linear and not drawn:
         return raw.expand()
     fields = record.problem.book.all(side)
     rename = {s: _local(s, side, names, local, fields) for s in placeholders if raw.has(s)}
@@ -438,6 +444,7 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
             data={
                 "multipliers": multipliers,
                 "auxiliary": list(kkt.auxiliary),
+                "mean": kkt.problem.is_mean,
                 "norms": [(n.node.xreplace(rule), n.product.xreplace(rule), n.slack, n.s) for n in kkt.norms],
             },
             assumptions=(("convexity", {}),),

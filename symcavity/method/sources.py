@@ -25,13 +25,13 @@ def source_at(system: System, f: RandomField, index: Expr) -> SiteQuantity:
 
 
 def carrier_state(system: System, f: RandomField) -> SiteQuantity | None:
-    """The quantity that names the equation of a field, needed where a site hears several fields.
+    """The quantity that names the equation of a field, needed where a site hears several, or a label is drawn on it.
 
     It is the left-hand side where that is a single variable; the others take the first variable of their
     equation, or else of the law, that names no other equation.
     """
     law = system.laws[f.hearer]
-    if len(law.fields) == 1:
+    if len(law.fields) == 1 and all(q.given is None for q in law.quenched()):
         return None
     names: dict[str, SiteQuantity] = {}
     for g in law.fields:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, S, Sum
+from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, Mul, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
@@ -19,7 +19,7 @@ from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
 from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
-from symcavity.model.kinds import DATUM, FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
@@ -92,14 +92,26 @@ def _bare(body: Expr) -> Expr:
     return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
 
 
+def _terms(expr: Expr) -> list[Expr]:
+    """The terms of an expression, with its sums as they stand: an expansion would split their summands."""
+    sums = {}
+    for total in expr.atoms(Sum):
+        sizes = [f for f in Mul.make_args(total.function) if f.free_symbols and f.free_symbols <= {N, P}]
+        body = Mul(*(f for f in Mul.make_args(total.function) if f not in sizes))
+        sums[total] = Mul(*sizes, Dummy()), Sum(body, *total.limits)
+    back = {next(iter(mark.atoms(Dummy))): total for mark, total in sums.values()}
+    marked = expr.xreplace({total: mark for total, (mark, _) in sums.items()})
+    return [term.xreplace(back) for term in marked.expand(deep=False).as_ordered_terms()]
+
+
 def _in_proportion(expr: Expr) -> Expr:
     """Sums over sites that are divided by their number, and terms of their order, in proportion to it instead."""
-    terms = Add.make_args(expr.expand(deep=False))
+    terms = _terms(expr)
     sums = [in_units_of_n(t.as_independent(Sum, as_Add=False)[0]) for t in terms if t.has(Sum)]
     rest = Add(*(in_units_of_n(t) for t in terms if not t.has(Sum)))
     if sums:
-        small = all(f.has(N) and not (f * N).has(N) for f in sums) and not rest.has(N)
-        return expr * N if small else expr
+        small = not any((f * N).cancel().has(N) for f in sums) and not rest.has(N)
+        return Add(*(N * term for term in terms)) if small else expr
     scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One))
     return next((N * e for e in scaled if not e.has(N)), expr)
 
@@ -158,7 +170,8 @@ class Problem:
 
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
-        self.minimize = _in_proportion(self.minimize)
+        whole = _in_proportion(self.minimize)
+        self.is_mean, self.minimize = whole != self.minimize, whole
         self.subject_to = tuple(map(squared, self.subject_to)) + implied(self.minimize, self.subject_to)
         emissions = Emissions([self.minimize, *self.subject_to], convex=True)
         self.minimize = emissions(self.minimize)
@@ -210,10 +223,7 @@ class Problem:
         parts: dict[Kind, Expr] = {}
         shared: Expr = S.Zero
         objective = where == "the objective"
-        sums = {total: Dummy() for total in expr.atoms(Sum)}  # an expansion would split their summands
-        back = {mark: total for total, mark in sums.items()}
-        for term in expr.xreplace(sums).expand(deep=False).as_ordered_terms():
-            term = term.xreplace(back)
+        for term in _terms(expr):
             factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
             if isinstance(rest, Sum):
                 kind, body = site_sum(rest, where)

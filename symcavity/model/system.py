@@ -304,6 +304,13 @@ class System:
                     f"a term Sum(x[{mu}, {i}]*..., ({', '.join(map(str, other.range))}))",
                 )
             for f in law.fields:
+                drawn = [q for q in site_quantities(f.emission, Quenched) if q.family.given is not None]
+                if drawn and not f.states():
+                    raise DeclarationError(
+                        f"{f.emission} is sent, and answers to what {drawn[0]} is drawn on, but is no variable.",
+                        "a variable with an equation of its own",
+                        f"Eq(sent[{f.sender.index}], {f.emission}), and sums of sent",
+                    )
                 for state in f.states():
                     if state not in self.laws[f.sender].unknowns:
                         raise DeclarationError(

@@ -101,6 +101,8 @@ class SiteProblem:
         Whether denominators must have one sign for all parameters of the declared signs.
     proved : dict
         The signs of self-couplings that convexity fixes.
+    auxiliary : frozenset
+        Multipliers of constraints, and bounds on kinks: several values may do.
     """
 
     law: Law
@@ -108,6 +110,13 @@ class SiteProblem:
     convex: bool = False
     strict: bool = True
     proved: Mapping[Symbol, int] = field(default_factory=dict)
+    auxiliary: frozenset[Any] = frozenset()
+
+    @property
+    def material(self) -> list[Expr]:
+        """What the law has to fix: states that were declared, and what the site sends."""
+        sent = [k.emission for h in self.heard for k in h.feedback]
+        return [*(q for q in self.law.unknowns if q not in self.auxiliary), *sent]
 
     @property
     def kind(self) -> Kind:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import mpmath
-from sympy import Abs, Equality, Expr, LessThan, Max
+from sympy import Abs, Equality, Expr, LessThan, Max, Min
 
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -41,7 +41,7 @@ class Optimality:
     def __init__(self, theory: Any, states: int) -> None:
         self.record = theory.system.record
         self.problem = self.record.problem
-        self.declared = declared_of(theory)
+        self.declared, self.states = declared_of(theory), states
         self.world: World = self.declared.world(5, states, PRECISION)
         self.sums = {f.symbol: f.as_sum for f in self.record.fields}
         self.kinks = self._kinks()
@@ -54,17 +54,31 @@ class Optimality:
 
     # -- the Lagrangian ------------------------------------------------------------------------------
 
-    def _kinks(self) -> dict[Any, Key]:
-        """Which variable bounds a kink of the objective, by the values of the kink's arguments."""
-        out = {}
+    def _kinks(self) -> dict[Any, tuple[SiteQuantity, Env, Expr, Any]]:
+        """Which variable bounds a kink of the objective, by the values of its arguments; and how much wider it opens.
+
+        Two kinks that open at one place share a bound.  Their gaps are then in one ratio, whatever the states are.
+        """
+        out: dict[Any, tuple[SiteQuantity, Env, Expr, Any]] = {}
+        worlds = [self.world, self.declared.world(5, self.states + 1000, PRECISION)]
+        declared = self.problem.minimize.atoms(Abs, Max, Min)
         for bound, kink in self.record.auxiliary:
             (kind,) = bound.site
+            here = kink.xreplace(self.sums)
+            others = [k for k in declared if len(k.args) <= 2 and kind_of(Equation(k, k * 0)) == kind]
             for at in self.world.sites(kind):
                 env = {kind.index: at}
-                with mpmath.workdps(PRECISION):
-                    values = [self.world.value(a.xreplace(self.sums), env) for a in kink.args]
-                out[_mark(type(kink).__name__, values)] = self.world.key(bound, env)
+                out[self._mark_at(here, env)] = (bound, env, here, mpmath.mpf(1))
+                gaps = [world.value(_gap(here), env) for world in worlds] if len(kink.args) <= 2 else []
+                for other in others if all(gaps) else ():
+                    ratios = [w.value(_gap(other), env) / gap for w, gap in zip(worlds, gaps, strict=True)]
+                    if ratios[0] != 0 and same(*ratios):
+                        out.setdefault(self._mark_at(other, env), (bound, env, here, ratios[0]))
         return out
+
+    def _mark_at(self, kink: Expr, env: Env) -> Any:
+        with mpmath.workdps(PRECISION):
+            return _mark(type(kink).__name__, [self.world.value(a, env) for a in kink.args])
 
     def objective(self) -> Any:
         """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
@@ -100,8 +114,19 @@ class Optimality:
             self.world.kink = None
 
     def _bound(self, word: str, values: list[Any]) -> Any:
-        key = self.kinks.get(_mark(word, values))
-        return None if key is None else self.world.number(key, state=True)
+        """A kink by the variable that bounds it, or that bounds another one which opens at the same place."""
+        found = self.kinks.get(_mark(word, values))
+        if found is None:
+            return None
+        bound, env, kink, ratio = found
+        own = self.world.number(self.world.key(bound, env), state=True)
+        if ratio == 1 and word == type(kink).__name__:
+            return own
+        first, second = (self.world.value(a, env) for a in _two(kink))
+        above = first - own if isinstance(kink, Min) else own - second  # the positive part of the gap
+        above = ratio * above if ratio > 0 else -ratio * (above - (first - second))
+        first, second = (values[0], -values[0]) if word == "Abs" else values
+        return first - above if word == "Min" else second + above
 
     def constraint(self, expr: Expr, env: Env) -> Any:
         """The value of a constraint that holds a field's placeholder."""
@@ -219,6 +244,16 @@ class Optimality:
         found |= {q: None for norm in self.record.norms for q in norm.p}
         shared = sorted(set().union(*(e.atoms(Global) for e in exprs)) - set(self.problem.given), key=str)
         return [*found, *shared, *(nu for nu, _ in self.record.conditions)]
+
+
+def _two(kink: Expr) -> tuple[Expr, Expr]:
+    """What a kink chooses from."""
+    return (kink.args[0], -kink.args[0]) if isinstance(kink, Abs) else kink.args
+
+
+def _gap(kink: Expr) -> Expr:
+    first, second = _two(kink)
+    return first - second
 
 
 def _mark(word: str, values: list[Any]) -> tuple[str, tuple[str, ...]]:

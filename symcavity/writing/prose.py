@@ -263,7 +263,8 @@ def _lagrangian(step: Step) -> Prose:
         for place, part in enumerate(parts):
             before += ["" if not place else ", " if place < len(parts) - 1 else " and ", *part]
         before += [". "]
-    return Prose([*before, "The Lagrangian is"])
+    mean = step.data.get("mean")
+    return Prose([*before, "The Lagrangian", *([" of ", N, " times the objective"] if mean else []), " is"])
 
 
 @rule("stationarity")

@@ -666,7 +666,6 @@ def test_a_family_does_not_iterate():
     [
         (lambda: problem(q, [h >= 1 - xi[mu], xi[mu] >= 0]), "xi[mu]"),
         (lambda: problem(q, [h >= 1 - xi[mu]]), "xi[mu]"),
-        (lambda: problem(q, [h >= 1, h >= 1]), "lambda"),
     ],
 )
 def test_a_state_that_nothing_penalises_is_named(declared, free):

@@ -195,6 +195,24 @@ def test_gaussian_integrals_between_points():
 
 
 
+residual = Sum(x[mu, i] * w[i], (i, 1, N)) - Quenched("y", mu)[mu]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [Max(0, -residual) / 3 + 2 * Max(0, residual) / 3, Abs(residual) + kappa * Max(0, -2 * kappa * residual)],
+)
+def test_kinks_that_share_a_bound_are_judged_by_it(loss):
+    theory = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * squares).cavity()
+    derivation = theory.derivation
+    ((bound, _),) = theory.system.record.auxiliary
+    for key in ("lagrangian", "stationarity.w", f"stationarity.{bound.family.name}", "sources"):
+        assert all(v.ok for v in derivation[key].verdicts(20)), key
+    (claim,) = derivation["lagrangian"].claims
+    wrong = type(claim)(claim.lhs, claim.rhs.xreplace({bound: 2 * bound}))
+    assert not all(v.ok for v in derivation.replaced("lagrangian", claims=(wrong,))["lagrangian"].verdicts(20))
+
+
 def test_a_piece_that_is_seldom_the_least_is_found():
     """A tube of width 1/10: few seeded residuals lie in it."""
     y = Quenched("y", mu, law={1: 1})

@@ -128,6 +128,14 @@ class SiteEnsemble:
                     ", ".join(map(str, self.solution.unknowns)),
                 )
 
+        for free, values in self.solution.faces:
+            states = body.xreplace({r: Dummy() for r in body.atoms(SiteResponse)})
+            if cancel(states.xreplace(values)).has(*free):
+                raise UnsupportedLaw(
+                    f"{body} is not unique: several multipliers of constraints that meet at one place do.",
+                    "averages of what is unique: declared states, and what a site sends",
+                )
+
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities and fields over its fields."""
         stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]

@@ -13,6 +13,8 @@ from typing import Any
 
 from sympy import (
     Abs,
+    Add,
+    Dummy,
     Expr,
     Heaviside,
     Max,
@@ -60,6 +62,17 @@ class Branch:
     label: tuple[Expr, ...] = ()
     implicit: tuple[Symbol, Expr] | None = None
 
+    def where(self, rule: dict[Any, Expr]) -> Branch:
+        """The branch with other expressions in it."""
+        if not rule:
+            return self
+        return Branch(
+            {x: v.xreplace(rule) for x, v in self.values.items()},
+            tuple(c.xreplace(rule) for c in self.conditions),
+            tuple(e.xreplace(rule) for e in self.label),
+            self.implicit and (self.implicit[0], self.implicit[1].xreplace(rule)),
+        )
+
 
 @dataclass
 class SitePuzzle:
@@ -67,8 +80,9 @@ class SitePuzzle:
 
     Attributes
     ----------
-    loose : list of (tuple of Symbol, tuple of Expr)
-        Faces on which unknowns stay free: those unknowns, and the expressions that must not be negative.
+    loose : list of (tuple of Symbol, tuple of Expr, dict)
+        Faces on which unknowns stay free: those unknowns, the expressions that must not be negative, and the values
+        of all unknowns there.
     """
 
     equations: list[Expr]
@@ -76,12 +90,36 @@ class SitePuzzle:
     unknowns: list[Symbol]
     inner: Symbol
     text: str = ""
-    loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...]]] = field(default_factory=list)
+    loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...], dict[Expr, Expr]]] = field(default_factory=list)
 
     def branches(self) -> list[Branch]:
         """Solve every branch; the impossible ones are left out."""
         known = self._settle()
-        return [replace(b, values={**known, **b.values}) for b in self._enumerate()]
+        marks: dict[Any, Symbol] = {}
+        self.equations = [self._weighed(e, marks) for e in self.equations]
+        self.pairs = [(self._weighed(p, marks), self._weighed(q, marks)) for p, q in self.pairs]
+        cases: dict[Any, Expr] = {mark: case for case, mark in marks.items()}
+        found = [replace(b, values={**known, **b.values}).where(cases) for b in self._enumerate()]
+        self.loose = [
+            (free, tuple(c.xreplace(cases) for c in rest), {x: v.xreplace(cases) for x, v in values.items()})
+            for free, rest, values in self.loose
+        ]
+        return found
+
+    def _weighed(self, expr: Expr, marks: dict[Any, Symbol]) -> Expr:
+        """Write cases that no unknown decides, but a label or another field, as a sum over them."""
+        moving = (self.inner, *self.unknowns)
+
+        def decided(e: Expr) -> bool:
+            return isinstance(e, Piecewise) and e.has(*moving) and not any(c.has(*moving) for _, c in e.args)
+
+        def summed(e: Expr) -> Expr:
+            tests = [test for _, test in e.args]
+            cases = (Piecewise(*((S.One if c == test else S.Zero, c) for c in tests)) for test in tests)
+            chosen = (marks.setdefault(case, Dummy("c", nonnegative=True)) for case in cases)
+            return Add(*(mark * value for mark, (value, _) in zip(chosen, e.args, strict=True)))
+
+        return expr.replace(decided, summed)
 
     def _settle(self) -> dict[Expr, Expr]:
         """Take out the unknowns that are given without the inner field, such as another field's value."""
@@ -144,7 +182,7 @@ class SitePuzzle:
         free = tuple(u for u in unknowns if any(entry.has(u) for entry in point))
         if free:  # a face on which the law leaves a direction free must have no volume of fields
             rule = dict(zip(unknowns, point, strict=True))
-            self.loose.append((free, tuple(c.xreplace(rule) for c in conditions)))
+            self.loose.append((free, tuple(c.xreplace(rule) for c in conditions), rule))
             return None
         values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
@@ -153,6 +191,8 @@ class SitePuzzle:
         self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: list[Symbol]
     ) -> Branch | None:
         """Eliminate an unknown that stands linearly, and solve the rest; of one equation the last one is implicit."""
+        if any(e != 0 and not e.has(self.inner, *unknowns) for e in equations):
+            return None  # a relation of parameters, such as "a weight is zero", which no field meets
         if len(equations) < 2:
             return self._implicit(equations, conditions, label, unknowns)
         order = sorted(range(len(equations)), key=lambda k: equations[k].has(self.inner))
@@ -225,10 +265,23 @@ def unkinked(
             return
         for value, new in _pieces(kink):
             rule = {kink: value}
-            more = [_one_sided(e.xreplace(rule), kink, value) for e in exprs]
-            yield from go(more, [c.xreplace(rule) for c in conditions] + new)
+            before = [c.xreplace(rule) for c in conditions]
+            if not any(_contradict(a, b, unknowns) for a in before for b in new):
+                yield from go([_one_sided(e.xreplace(rule), kink, value) for e in exprs], before + new)
 
     yield from go([*equations, *others], [])
+
+
+def _contradict(one: Expr, two: Expr, unknowns: Sequence[Symbol]) -> bool:
+    """Whether two linear expressions are never both non-negative: a positive combination is a negative constant."""
+    x = next((u for u in unknowns if one.has(u) and two.has(u)), None)
+    if x is None or one.has(*KINKS) or two.has(*KINKS):
+        return False
+    ratio = -one.diff(x) / two.diff(x)
+    if ratio.has(*unknowns) or sign_of(ratio) != 1:
+        return False
+    total = (one + ratio * two).expand()
+    return not total.has(*unknowns) and sign_of(total) == -1
 
 
 def _one_sided(expr: Expr, kink: Expr, value: Expr) -> Expr:

@@ -61,6 +61,7 @@ def solve_with_feedback(
     convex: bool,
     strict: bool,
     signed: Any,
+    material: Sequence[Expr] = (),
 ) -> Feedback:
     """Solve a single-site law with feedback.
 
@@ -79,6 +80,8 @@ def solve_with_feedback(
         (they become conditions otherwise).
     signed : callable
         Gives a self-coupling the assumption of a sign.
+    material : sequence of Expr
+        What has to be unique, as :func:`solve_site` takes it.
 
     Raises
     ------
@@ -100,6 +103,7 @@ def solve_with_feedback(
                 sources,
                 text,
                 draws,
+                material,
             )
         except IllPosed as problem:
             last = last or problem
@@ -232,9 +236,11 @@ class FeedbackDraws(Draws):
                 with np.errstate(all="ignore"):
                     vanishes = call(*scaled, 0.0) <= 0  # no number where a parameter is out of its range
                 if vanishes:
-                    raise IllPosed(
+                    problem = IllPosed(
                         f"{self.text}: its response passes through infinity.", "laws with a response of one sign"
                     )
+                    problem.shared = not any(isinstance(s, SiteQuantity) for s in symbols)
+                    raise problem
 
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values at which all denominators are positive: weaker feedback until they are."""

@@ -33,7 +33,15 @@ _GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 2
 
 
 class IllPosed(UnsupportedLaw):
-    """The branches of a law leave a gap or overlap: it does not fix the states for every field."""
+    """The branches of a law leave a gap or overlap: it does not fix the states for every field.
+
+    Attributes
+    ----------
+    shared : bool
+        Whether only parameters that all sites share decide it, whatever the signs of others.
+    """
+
+    shared = False
 
 
 def solve_site(
@@ -44,6 +52,7 @@ def solve_site(
     sources: Sequence[Symbol],
     text: str,
     draws: Draws | None = None,
+    material: Sequence[Expr] = (),
 ) -> SiteSolution:
     """Solve a single-site law for every value of its field.
 
@@ -63,6 +72,8 @@ def solve_site(
         The law in words, for messages.
     draws : Draws, optional
         Where the values come from at which the branches are laid out.
+    material : sequence of Expr
+        What has to be unique: all unknowns if empty.
 
     Raises
     ------
@@ -81,15 +92,29 @@ def solve_site(
         text,
     )
     branches = [_by_logarithm(b) for b in puzzle.branches() if not _has_poles(b)]
-    _refuse_loose(puzzle, sources, back)
+    matter = [e.xreplace(marks) for e in material or unknowns]
+    faces = [(free, values) for free, rest, values in puzzle.loose if _has_volume(puzzle, free, rest, sources)]
+    for free, values in faces:
+        if any(e.xreplace(values).has(*free) for e in matter):
+            raise IllPosed(
+                f"{text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values of the "
+                "field.",
+                "laws that fix every variable of a site",
+                "a penalty on each variable that the constraints leave free, in the direction in which it is free",
+            )
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
     draws.read(branches)
-    layout = _Layout(branches, inner, sources, text, draws)
+    layout = _Layout(branches, inner, sources, text, draws, matter if faces else ())
     found = layout.arrange()
     solution = SiteSolution(
-        inner, tuple(unknowns), *found, sources=tuple(sources), overlapping=layout.overlapping
+        inner,
+        tuple(unknowns),
+        *found,
+        sources=tuple(sources),
+        overlapping=layout.overlapping,
+        faces=tuple((free, {back.get(q, q): v for q, v in values.items()}) for free, values in faces),
     )
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
@@ -124,28 +149,24 @@ def _by_logarithm(branch: Branch) -> Branch:
     return branch
 
 
-def _refuse_loose(puzzle: SitePuzzle, sources: Sequence[Symbol], back: dict[Any, Any]) -> None:
-    """Raise IllPosed if, for an interval of fields, the law leaves a variable free."""
-    for free, conditions in puzzle.loose:
-        variables = [puzzle.inner, *free]
-        symbols = symbols_in(conditions, set(variables))
-        calls = [compiled([*variables, *symbols], c) for c in conditions]
-        rng = seeded(3)
-        generator = np.random.default_rng(3)
-        for _ in range(DRAWS):
-            point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
-            where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
-            holds = np.ones(TRIALS, dtype=bool)
-            for call in calls:
-                holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
-            if holds.any():
-                names = " and ".join(str(back.get(u, u)) for u in free)
-                raise IllPosed(
-                    f"{puzzle.text} leaves {names} undetermined for some values of the field.",
-                    "laws that fix every variable of a site",
-                    "a penalty on each variable that the constraints leave free, in the direction in which it is "
-                    "free; no constraint twice",
-                )
+def _has_volume(
+    puzzle: SitePuzzle, free: Sequence[Symbol], conditions: Sequence[Expr], sources: Sequence[Symbol]
+) -> bool:
+    """Whether a face on which the law leaves a variable free holds for an interval of fields."""
+    variables = [puzzle.inner, *free]
+    symbols = symbols_in(conditions, set(variables))
+    calls = [compiled([*variables, *symbols], c) for c in conditions]
+    rng = seeded(3)
+    generator = np.random.default_rng(3)
+    for _ in range(DRAWS):
+        point = [0.0 if s in sources else sample_value(s, rng) for s in symbols]
+        where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
+        holds = np.ones(TRIALS, dtype=bool)
+        for call in calls:
+            holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
+        if holds.any():
+            return True
+    return False
 
 
 def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
@@ -167,13 +188,25 @@ class _Layout:
     """Finds the order of the branches along the field."""
 
     def __init__(
-        self, branches: list[Branch], inner: Symbol, sources: Sequence[Symbol], text: str, draws: Draws
+        self,
+        branches: list[Branch],
+        inner: Symbol,
+        sources: Sequence[Symbol],
+        text: str,
+        draws: Draws,
+        matter: Sequence[Expr],
     ) -> None:
         self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
         self.draws = draws
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
         self.reference = self._reference()
-        self.overlapping = False
+        self.overlapping = bool(matter)
+        same: dict[Any, int] = {}
+        # branches that differ in multipliers only have one name
+        self.names = [
+            same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if matter else k
+            for k, b in enumerate(branches)
+        ]
 
     def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
         """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
@@ -239,6 +272,12 @@ class _Layout:
             layouts.append(self._tile(intervals, values, psis, float(reflection(*point)), point))
             points.append(point)
         orders = {order for order, _ in layouts}
+        if len(orders) > 1 and self.overlapping:
+            raise IllPosed(
+                f"{self.text} leaves multipliers undetermined where constraints meet, in no one order of branches.",
+                "constraints and kinks that meet at one place of a single variable",
+                "one constraint in place of several; kinks written as one Max(...)",
+            )
         if len(orders) > 1:
             if any(b.implicit for b in self.branches):
                 raise UnsupportedLaw(
@@ -256,13 +295,12 @@ class _Layout:
         )
         zero = dict.fromkeys(self.sources, S.Zero)
         gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
-        assumed = tuple(gap > 0 for gap in gaps if sign_of(gap) != 1)
+        assumed = tuple(c for gap in gaps if sign_of(gap) not in (0, 1) and (c := gap >= 0) != S.true)
         return regions, tuple(self.branches), self.reference, assumed
 
     def _turn_falling(self, symbols: list[Any]) -> None:
-        """Write implicit branches in an unknown that grows with the field: the ends of their ranges stay in order."""
+        """Write implicit branches in an unknown that grows with the reflected field: their ends stay in order."""
         point = self.draws.sample(symbols, seeded(7))
-        s = float(compiled(symbols, self.reference)(*point))
         for k, branch in enumerate(self.branches):
             if branch.implicit is None or len(self.branches) == 1:
                 continue
@@ -272,9 +310,10 @@ class _Layout:
                 inside &= np.broadcast_to(compiled([x, *symbols], condition)(_GRID, *point), _GRID.shape) >= 0
             with np.errstate(all="ignore"):
                 values = np.broadcast_to(compiled([x, *symbols], psi)(_GRID[inside], *point), _GRID[inside].shape)
-            values = values[np.isfinite(values)] * s
-            if values.size and values[-1] < values[0]:
-                rule = {x: -x}
+            values = values[np.isfinite(values)]
+            turn = -self.reference if values.size and values[-1] < values[0] else self.reference
+            if turn != 1:
+                rule = {x: turn * x}
                 self.branches[k] = replace(
                     branch,
                     values={q: v.xreplace(rule) for q, v in branch.values.items()},
@@ -336,7 +375,17 @@ class _Layout:
         order: list[int] = []
         edges: list[float] = []
         reach = -FAR
+        if self.overlapping:
+            # the longest of those that begin together first, up to rounding
+            alive.sort(key=lambda row: (float(f"{row[0]:.7g}"), -float(f"{row[1]:.7g}"), row[2]))
         for low, high, k in alive:
+            near = 1e-7 * (1 + abs(reach))
+            if order and self.names[order[-1]] == self.names[k] and low <= reach + near:
+                if high > reach + near:  # the same states go on, with other multipliers
+                    edges.append(reach)
+                    order.append(k)
+                    reach = high
+                continue
             if order and low < reach - 1e-7 * (1 + abs(reach)):
                 middle = (low + min(high, reach)) / 2
                 explicit = psis[k] is None and psis[order[-1]] is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sympy import Dummy, Expr, Function, S, Symbol, cancel, factor
+from sympy import Dummy, Expr, Function, Piecewise, S, Symbol, cancel, factor
 
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.sites.branching.conditioning import Ensemble, given_others, powers
@@ -101,11 +101,13 @@ def _ratio(psi: Expr, x: Symbol, field: Symbol) -> Expr | None:
     """How far the unknown has to move with the field so that no function of both changes."""
     found: set[Expr] = set()
     for node in psi.atoms(Function):
-        argument = node.args[0]
-        if not argument.has(field):
+        if not node.has(field):
             continue
+        if len(node.args) > 1 or isinstance(node, Piecewise):
+            return None
+        (argument,) = node.args
         slope, turn = argument.diff(x), argument.diff(field)
-        if len(node.args) > 1 or slope == 0 or slope.has(x, field) or turn.has(x, field):
+        if slope == 0 or slope.has(x, field) or turn.has(x, field):
             return None
         found.add(cancel(-turn / slope))
     return found.pop() if len(found) == 1 else None

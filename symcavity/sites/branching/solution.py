@@ -60,6 +60,8 @@ class SiteSolution:
         Inequalities between the boundaries that the assumptions leave open.
     overlapping : bool
         Whether several branches, with the same states, hold for the same fields.
+    faces : tuple of (tuple, dict)
+        Where multipliers of constraints that meet are not unique: what is free there, and all values.
     """
 
     inner: Symbol
@@ -71,6 +73,7 @@ class SiteSolution:
     sources: tuple[Symbol, ...] = ()
     notes: tuple[str, ...] = field(default=())
     overlapping: bool = False
+    faces: tuple[tuple[tuple[Symbol, ...], dict[Any, Expr]], ...] = ()
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
@@ -107,6 +110,7 @@ class SiteSolution:
             self.sources,
             self.notes,
             self.overlapping,
+            self.faces,
         )
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002

@@ -50,6 +50,7 @@ class Branching:
             convex=problem.convex,
             strict=problem.strict,
             signed=lambda symbol, sign: symbol.signed(sign),
+            material=problem.material,
         )
         return Solution(found.solution, found.signs)
 

@@ -1,0 +1,322 @@
+"""Losses and penalties as newcomers spell them, against a fixed point that is written down by hand."""
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+from sympy import Abs, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, erfc, exp, log, sqrt
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    P,
+    Quenched,
+    UnsupportedLaw,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+    phi,
+    response,
+)
+
+half = Rational(1, 2)
+x, w = Coupling("x"), Feature("w")
+gamma, delta = Symbol("gamma", positive=True), Symbol("delta", positive=True)
+h = Sum(x[mu, i] * w[i], (i, 1, N))
+y = Quenched("y", mu, law={1: half, -1: half})
+signs = Quenched("s", i, positive=True)
+
+
+def by_hand(loss, load, penalty):
+    """The square of a weight and its response at ridge penalty: proximal maps by thirds, averages by trapezia."""
+    z = np.linspace(-9, 9, 6001)
+    density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+    q, S = 0.5, 1 / penalty
+    for _ in range(200):
+        eta = np.sqrt(q) * z
+        low, high = eta - 40 * S, eta + 40 * S
+        for _ in range(110):
+            a, b = low + (high - low) / 3, high - (high - low) / 3
+            left = (a - eta) ** 2 / (2 * S) + loss(a) < (b - eta) ** 2 / (2 * S) + loss(b)
+            low, high = np.where(left, low, a), np.where(left, b, high)
+        message = ((low + high) / 2 - eta) / S
+        slope = density @ (message * z) / np.sqrt(q)
+        S_next = 1 / (penalty - load * slope)
+        q_next, S = load * (density @ message**2) * S_next**2, S_next
+        if abs(q_next - q) < 1e-10:
+            break
+        q = q_next
+    return q, S
+
+
+def smoothed(m, width):
+    return np.where(m > 1, 0, np.where(m > 1 - width, (1 - m) ** 2 / (2 * width), 1 - m - width / 2))
+
+
+LOSSES = {
+    "a ratio beside a line, as in distance weighted discrimination": (
+        lambda m: Piecewise((1 / m, m > 1), (2 - m, True)),
+        lambda m: np.where(m > 1, 1 / np.maximum(m, 1), 2 - m),
+    ),
+    "a difference of squared hinges": (
+        lambda m: (Max(0, 1 - m) ** 2 - Max(0, 1 - delta - m) ** 2) / (2 * delta),
+        lambda m: smoothed(m, 0.5),
+    ),
+    "a hinge that is round, by cases": (
+        lambda m: Piecewise((0, m > 1), ((1 - m) ** 2 / (2 * delta), m > 1 - delta), (1 - m - delta / 2, True)),
+        lambda m: smoothed(m, 0.5),
+    ),
+    "a logarithm beside a line": (
+        lambda m: Piecewise((log(1 + exp(-m)), m > 0), (log(2) - m / 2, True)),
+        lambda m: np.where(m > 0, np.log1p(np.exp(-np.abs(m))), np.log(2) - m / 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("label", [1, y[mu]], ids=["absorbed", "labels"])
+def test_a_loss_with_labels_and_without(name, label):
+    loss, code = LOSSES[name]
+    problem = ConvexProblem(Sum(loss(label * h), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    values = {alpha: 2, gamma: 1} | ({delta: half} if problem.minimize.has(delta) else {})
+    solution = problem.cavity().solve(values)
+    q, S = by_hand(code, 2, 1)
+    assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-6
+    assert abs(float(solution[response(w)]) - S) < 2e-6
+
+
+fit, size = Sum((1 - h) ** 2, (mu, 1, P)), Sum(w[i] ** 2, (i, 1, N))
+MEANS = {
+    "each sum over N": fit / (2 * N) + gamma * size / (2 * N),
+    "all of it over N": (fit + gamma * size) / (2 * N),
+    "inside of the sums": Sum((1 - h) ** 2 / (2 * N), (mu, 1, P)) + Sum(gamma * w[i] ** 2 / N, (i, 1, N)) / 2,
+    "over P": fit / (2 * P) + gamma * size / (2 * P),
+    "each over its own number, with a load in front": alpha * fit / (2 * P) + gamma * size / (2 * N),
+}
+
+
+@pytest.mark.parametrize("spelling", MEANS)
+def test_an_objective_that_is_a_mean_over_sites(spelling):
+    theory = ConvexProblem(MEANS[spelling]).cavity()
+    sums = ConvexProblem(fit / 2 + gamma * size / 2).cavity()
+    here, there = (t.solve({alpha: 2, gamma: half})[average(w[i] ** 2)] for t in (theory, sums))
+    assert abs(here - there) < 1e-12
+    assert all(v.ok for v in theory.derivation["lagrangian"].verdicts(20))
+    assert "N times the objective" in theory.derivation.to_text()
+
+
+def test_an_objective_of_norms_alone_is_of_order_one():
+    norms = [sqrt(fit / N), gamma * sqrt(size / N)]
+    one, many = ConvexProblem(sum(norms)), ConvexProblem(N * sum(norms))
+    values = {alpha: 2, gamma: half}
+    here, there = (p.cavity().solve(values)[average(w[i] ** 2)] for p in (one, many))
+    assert abs(here - there) < 1e-12
+
+
+def test_terms_of_different_orders_are_named_where_sizes_are_missing():
+    with pytest.raises(ValuesError, match="terms of one order"):
+        ConvexProblem(fit / P + gamma * size).cavity().solve({alpha: 2, gamma: half})
+
+
+# -- cases that a label or a teacher's field decides --------------------------------------------------
+
+t, e = Quenched("t", i), Quenched("e", mu)
+target = Sum(x[mu, i] * t[i], (i, 1, N)) + e[mu]
+CENSORED = {
+    "another weight": (h**2 / 4, lambda eta, S: -eta / 2 / (1 + S / 2)),
+    "one-sided": (Max(0, h) ** 2 / 2, lambda eta, S: np.where(eta > 0, -eta / (1 + S), 0)),
+}
+
+
+def censored_by_hand(below, load, penalty):
+    """The square of a weight: targets u + e with e = 1/2 or -1/2, seen where they are positive; t = 1."""
+    z = (np.arange(1600) + 0.5) / 100 - 8  # noise of a half lies between two of them
+    density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+    u, rest = z[:, None], z[None, :]
+    q, m, S = 0.5, 0.3, 0.5
+    for _ in range(300):
+        eta = m * u + np.sqrt(q - m * m) * rest
+        sums = np.zeros(3)
+        for noise in (0.5, -0.5):
+            message = np.where(u + noise > 0, (u + noise - eta) / (1 + S), below(eta, S))
+            weight = density[:, None] * density[None, :] / 2
+            sums += [np.sum(weight * message * v) for v in (u, rest, message)]
+        slope = sums[1] / np.sqrt(q - m * m)
+        pull = sums[0] - slope * m
+        S_next = 1 / (penalty - load * slope)
+        m_next, q_next = S_next * load * pull, S_next**2 * (load * sums[2] + (load * pull) ** 2)
+        done = abs(q_next - q) + abs(m_next - m) < 1e-11
+        q, m, S = q_next, m_next, S_next
+        if done:
+            break
+    return q, m
+
+
+@pytest.mark.parametrize("name", CENSORED)
+def test_a_loss_by_cases_of_the_target(name):
+    below, code = CENSORED[name]
+    loss = Piecewise(((target - h) ** 2 / 2, target > 0), (below, True))
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * size / 2)
+    solution = problem.cavity().solve({alpha: 2, gamma: 1, t: {1: 1}, e: {half: half, -half: half}})
+    q, m = censored_by_hand(code, 2, 1)
+    assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-5 * q
+    assert abs(float(solution[average(w[i] * t[i])]) - m) < 2e-5 * m
+
+
+def test_a_loss_by_cases_of_a_label():
+    k = Quenched("k", mu, law={0: half, 1: half / 2, 3: half / 2})
+    cases = Piecewise((log(1 + exp(-h)), Eq(k[mu], 0)), ((1 - h) ** 2, k[mu] < 2), (exp(h), True))
+    chosen = [log(1 + exp(-h)), (1 - h) ** 2, exp(h)]
+    summed = sum(KroneckerDelta(k[mu], value) * loss for value, loss in zip((0, 1, 3), chosen, strict=True))
+    values = {alpha: 2, gamma: 1}
+    here, there = (
+        ConvexProblem(Sum(body, (mu, 1, P)) + gamma * size / 2).cavity().solve(values)[average(w[i] ** 2)]
+        for body in (cases, summed)
+    )
+    assert abs(here - there) < 1e-9
+
+
+def test_a_mask_of_a_loss_with_a_kink():
+    """What is masked leaves fewer data; in instances, too."""
+    mask = Quenched("m", mu, law={1: Rational(3, 4), 0: Rational(1, 4)})
+    masked = ConvexProblem(Sum(mask[mu] * Max(0, 1 - h), (mu, 1, P)) + gamma * size / 2)
+    plain = ConvexProblem(Sum(Max(0, 1 - h), (mu, 1, P)) + gamma * size / 2)
+    here = masked.cavity().solve({alpha: 2, gamma: 1})[average(w[i] ** 2)]
+    there = plain.cavity().solve({alpha: 2 * Rational(3, 4), gamma: 1})[average(w[i] ** 2)]
+    assert abs(here - there) < 1e-12
+
+
+MEETING = {
+    "a bound beside a kink": (lambda w: gamma * Abs(w), [w[i] >= 0, 3 * w[i] >= 0], gamma * w[i], [w[i] >= 0]),
+    "a kink at the end of a box": (
+        lambda w: gamma * (Abs(w) + Abs(w - 1)),
+        [w[i] <= 1],
+        gamma * (Abs(w[i]) - w[i]),
+        [w[i] <= 1],
+    ),
+    "three lines through one point": (lambda w: gamma * Max(w, -w, 2 * w), [], gamma * Max(-w[i], 2 * w[i]), []),
+    "a bound on data, twice": (lambda w: gamma * w**2, [h >= -half, 2 * h >= -1], gamma * w[i] ** 2, [h >= -half]),
+    "signs that are given": (
+        lambda w: gamma * Abs(w),
+        [signs[i] * w[i] >= 0],
+        gamma * signs[i] * w[i] / signs[i],
+        [w[i] >= 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_constraints_that_meet_at_one_place(name):
+    """Their multipliers are not unique, the states are: as in the other spelling, where they do not meet."""
+    penalty, bounds, other, fewer = MEETING[name]
+    losses = Sum((h - target) ** 2, (mu, 1, P)) / 2
+    values = {alpha: 2, gamma: half, t: {1: half, -1: half}, e: {1: half, -1: half}}
+    one = ConvexProblem(losses + Sum(penalty(w[i]), (i, 1, N)), bounds)
+    two = ConvexProblem(losses + Sum(other, (i, 1, N)), fewer)
+    given = {signs: {1: half, 2: half}} if one.minimize.has(signs) or name.startswith("signs") else {}
+    theory = one.cavity()
+    here, there = theory.solve(values | given), two.cavity().solve(values)
+    for observable in (average(w[i] ** 2), average(Abs(w[i]) > 0), response(w)):
+        assert abs(here[observable] - there[observable]) < 1e-10
+    assert all(v.ok for v in theory.derivation["feature.solution"].verdicts(20))
+    assert all(v.ok for v in theory.derivation["datum.solution"].verdicts(20))
+
+
+def test_a_multiplier_that_is_not_unique_has_no_average():
+    theory = ConvexProblem(fit / 2 + gamma * Sum(Abs(w[i]), (i, 1, N)), [w[i] >= 0, 2 * w[i] >= 0]).cavity()
+    solution = theory.solve({alpha: 2, gamma: half})
+    with pytest.raises(UnsupportedLaw, match="not unique"):
+        solution[average(Feature("nu")[i])]
+
+
+PROBITS = [
+    lambda m: -log(erfc(-m / sqrt(2)) / 2),
+    lambda m: -log(1 - erfc(m / sqrt(2)) / 2),
+    lambda m: -log(1 - phi(0, -m)),
+    lambda m: -log(phi(0, m)),
+]
+
+
+@pytest.mark.parametrize("probit", PROBITS)
+def test_a_probit_however_its_tail_is_written(probit):
+    theory = ConvexProblem(Sum(probit(y[mu] * h), (mu, 1, P)) + gamma * size / 2).cavity()
+    q, S = by_hand(lambda m: -log_ndtr(m), 2, 1)
+    solution = theory.solve({alpha: 2, gamma: 1})
+    assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-6
+    assert abs(float(solution[response(w)]) - S) < 2e-6
+
+
+def test_a_loss_that_hears_what_a_label_is_drawn_on():
+    """Half a teacher's probabilities, half its labels: the sum of the two losses, against direct minimisation."""
+    u = Sum(x[mu, i] * t[i], (i, 1, N))
+    drawn = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+    soft = log(1 + exp(h)) - h / (1 + exp(-u))
+    problem = ConvexProblem(Sum(soft + log(1 + exp(-drawn[mu] * h)), (mu, 1, P)) + gamma * size / 2)
+    theory = problem.cavity()
+    solution = theory.solve({alpha: 2, gamma: 1, t: {1: 1}})
+    rng, found = np.random.default_rng(5), []
+    for _ in range(6):
+        X = rng.normal(size=(800, 400)) / 20
+        p = 1 / (1 + np.exp(-X.sum(axis=1)))
+        y_ = np.where(rng.random(800) < p, 1, -1)
+        v = np.zeros(400)
+        for _ in range(12):  # Newton's method
+            f = X @ v
+            s = 1 / (1 + np.exp(-f))
+            slope = X.T @ (s - p - y_ / (1 + np.exp(y_ * f))) + v
+            v -= np.linalg.solve((X.T * (2 * s * (1 - s))) @ X + np.eye(400), slope)
+        found.append([np.mean(v * v), np.mean(v)])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(6)
+    for k, observable in enumerate((average(w[i] ** 2), average(t[i] * w[i]))):
+        assert abs(float(solution[observable]) - mean[k]) < 4 * error[k]
+        assert error[k] < 0.02
+    for key in ("lagrangian", "stationarity.w", "sources"):
+        assert all(verdict.ok for verdict in theory.derivation[key].verdicts(20)), key
+
+
+def test_a_penalty_whose_sign_a_shared_parameter_decides():
+    """Dropout: p/(1 - p) is positive for p < 1; nothing is said of the signs of a teacher."""
+    p = Symbol("p", positive=True)
+    losses = Sum((h - target) ** 2, (mu, 1, P)) / 2
+    dropped = ConvexProblem(losses + p / (1 - p) * alpha * size / 2 + gamma * size / 2)
+    ridge = ConvexProblem(losses + gamma * size / 2)
+    values = {alpha: 2, t: {1: half, -1: half}, e: {half: half, -half: half}}
+    here = dropped.cavity().solve({**values, gamma: half, p: Rational(1, 3)})[average(w[i] ** 2)]
+    there = ridge.cavity().solve({**values, gamma: Rational(3, 2)})[average(w[i] ** 2)]
+    assert abs(here - there) < 1e-12
+
+
+def test_a_mask_beside_clusters():
+    """Branches that meet where the mask is zero, and not otherwise."""
+    mask, m = Quenched("l", mu, law={1: Rational(1, 4), 0: Rational(3, 4)}), Quenched("m", i)
+    z = Coupling("z", mean=y[mu] * m[i] / N)
+    hinge = Max(0, 1 - y[mu] * Sum(z[mu, i] * w[i], (i, 1, N)))
+    masked, plain = (
+        ConvexProblem(Sum(factor * hinge, (mu, 1, P)) + gamma * size / 2).cavity() for factor in (mask[mu], 1)
+    )
+    values = {gamma: 1, m: {1: half, 2: half}}
+    here, there = masked.solve({**values, alpha: 4}), plain.solve({**values, alpha: 1})
+    assert abs(here[average(w[i] ** 2)] - there[average(w[i] ** 2)]) < 1e-12
+
+
+@pytest.mark.parametrize("hinged", [0, 1], ids=["linear", "beside a hinge"])
+def test_a_message_that_is_a_label_answers_to_the_teacher(hinged):
+    """Averaging: the weights are a sum of labelled patterns.  Beside a hinge, against one kink for both."""
+    u = Sum(x[mu, i] * t[i], (i, 1, N))
+    drawn = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+    margin = drawn[mu] * h
+    loss = -margin / 2 + hinged * Max(0, 1 - margin)
+    theory = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * size / 2).cavity()
+    solution = theory.solve({alpha: 2, gamma: 1, t: {1: 1}})
+    found = float(solution[average(t[i] * w[i])])
+    if not hinged:
+        z = (np.arange(4000) - 1999.5) / 200
+        slope = np.sum(np.exp(-z * z / 2) / np.sqrt(2 * np.pi) / 4 / np.cosh(z / 2) ** 2) / 200 * 2
+        assert abs(found - slope) < 1e-6  # alpha/gamma * half the mean slope of the label, which is tanh(u/2)
+        return
+    kinks = Sum(Max(-margin / 2, 1 - 3 * margin / 2), (mu, 1, P)) + gamma * size / 2
+    other = ConvexProblem(kinks).cavity().solve({alpha: 2, gamma: 1, t: {1: 1}})
+    assert abs(found - float(other[average(t[i] * w[i])])) < 1e-7
