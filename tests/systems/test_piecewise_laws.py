@@ -236,7 +236,7 @@ def test_ordinal_hinges():
     square = np.mean([weight @ total[k] ** 2 for k in range(3)])
     slope = np.mean([-weight @ (total[k] * eta) for k in range(3)]) / q
     assert q == pytest.approx(2 * V**2 * square, rel=1e-5)
-    assert V == pytest.approx(1 / (1 - 2 * slope), rel=1e-5)
+    assert pytest.approx(1 / (1 - 2 * slope), rel=1e-5) == V
 
 
 def test_instances_with_thresholds_in_a_logarithm():
