@@ -11,9 +11,8 @@ from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.texsymbol import TexSymbol
-from symcavity.errors import UnsupportedLaw
 
-MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages over smooth laws are sampled
+MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages are sampled
 RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 
@@ -113,7 +112,7 @@ class JointAverage(GaussianAverage):
 
     @property
     def way(self) -> str:
-        """How it is taken: on the nodes of a smooth rule, along rays with kinks, or over samples."""
+        """How it is taken: on the nodes of a rule, along rays where there are kinks, or over samples, of rays too."""
         return _way(self.body, self.law)
 
     @property
@@ -165,21 +164,25 @@ class JointAverage(GaussianAverage):
 
 @lru_cache(maxsize=4096)
 def _way(body: Expr, law: JointLaw) -> str:
-    bent = law.pairs or _kinked(law)
-    if bent and len(law.fields) > MOST_KINKED:
-        raise UnsupportedLaw(
-            f"The average {body} over {len(law.fields)} fields of one site, which fix {len(law.unknowns)} states "
-            "together, is over a law that has kinks or jumps.",
-            f"at most {MOST_KINKED} fields there; smooth laws",
-            "simulate(...): instances have all of their averages",
-        )
-    if (bent or _kinked(body)) and len(law.fields) <= MOST_KINKED:
-        return RAYS
-    return RULE if len(law.fields) <= MOST_RULED and not _kinked(body) else SAMPLES
+    bent = law.pairs or _kinked(law) or _kinked(body)
+    if bent:
+        return RAYS if len(law.fields) <= MOST_KINKED else SAMPLES
+    return RULE if len(law.fields) <= MOST_RULED else SAMPLES
 
 
 def _kinked(expr: Basic) -> bool:
     return any(k.has(LawSymbol) for k in expr.atoms(*KINKS))
 
 
-__all__ = ["KINKS", "RAYS", "RULE", "SAMPLES", "SCRAMBLE", "JointAverage", "JointLaw", "LawSymbol", "slope"]
+__all__ = [
+    "KINKS",
+    "MOST_RULED",
+    "RAYS",
+    "RULE",
+    "SAMPLES",
+    "SCRAMBLE",
+    "JointAverage",
+    "JointLaw",
+    "LawSymbol",
+    "slope",
+]

@@ -8,14 +8,23 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Mul, Pow, S, Symbol, cancel, fraction, sympify, together
+from sympy import Abs, Add, Dummy, Expr, KroneckerDelta, Mul, Pow, S, Symbol, cancel, fraction, sympify, together
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.factors import factor
 from symcavity.errors import SymcavityError
 
-__all__ = ["FewValued", "NotPiecewisePolynomial", "RealNames", "Signs", "Undetermined", "sign_given", "sign_of"]
+__all__ = [
+    "FewValued",
+    "NotPiecewisePolynomial",
+    "RealNames",
+    "Signs",
+    "Undetermined",
+    "sign_given",
+    "sign_of",
+    "weak_sign_of",
+]
 
 _ANY = frozenset({-1, 0, 1})
 _MOST_CASES = 64
@@ -84,13 +93,19 @@ def _sign_of(expr: Expr) -> int | None:
     return None
 
 
-def is_never_negative(expr: Expr) -> bool:
-    """Whether an expression is zero or positive, also by the values of what takes a few only, such as a mask."""
+def weak_sign_of(expr: Any) -> int | None:
+    """Return 1 where an expression is never negative, -1 where it is never positive, None where neither is proved."""
+    expr = sympify(expr)
+    if expr.is_nonnegative or expr.is_nonpositive:
+        return 1 if expr.is_nonnegative else -1
     few = [leaf for leaf in expr.atoms(FewValued) if leaf.few]
-    if expr.is_nonnegative or not few or prod(len(leaf.few) for leaf in few) > _MOST_CASES:
-        return bool(expr.is_nonnegative) or sign_of(expr) in (0, 1)
-    cases = product(*(leaf.few for leaf in few))
-    return all(is_never_negative(expr.xreplace(dict(zip(few, case, strict=True)))) for case in cases)
+    if few and prod(len(leaf.few) for leaf in few) <= _MOST_CASES:
+        found = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
+    else:
+        found = {_sign_of(expr)}
+    if None in found:
+        found = set(_signs(expr))
+    return 1 if found <= {0, 1} else -1 if found <= {-1, 0} else None
 
 
 def sign_given(expr: Any, positive: Sequence[Expr]) -> int | None:
@@ -144,6 +159,10 @@ def _signs(expr: Expr) -> frozenset[int]:
     if expr.is_extended_negative:
         return frozenset({-1})
     found = _ANY
+    if expr.is_nonnegative or isinstance(expr, KroneckerDelta):
+        return frozenset({0, 1})
+    if expr.is_nonpositive:
+        return frozenset({-1, 0})
     if isinstance(expr, Mul):
         found = frozenset({1})
         for arg in expr.args:

@@ -117,8 +117,9 @@ class Evolution:
         return np.where(self.signs != 0, self.signs * np.exp(np.clip(t, -600, 600)), t)
 
     def start(self) -> np.ndarray:
-        """Where to begin: weak fields."""
-        return np.where(self.signs != 0, self.signs, 0.1)
+        """Where to begin: weak fields; global variables apart, for where they meet kinks may be one."""
+        apart = 0.01 * np.arange(len(self.signs)) if self.patient and self.rest else 0.0
+        return np.where(self.signs != 0, self.signs, 0.1 + apart)
 
     def call(self, averages: Pass, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> tuple[Any, Any]:
         """Evaluate a pass at a point; what does not change from point to point is looked up once."""
@@ -180,18 +181,23 @@ class Evolution:
         x = self.start()
         if guess is not None and all(s in guess for s in self.unknowns):
             near = np.array([float(guess[s]) for s in self.unknowns])
-            if self._admissible(near) and (root := self._newton(near, env, grids)) is not None:
+            follow = self._evolve if self.patient else self._newton
+            if self._admissible(near) and (root := follow(near, env, grids)) is not None:
                 return root
         return self._evolve(x, env, grids)
 
     def _evolve(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
-        t = self.chart(x)
+        # what holds for the states at every field, such as that some add up to zero, is linear in their moments: it
+        # stays exact where these are followed as they are
+        plain = self.patient
+        place = (lambda t: t) if plain else self.place
+        t = x if plain else self.chart(x)
         tried, close = np.inf, 0.0 if self.patient else CLOSE
         for n in range(2 * PATIENCE if self.patient else MOST):
             tick(f"state evolution, step {n}")
             close = CLOSE if self.patient and n == PATIENCE else close
-            image = self.image(self.place(t), env, grids)
+            image = self.image(place(t), env, grids)
             if image is None:
                 if not trail:
                     return None
@@ -199,21 +205,22 @@ class Evolution:
                 t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
                 trail = trail[-1:]
                 continue
-            step = self.chart(image) - t
-            size = float(np.max(np.abs(step), initial=0.0))
+            step = (image if plain else self.chart(image)) - t
+            scale = np.where(self.signs != 0, np.abs(image), 1.0) if plain else np.ones(len(t))
+            size = float(np.max(np.abs(step) / scale, initial=0.0))
             if self.patient and size < ARRIVED and not self.rest:
-                point = dict(zip(self.unknowns, self.place(t).tolist(), strict=True))
+                point = dict(zip(self.unknowns, place(t).tolist(), strict=True))
                 if not self._plain.refine({**env, **point}, grids):
                     return Root(point, np.array([]), self.slopes, grids)
             if (size < close or not self.mapped) and size < tried:
-                if (root := self._newton(self.place(t), env, grids)) is not None:
+                if (root := self._newton(place(t), env, grids)) is not None:
                     return root
                 tried, close = size / 4, close / 4
-            if not self.mapped or np.max(np.abs(t[self.signs != 0]), initial=0.0) > FAR:
+            if not self.mapped or np.max(np.abs(self.chart(place(t))[self.signs != 0]), initial=0.0) > FAR:
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
             # what states can have are matrices of covariances; a combination with weights of both signs may be none
-            t = self.chart(image) if self.patient and size > MILD else _accelerated(trail)
+            t = image if plain and size > MILD else _accelerated(trail, scale)
         return None
 
     def solve_many(
@@ -359,17 +366,17 @@ def _nearest(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.asarray(cKDTree(known.T).query(wanted.T)[1])
 
 
-def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarray) -> np.ndarray:
     """Anderson's step: the combination of the last iterates whose step would be shortest."""
     t, step = trail[-1]
     if len(trail) > 2:
         places = np.array([b[0] - a[0] for a, b in pairwise(trail)]).T
         steps = np.array([b[1] - a[1] for a, b in pairwise(trail)]).T
-        weights = np.linalg.lstsq(steps, step, rcond=1e-8)[0]
+        weights = np.linalg.lstsq(steps / scale[:, None], step / scale, rcond=1e-8)[0]
         moved = step - (places + steps) @ weights
         if np.all(np.isfinite(moved)):
             step = moved
-    longest = float(np.max(np.abs(step), initial=0.0))
+    longest = float(np.max(np.abs(step) / scale, initial=0.0))
     return t + step * min(1.0, LONGEST / longest) if longest else t
 
 

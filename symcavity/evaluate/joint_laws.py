@@ -1,42 +1,48 @@
 """Averages of states that a system of equations fixes together: Newton's method at all nodes at once.
 
-The nodes are those of a product of Gauss-Hermite rules, for up to three fields of a smooth law, and quasi-random points
-otherwise.  All averages over one law and one covariance are taken at once, for its states are found only once.
+The nodes are those of a product of Gauss-Hermite rules, in up to three dimensions of a smooth law, and quasi-random
+points beyond; with kinks they lie along rays.  Piecewise linear laws are solved on their faces.
+All averages over one law and one covariance are taken at once, for its states are found only once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Max, Min, Piecewise, Sum
-from sympy.core.relational import Relational
+from sympy import Expr
 
 from symcavity.algebra.compiled import compiled as function
-from symcavity.algebra.joint import KINKS, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol
+from symcavity.algebra.joint import KINKS, MOST_RULED, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol
 from symcavity.algebra.memory import Memory
-from symcavity.errors import NotConverged, ValuesError
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.faces import Faces
+from symcavity.evaluate.joint_bodies import Body, leaves_of
 from symcavity.evaluate.law_code import LawCode
+from symcavity.evaluate.rays import REACH, SCRAMBLES, along, crossings, scrambled, spread, turned
 from symcavity.evaluate.watch import tick
-from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
-from symcavity.shapes.sampling import DEFAULT, SCRAMBLES, gaussian_scrambles
 
+CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
     RAYS: {1: (2, 2), 2: (24, 48, 96, 192, 384)},
     SAMPLES: {},
 }
 GOAL = {RULE: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
-REACH, SCAN, BISECTIONS, ALONG = 9.0, 41, 34, 14  # of rays: in standard deviations, points, steps, nodes a panel
+SCAN, BISECTIONS = 41, 34  # points and steps with which switching is looked for along rays
+TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
+MOST_TURNED = 3  # from so many dimensions on, directions are sampled
+SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
+SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
 LIGHT = 1e-20  # nodes of less weight are left out
 STEP = 1e-30  # of a complex step, which cancels nothing
 FLAT = 1e-12  # of the largest eigenvalue: what stands for zero where roots are differentiated
+RANK = 1e-12  # of the trace: smaller eigenvalues of a covariance stand for zero
 NEGATIVE = 0.1  # of the trace: what an iterate that is extrapolated may lack; at a root covariances are those of states
 
 _shared = Memory(64)
@@ -89,22 +95,6 @@ class Joint:
         return None if slopes is None else [sum(slopes[keys.index(s)] * t for s, t in row.items()) for row in rows]
 
 
-def leaves_of(exprs: Sequence[Expr]) -> list[Any]:
-    """What parameters some expressions hold: symbols, quenched parameters, averages over other sites."""
-    found: set[Any] = set()
-
-    def collect(expr: Any) -> None:
-        if isinstance(expr, Average | Sum | SiteQuantity) or (expr.is_Symbol and not isinstance(expr, LawSymbol)):
-            found.add(expr)
-            return
-        for arg in expr.args:
-            collect(arg)
-
-    for expr in exprs:
-        collect(expr)
-    return sorted(found, key=str)
-
-
 class Family:
     """All averages over one law and one covariance: the law is compiled and solved once for them."""
 
@@ -113,6 +103,10 @@ class Family:
         self.leaves = leaves_of([*law.expressions, *covariance])
         self.cells = function(self.leaves, list(covariance))
         self.code = LawCode(law, self.leaves)
+        self.bent = bool(law.pairs) or any(k.has(LawSymbol) for e in law.equations for k in e.atoms(*KINKS))
+        self.seen: np.ndarray | None = None
+        self.loose: set[LawSymbol] = set()
+        self.enough = 0
         self.bodies: dict[JointAverage, Body] = {}
         self.known = Memory(512)
         self.slopes = Memory(64)
@@ -130,9 +124,15 @@ class Family:
         if node not in found:
             at = body.needs(own)
             alike = [n for n, b in self.bodies.items() if n.way == node.way and b.needs(own) == at]
-            values = self._averaged(alike, node.way, params, own)
+            with np.errstate(all="ignore"):
+                values = self._refined(alike, node.way, params, own)
             found = {} if at else found  # it may depend on more than the law does
             found.update(zip(alike, values, strict=True))
+        if open_ := sorted(x.name for x in self.loose & node.body.atoms(LawSymbol)):
+            raise UnsupportedLaw(
+                f"The law of a site leaves {open_[0]} undetermined for some values of its fields.",
+                "averages of what it fixes, such as those of states and of what is sent to others",
+            )
         return float(found[node])
 
     def matrix(self, params: Any) -> np.ndarray:
@@ -143,16 +143,16 @@ class Family:
         return matrix + np.tril(matrix, -1).T
 
     def root(self, params: tuple[float, ...]) -> np.ndarray | None:
-        """The symmetric root of the covariance; None where it is none."""
+        """The symmetric root of the covariance, seen from its range; None where it is none."""
         matrix = self.matrix(params)
         if not np.isfinite(matrix).all():
             return None
         size, frame = np.linalg.eigh(matrix)
         if size[0] < -NEGATIVE * max(size.sum(), 0.0):
             return None
-        return (frame * np.sqrt(np.maximum(size, 0.0))) @ frame.T
+        return (frame * np.sqrt(np.maximum(size, 0.0))) @ frame.T @ _range(size, frame)[0]
 
-    def _averaged(
+    def _refined(
         self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: tuple[float, ...]
     ) -> list[float]:
         """Averages on finer and finer nodes, until that changes nothing; over samples at once.
@@ -162,69 +162,149 @@ class Family:
         NotConverged
             If the finest nodes still change something.
         """
-        with np.errstate(all="ignore"):
-            return self._refined(nodes, way, params, own)
-
-    def _refined(
-        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: tuple[float, ...]
-    ) -> list[float]:
-        root = self.root(params)
-        before, gap = None, np.inf
-        for level in LEVELS[way].get(self.count, (1,)) if root is not None else ():
+        root, means = self.root(params), np.full(len(nodes), np.nan)
+        if root is None:
+            return list(means)
+        bodies = [self.bodies[n] for n in nodes]
+        jumps = any(body.sides for body in bodies)
+        bent = way == RAYS or self.bent
+        known = (bent or jumps) and self.code.affine
+        flat = known and all(body.affine for body in bodies)
+        faces = self.code.faces(params, self.seen) if known else None
+        if known and faces is None:
+            return list(means)
+        if faces is not None and self.seen is None:
+            names = [*self.code.unknowns, *self.code.defined]
+            self.loose = {x for x, loose in zip(names, faces.loose, strict=True) if loose}
+        rank = root.shape[1]
+        if not (bent or jumps):  # fields may have fewer dimensions than they are
+            cubic = self.code.affine and all(body.degree <= 3 for body in bodies)
+            way = CROSS if cubic else RULE if rank <= MOST_RULED else way
+        sampled = way in (SAMPLES, CROSS) and not (flat and rank < MOST_TURNED)
+        levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else LEVELS[way].get(rank, (1,))
+        before, gap, level = None, np.inf, levels[0]
+        levels = levels[max(0, levels.index(self.enough) - 2) :] if self.enough in levels else levels
+        for level in levels:
             tick("averages over a law of several states")
-            found = self._nodes(way, level, root, params, nodes)
-            columns = None if found is None else self._solved((way, level), root @ found[0], params)
-            if found is None or columns is None:
+            if faces is not None and flat:
+                found = self._on_faces(faces, level, root, bodies, own)
+            else:
+                found = self._at_nodes(way, level, root, params, bodies, own, faces if known else bent)
+            if found is None:
+                return [np.nan] * len(nodes)
+            columns, weights = found
+            values = [body.values(columns, own) for body in bodies]
+            means = np.array([np.sum(v * weights) for v in values])  # the threads of BLAS would cost more
+            if sampled or (rank == 1 and flat):
+                gap = 0.0
+            elif before is not None:
+                sizes = np.array([np.sum(np.abs(v) * weights) for v in values]) + 1e-300
+                last, gap = gap, float(np.max(np.abs(means - before) / sizes))
+                if flat and gap < last / 4:  # panels end where something switches: it falls as much again
+                    gap *= gap / last
+            if gap < GOAL.get(way, GOAL[RAYS]):
+                self.enough = level
                 break
-            weights = found[1]
-            values = [self.bodies[n].values(columns, own) for n in nodes]
-            means = np.array([v @ weights for v in values])
-            if way == SAMPLES:
-                return list(means)
-            if before is not None:
-                sizes = np.array([np.abs(v) @ weights for v in values]) + 1e-300
-                gap = float(np.max(np.abs(means - before) / sizes))
-                if gap < GOAL[way]:
-                    self.known.get(params, {})["level"] = level
-                    return list(means)
             before = means
-        else:
-            if gap < ENOUGH:
-                self.known.get(params, {})["level"] = level
-                return list(means)
-            if root is not None and np.isfinite(means).all():
-                said = f"An average over {self.count} fields did not converge."
-                raise NotConverged(said, means, gap, "weaker fields")
-        return [np.nan] * len(nodes)
+        if not gap < ENOUGH and np.isfinite(means).all():
+            said = f"An average over {self.count} fields did not converge."
+            raise NotConverged(said, means, gap, "weaker fields")
+        self.known.get(params, {})["level"] = way, level
+        return list(means) if gap < ENOUGH else [np.nan] * len(nodes)
 
-    def _nodes(self, way: str, level: int, root: Any, params: Any, nodes: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """Standard Gaussian variables and their weights."""
-        if way == RULE:
-            return _hermite(self.count, level)
-        if way == RAYS:
-            return self._rays(level, root, params, nodes)
-        numbers = range(SCRAMBLES) if self.law.scramble == SCRAMBLE else [int(self.law.scramble)]
-        points = np.concatenate([_scrambled(self.count)[n] for n in numbers]).T
+    def _numbers(self) -> Sequence[int]:
+        """Which independent sets of samples are used."""
+        return range(SCRAMBLES) if self.law.scramble == SCRAMBLE else [int(self.law.scramble)]
+
+    def _on_faces(
+        self, faces: Faces, level: int, root: np.ndarray, bodies: Sequence[Body], own: tuple[float, ...]
+    ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+        """All quantities of an affine law along rays that are cut where its faces end."""
+        count, width = len(faces.numbers), 1 + self.count
+        names = [*self.code.unknowns, *self.code.defined, *self.law.fields]
+        eye = np.broadcast_to(np.eye(width)[1:], (count, self.count, width))
+        every = np.concatenate([faces.states[..., :width], eye], axis=1)
+        given = dict(zip(names, np.moveaxis(every, 1, 0), strict=True))
+        rows = np.concatenate([faces.tests, *(body.lines(given, own) for body in bodies)], axis=1)
+        rows = np.concatenate([rows[..., :1], rows[..., 1:] @ root], axis=-1)
+        held, rank = faces.tests.shape[1], root.shape[1]
+        if rank == MOST_TURNED - 1:
+            units, shares = turned(rows, held, level)
+        else:
+            units, shares = spread(rank, self._numbers(), SPREAD)
+        cubic = all(body.degree <= 3 for body in bodies)
+        points, weights, middles = along(crossings(rows, held, units), units, shares, cubic=cubic)
+        face = faces.find(root @ middles)
+        if face is None:
+            return None
+        self.seen = faces.numbers
+        face, fields = np.repeat(face, points.shape[1] // len(face)), root @ points
+        return self.code.quantities(faces.values(face, fields), fields, faces.slopes(face)), weights
+
+    def _at_nodes(
+        self, way: str, level: int, root: np.ndarray, params: Any, bodies: Sequence[Body], own: Any, bent: Any
+    ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+        """All quantities of a law at nodes, at which it is solved: along rays where it is bent, or has faces."""
+        faces = bent if isinstance(bent, Faces) else None
+        rays = self._rays(way, level, root, params, bodies, own, faces) if bent else None
+        found = rays if bent else self._nodes(way, level, root.shape[1])
+        if found is None:
+            return None
+        fields = root @ found[0]
+        columns = self._solved((way, level), fields, params) if faces is None else self._met(faces, fields)
+        return None if columns is None else (columns, found[1])
+
+    def _met(self, faces: Faces, fields: np.ndarray) -> dict[LawSymbol, np.ndarray] | None:
+        """All quantities of an affine law at given fields."""
+        face = faces.find(fields)
+        return None if face is None else self.code.quantities(faces.values(face, fields), fields, faces.slopes(face))
+
+    def _nodes(self, way: str, count: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
+        """Standard Gaussian variables and their weights: a number of them along each one, or in each set of samples."""
+        if way == CROSS:
+            points = np.sqrt(rank) * np.concatenate([np.eye(rank), -np.eye(rank)], axis=1)
+        elif way == RULE:
+            return _hermite(rank, count)
+        else:
+            points = np.concatenate([scrambled(rank)[n][:count] for n in self._numbers()]).T
         return points, np.full(points.shape[1], 1 / points.shape[1])
 
-    def _rays(self, level: int, root: Any, params: Any, nodes: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    def _rays(
+        self,
+        way: str,
+        level: int,
+        root: np.ndarray,
+        params: Any,
+        bodies: Sequence[Body],
+        own: Any,
+        faces: Faces | None,
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """Nodes along rays from the origin, in panels that end where a pair or a kink switches."""
-        angles = (np.arange(level) + 0.3) * 2 * np.pi / level
-        rays = np.array([[1.0, -1.0]]) if self.count == 1 else np.stack([np.cos(angles), np.sin(angles)])
+        rank = root.shape[1]
+        if rank == MOST_TURNED - 1 and way == RAYS:
+            angles = (np.arange(level) + 0.3) * 2 * np.pi / level
+            rays, shares = np.stack([np.cos(angles), np.sin(angles)]), np.full(level, 1 / level)
+        else:
+            rays, shares = spread(rank, self._numbers(), FEW)
         count = rays.shape[1]
-        switching = [self.bodies[n] for n in nodes if self.bodies[n].sides]
+        switching = [body for body in bodies if body.sides]
         known = {*self.code.unknowns, *self.code.defined, *self.law.fields}
         answering = any(not known.issuperset(body.edges) for body in switching)  # responses jump where states bend
 
         def look(ray: np.ndarray, r: np.ndarray, start: Any) -> tuple[Any, Any]:
             fields = root @ (rays[:, ray] * r)
+            if faces is not None:
+                face, columns = faces.find(fields), self._met(faces, fields)
+                if face is None or columns is None:
+                    return None, None
+                return fields, np.concatenate([face[None], *(body.switches(columns, own) for body in switching)])
             x = self.code.solve(fields, params, start)
             if x is None:
                 return None, None
             marks = [self.code.switches(x, fields, params)]
             if switching:
                 columns = self.code.columns(x, fields, params, slopes=answering)
-                marks += [body.switches(columns) for body in switching]
+                marks += [body.switches(columns, own) for body in switching]
             return x, np.concatenate(marks)
 
         scan = np.linspace(0, REACH, SCAN)
@@ -245,37 +325,35 @@ class Family:
         place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
         cuts = np.full((count, max(place, default=-1) + 1), REACH)
         cuts[ray[hits], place] = (low + high) / 2
-        edges = np.sort(np.concatenate([np.broadcast_to(np.linspace(0, REACH, 7), (count, 7)), cuts], axis=1), axis=1)
-        y, w = np.polynomial.legendre.leggauss(ALONG)
-        half, middle = np.diff(edges)[..., None] / 2, (edges[:, 1:] + edges[:, :-1])[..., None] / 2
-        radii = (middle + half * y).reshape(count, -1)
-        density = np.exp(-radii * radii / 2) * (radii if self.count == 2 else np.sqrt(2 / np.pi))
-        weights = (half * w).reshape(count, -1) * density / count
-        return (rays[:, :, None] * radii).reshape(self.count, -1), weights.ravel()
+        return along(cuts, rays, shares)[:2]
 
     def gradient(self, node: JointAverage, params: tuple[float, ...]) -> np.ndarray | None:
         """The derivatives along the parameters of the law; None of averages that are sampled or hold parameters."""
-        if node.way == RAYS or self.bodies[node].own:
+        body = self.bodies[node]
+        if node.way == RAYS or body.own or self.bent or body.sides:
             return None
         found = self.slopes.setdefault(params, {})
         if node not in found:
             self.average(node, params, ())
-            level = 1 if node.way == SAMPLES else self.known[params].get("level")
-            if level is None:
+            if "level" not in self.known[params]:
                 return np.full(len(params), np.nan)
-            alike = [n for n, b in self.bodies.items() if n.way == node.way and not b.own]
-            rows = self._gradients(alike, node.way, params, level)
+            way, level = self.known[params]["level"]
+            alike = [n for n, b in self.bodies.items() if n.way == node.way and not (b.own or b.sides)]
+            rows = self._gradients(alike, way, level, params)
             found.update(zip(alike, rows, strict=True))
         return found[node]
 
     def _gradients(
-        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], level: int
+        self, nodes: Sequence[JointAverage], way: str, level: int, params: tuple[float, ...]
     ) -> np.ndarray:
         """Complex steps along each parameter: one step of Newton's method carries them from the law to its states."""
-        found = self._nodes(way, level, None, params, nodes)
-        assert found is not None  # noqa: S101 - these nodes do not depend on the law
-        z, weights = found
         size, frame = np.linalg.eigh(self.matrix(params))
+        inside, beyond = _range(size, frame)
+        z, weights = self._nodes(way, level, inside.shape[1])
+        z = inside @ z
+        for e in beyond.T:  # a second difference in each direction in which nothing varies yet
+            z = np.concatenate([z + e[:, None], z - e[:, None]], axis=1)
+            weights = np.tile(weights / 2, 2)
         size = np.sqrt(np.maximum(size, FLAT * max(size[-1], 1e-300)))
         fields = (frame * size) @ frame.T @ z
         x = self.code.solve(fields, params, self.last.get((way, level)))
@@ -305,40 +383,6 @@ class Family:
             return None
 
 
-class Body:
-    """What is averaged, as a function of the quantities of a law."""
-
-    def __init__(self, node: JointAverage) -> None:
-        self.own = leaves_of([node.body])
-        self.names = sorted(node.body.atoms(LawSymbol), key=str)
-        self.call = function([*self.names, *self.own], node.body)
-        sides = [e for k in sorted(node.body.atoms(*KINKS), key=str) for e in _sides(k) if not leaves_of([e])]
-        self.edges = sorted({s for e in sides for s in e.atoms(LawSymbol)}, key=str)
-        self.sides = function(self.edges, sides) if sides else None
-
-    def switches(self, columns: Mapping[LawSymbol, np.ndarray]) -> np.ndarray:
-        """On which side of its kinks and conditions each node is."""
-        shape = next(iter(columns.values())).shape
-        found = self.sides(*(columns[s] for s in self.edges)) if self.sides else []
-        return np.array([np.broadcast_to(side > 0, shape) for side in found], dtype=bool).reshape(-1, *shape)
-
-    def needs(self, own: tuple[float, ...]) -> tuple[Any, ...]:
-        """What its value depends on beyond the parameters of the law."""
-        return tuple(zip(self.own, own, strict=False))
-
-    def values(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...] = ()) -> np.ndarray:
-        """The values at all nodes."""
-        found = self.call(*(columns[s] for s in self.names), *own[: len(self.own)])
-        return np.broadcast_to(np.asarray(found), next(iter(columns.values())).shape)
-
-
-def _sides(kink: Expr) -> list[Expr]:
-    """What changes its sign where a kink or a condition switches."""
-    if isinstance(kink, Max | Min | Relational):
-        return [a - b for a, b in combinations(kink.args, 2)]
-    return [] if isinstance(kink, Piecewise) else [kink.args[0]]
-
-
 @lru_cache(maxsize=32)
 def _hermite(count: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     """The nodes and weights of a product rule, without those that weigh nothing."""
@@ -350,9 +394,27 @@ def _hermite(count: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     return z[:, kept], weights[kept]
 
 
-@lru_cache(maxsize=8)
-def _scrambled(count: int) -> list[np.ndarray]:
-    return list(gaussian_scrambles(count, DEFAULT, 0))
+def _range(size: np.ndarray, frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal frames of the range and of the kernel of a covariance, the same ones where these do not change."""
+    out = []
+    kept = size > RANK * max(size.sum(), 1e-300)
+    kept[-1] = True
+    for part in (kept, ~kept):
+        own = frame[:, part]
+        turn, lower = np.linalg.qr((own @ own.T)[:, _leading(own)]) if own.size else (own, np.eye(0))
+        out.append(np.eye(len(size)) if part.all() else turn * np.where(np.diag(lower) < 0, -1.0, 1.0))
+    return out[0], out[1]
+
+
+def _leading(own: np.ndarray) -> list[int]:
+    """Rows of a frame, as many as it has vectors, that span it."""
+    chosen, rest = list[int](), own.copy()
+    for _ in range(own.shape[1]):
+        sizes = np.linalg.norm(rest, axis=1)
+        chosen.append(int(np.argmax(sizes > 0.99 * sizes.max())))
+        unit = rest[chosen[-1]] / sizes[chosen[-1]]
+        rest = rest - np.outer(rest @ unit, unit)
+    return chosen
 
 
 __all__ = ["Joint"]

@@ -9,10 +9,12 @@ import numpy as np
 from sympy import Matrix, S
 
 from symcavity.algebra.compiled import compiled as function
-from symcavity.algebra.joint import JointLaw, LawSymbol, slope
+from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
+from symcavity.evaluate.faces import Faces
 
 ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
+MOST_PAIRS = 10  # of which all faces are tried
 
 
 class LawCode:
@@ -37,6 +39,43 @@ class LawCode:
         self.definitions = code([e for _, e in law.definitions])
         self.along = code(list(given.jacobian(self.unknowns)))
         self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
+        inner = [*law.fields, *self.sources]
+        tables = [m.jacobian([*inner, *self.unknowns]) for m in (matrix, given)]
+        everything = {*inner, *self.unknowns}
+        self.affine = len(law.pairs) <= MOST_PAIRS and not any(
+            everything & (e.free_symbols if m is table else set().union(*(k.free_symbols for k in e.atoms(*KINKS))))
+            for table, whole in zip(tables, (matrix, given), strict=True)
+            for m in (table, whole)
+            for e in m
+        )
+        if self.affine:
+            origin = dict.fromkeys(everything, S.Zero)
+            self.planes = [
+                function(list(leaves), [e.xreplace(origin) for e in (*whole, *table)])
+                for table, whole in zip(tables, (matrix, given), strict=True)
+            ]
+
+    def faces(self, params: Sequence[float], known: np.ndarray | None) -> Faces | None:
+        """The faces of an affine law at some parameters; None where they are no numbers."""
+        fields, heard = len(self.law.fields), 1 + len(self.law.fields) + len(self.sources)
+        parts = []
+        sizes = len(self.law.equations) + 2 * len(self.law.pairs), len(self.defined)
+        for call, rows in zip(self.planes, sizes, strict=True):
+            cells = np.array(call(*params), dtype=float)
+            count = len(cells) // (heard + len(self.unknowns))
+            parts.append(np.concatenate([cells[:count, None], cells[count:].reshape(count, -1)], axis=1)[:rows])
+        if not all(np.isfinite(part).all() for part in parts):
+            return None
+        whole, given = parts
+        return Faces(whole[:, heard:], whole[:, :heard], len(self.law.pairs), given, fields, known)
+
+    def quantities(self, values: np.ndarray, fields: np.ndarray, slopes: np.ndarray) -> dict[LawSymbol, np.ndarray]:
+        """All quantities of an affine law by their symbols, from what its faces give."""
+        out = dict(zip([*self.unknowns, *self.defined], values, strict=True))
+        out |= dict(zip(self.law.fields, fields, strict=True))
+        for k, u in enumerate(list(out)[: len(values)]):
+            out |= {slope(u, s): slopes[:, k, n] for n, s in enumerate(self.sources)}
+        return out
 
     def _table(self, call: Any, args: Sequence[Any], count: int, width: int) -> np.ndarray:
         cells = call(*args)

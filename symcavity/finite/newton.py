@@ -18,6 +18,7 @@ from symcavity.finite.linearised import LinearSystem, LocalSystem, Moved, Plane
 from symcavity.model.kinds import Kind
 
 REPAIRS, _NEWTON, _START, _ANOTHER = 40, 60, 9, 11
+_DRAWS = 60  # of global variables, where the law has no values at zero
 _SHORTEST, _ROUNDING, _CRAMPED = 1e-6, 1e-14, 1e-7
 
 
@@ -341,8 +342,14 @@ def scale_of(state: State) -> float:
 def finite_start(instance: Instance) -> State:
     """Return the state zero, or one near it where the law is singular there: a norm, a quotient, a logarithm."""
     state = instance.start()
-    for size, above in ((0.0, False), (1e-2, False), (1.0, False), (1.0, True)):
-        if size:
+    begin, free = state.shared.copy(), np.array([not g.is_nonnegative for g in instance.system.globals], dtype=bool)
+    rng = stream(instance.seed, _START)
+    tries = [(0.0, False), (1e-2, False), (1.0, False), (1.0, True)]
+    for n, (size, above) in enumerate([*tries, *[(0.0, False)] * (_DRAWS if free.any() else 0)]):
+        if n >= len(tries):  # globals in another order, such as thresholds between classes
+            state = instance.start()
+            state.shared = np.where(free, rng.standard_normal(len(free)), begin)
+        elif size:
             rng = stream(instance.seed, _START)
             drawn = {s: size * rng.standard_normal(z.shape) for s, z in state.site.items()}
             state.site = {s: 1 + np.abs(z) for s, z in drawn.items()} if above else drawn

@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
 from symcavity.algebra.exponentials import as_fraction
-from symcavity.algebra.signs import is_never_negative, sign_of
+from symcavity.algebra.signs import sign_of, weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian
 from symcavity.method.norms import without_norms
@@ -194,7 +194,7 @@ def _epigraph(
                 if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
                     continue
                 slope = next(s for s in slopes if s != 0)
-            sign = 1 if is_never_negative(slope) else -1 if is_never_negative(-slope) else None
+            sign = weak_sign_of(slope)
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:
                 raise NotConvex(

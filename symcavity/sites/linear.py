@@ -33,7 +33,7 @@ class Linear(Branching):
 
     def applies(self, problem: SiteProblem) -> bool:
         """Whether all equations are linear, with coefficients free of states and fields."""
-        if problem.law.pairs:
+        if problem.law.pairs or problem.is_large:
             return False
         moving = [*problem.law.unknowns, *(h.declared.symbol for h in problem.heard)]
         marks = {m: Dummy() for m in moving}

@@ -22,6 +22,9 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import CavitySymbol
 
+MOST_BACK, MOST_TERMS = 8, 24  # self-couplings, and these times branches, of a law that is solved as a formula
+MOST_BRANCHES = 100  # of one in which one field comes back
+
 
 @dataclass(frozen=True)
 class Feedback:
@@ -127,6 +130,15 @@ class SiteProblem:
     def self_couplings(self) -> list[CavitySymbol]:
         """All self-couplings."""
         return [k.symbol for h in self.heard for k in h.feedback]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the site hears itself in so many ways, or has so many branches, that a formula is of no use."""
+        several, back = sum(bool(h.feedback) for h in self.heard) > 1, len(set(self.self_couplings))
+        branches = 2 ** len(self.law.pairs)
+        if not several:
+            return self.convex and branches > MOST_BRANCHES
+        return self.convex and (back > MOST_BACK or back * branches > MOST_TERMS)
 
     @property
     def text(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from sympy import Dummy, Expr, Float, S, lambdify
 
 from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.memory import Memory
 from symcavity.errors import NotConverged
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.quenched import read_quenched
@@ -30,12 +31,16 @@ from symcavity.witness.set_averages import quenched_laws
 
 NODES = {1: 60, 2: 24, 3: 13}
 RANDOM, SEED = 40_000, 3
+MANY = 6  # unknowns, from which on a quarter of them is taken
 ROUNDS, CLOSE, NUDGE = 200, 1e-11, 1e-6
 WORST = 4.5  # standard errors of random fields
 DIGITS = 6
 SOLVED = "the law, solved again in double"
 WITHIN = {"joint": 1e-7, "joint_slopes": 1e-4}  # of the residuals of what is claimed
 WEAK = 0.1  # of the curvature: self-couplings that are no answer of a site to itself
+
+
+_states = Memory(32)
 
 
 class Again:
@@ -85,35 +90,49 @@ class Again:
     def states(self, fields: np.ndarray, case: Mapping[Any, Expr]) -> np.ndarray:
         """The states at given fields, by Newton's method on the whole law."""
         marks = {q: Dummy("x") for q in self.unknowns}
+        equations = [e.xreplace(dict(case)) for e in self.equations]
+        pairs = [tuple(m.xreplace(dict(case)) for m in pair) for pair in self.pairs]
+        key = (*equations, *pairs, *self.unknowns, fields.tobytes())
+        if key in _states:
+            found: np.ndarray = _states[key]
+            return found
         names = [*marks.values(), *self.order]
-        rows = [lambdify(names, e.xreplace(dict(case)).xreplace(marks), "numpy") for e in self.equations]
-        ends = [
-            tuple(lambdify(names, m.xreplace(dict(case)).xreplace(marks), "numpy") for m in pair) for pair in self.pairs
-        ]
-        total = fields.shape[1]
+        rows = [lambdify(names, e.xreplace(marks), "numpy") for e in equations]
+        ends = [tuple(lambdify(names, m.xreplace(marks), "numpy") for m in pair) for pair in pairs]
 
-        def law(x: np.ndarray) -> np.ndarray:
-            out = [np.broadcast_to(row(*x, *fields), (total,)) for row in rows]
+        def law(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+            out = [np.broadcast_to(row(*x, *at), x.shape[1:]) for row in rows]
             for p, q in ends:
-                a, b = (np.broadcast_to(m(*x, *fields), (total,)) for m in (p, q))
+                a, b = (np.broadcast_to(m(*x, *at), x.shape[1:]) for m in (p, q))
                 out.append(a + b - np.hypot(a, b))
             return np.array(out)
 
-        x, eye = np.full((len(names) - len(self.order), total), 0.01), np.eye(len(self.unknowns))
+        whole, eye = np.full((len(self.unknowns), fields.shape[1]), 0.01), np.eye(len(self.unknowns))
+        todo = np.arange(fields.shape[1])
         for _ in range(ROUNDS):
-            value = law(x)
-            columns = [(law(x + NUDGE * e[:, None]) - law(x - NUDGE * e[:, None])) / (2 * NUDGE) for e in eye]
-            step = -np.linalg.solve(np.moveaxis(np.array(columns), (0, 1, 2), (2, 1, 0)), value.T[..., None])[..., 0].T
-            size, share = np.abs(value).sum(axis=0), np.ones(total)
+            x, at = whole[:, todo], fields[:, todo]
+            value = law(x, at)
+            columns = [
+                (law(x + NUDGE * e[:, None], at) - law(x - NUDGE * e[:, None], at)) / (2 * NUDGE) for e in eye
+            ]
+            table = np.moveaxis(np.array(columns), (0, 1, 2), (2, 1, 0))
+            try:
+                step = -np.linalg.solve(table, value.T[..., None])[..., 0].T
+            except np.linalg.LinAlgError:  # multipliers that the law leaves open: the shortest step
+                step = -(np.linalg.pinv(table, rcond=1e-9) @ value.T[..., None])[..., 0].T
+            size, share = np.abs(value).sum(axis=0), np.ones(len(todo))
             for _ in range(40):
-                worse = ~(np.abs(law(x + share * step)).sum(axis=0) <= (1 - share / 10) * size + CLOSE)
+                worse = ~(np.abs(law(x + share * step, at)).sum(axis=0) <= (1 - share / 10) * size + CLOSE)
                 if not worse.any():
                     break
                 share = np.where(worse, share / 2, share)
-            x = x + share * step
-            if np.max(np.abs(step)) < CLOSE or np.max(np.abs(law(x))) < CLOSE / 100:
-                return x
-        raise NotConverged("The law was not solved again.", x, float(np.max(np.abs(law(x)))))
+            x = whole[:, todo] = x + share * step
+            open_ = (np.abs(step).max(axis=0) >= CLOSE) & (np.abs(law(x, at)).max(axis=0) >= CLOSE / 100)
+            todo = todo[open_]
+            if not todo.size:
+                _states[key] = whole
+                return whole
+        raise NotConverged("The law was not solved again.", whole, float(np.max(np.abs(law(whole, fields)))))
 
 
 def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
@@ -129,7 +148,8 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
     count = len(again.order)
     total, square = 0.0, 0.0
     for share, case in again.cases():
-        z, weights = _fields(count, random=kinked or count > max(NODES))
+        samples = RANDOM // 4 if len(again.unknowns) > MANY else RANDOM
+        z, weights = _fields(count, samples, random=kinked or count > max(NODES))
         fields = again.root(case) @ z
         x = again.states(fields, case)
         columns: dict[Any, np.ndarray] = dict(zip(again.unknowns, x, strict=True))
@@ -162,11 +182,11 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
     return mpmath.mpf(0 if score < WORST else abs(total - expected) / size), 2, how
 
 
-def _fields(count: int, *, random: bool) -> tuple[np.ndarray, np.ndarray]:
+def _fields(count: int, samples: int, *, random: bool) -> tuple[np.ndarray, np.ndarray]:
     """Standard Gaussian variables with weights."""
     if random:
-        z = np.random.default_rng(SEED).normal(size=(count, RANDOM))
-        return z, np.full(RANDOM, 1 / RANDOM)
+        z = np.random.default_rng(SEED).normal(size=(count, samples))
+        return z, np.full(samples, 1 / samples)
     x, w = np.polynomial.hermite_e.hermegauss(NODES[count])
     z = np.stack([part.ravel() for part in np.meshgrid(*[x] * count, indexing="ij")])
     weights = np.prod([part.ravel() for part in np.meshgrid(*[w / w.sum()] * count, indexing="ij")], axis=0)

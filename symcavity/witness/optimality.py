@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import mpmath
-from sympy import Abs, Equality, Expr, LessThan, Max, Min
+from sympy import Abs, Equality, Expr, Integer, LessThan, Max, Min
 
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -39,8 +39,7 @@ class Optimality:
     """
 
     def __init__(self, theory: Any, states: int) -> None:
-        self.record = theory.system.record
-        self.problem = self.record.problem
+        self.theory, self.record, self.problem = theory, theory.system.record, theory.system.record.problem
         self.declared, self.states = declared_of(theory), states
         self.world: World = self.declared.world(5, states, PRECISION)
         self.sums = {f.symbol: f.as_sum for f in self.record.fields}
@@ -239,9 +238,11 @@ class Optimality:
     def unknowns(self) -> list[Expr]:
         """What the problem is minimised over: variables, the bounds on kinks, globals."""
         exprs = [self.problem.minimize, *(r.lhs - r.rhs for r in self.problem.subject_to)]
-        found = {q.family.at_site(): None for e in exprs for q in site_quantities(e, Variable)}
-        found |= {bound: None for bound, _ in self.record.auxiliary}
-        found |= {q: None for norm in self.record.norms for q in norm.p}
+        families = dict.fromkeys(q.family for e in exprs for q in site_quantities(e, Variable))
+        own = [u for law in self.theory.system.laws.values() for u in law.unknowns if u.family.components]
+        apart = {u.family for u in own if u.family.components[0] not in u.free_symbols}
+        found = {q: None for family in families for q in (_each(family) if family in apart else [family.at_site()])}
+        found |= dict.fromkeys([*(b for b, _ in self.record.auxiliary), *(q for n in self.record.norms for q in n.p)])
         shared = sorted(set().union(*(e.atoms(Global) for e in exprs)) - set(self.problem.given), key=str)
         return [*found, *shared, *(nu for nu, _ in self.record.conditions)]
 
@@ -254,6 +255,12 @@ def _two(kink: Expr) -> tuple[Expr, Expr]:
 def _gap(kink: Expr) -> Expr:
     first, second = _two(kink)
     return first - second
+
+
+def _each(family: Any) -> list[Any]:
+    """The components of a variable that a law has apart, at a site."""
+    index, low, high = family.components
+    return [family.at_site().xreplace({index: Integer(k)}) for k in range(int(low), int(high) + 1)]
 
 
 def _mark(word: str, values: list[Any]) -> tuple[str, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -351,6 +352,7 @@ def _non_negative(condition: Any) -> Expr:
 
 
 
+@lru_cache(maxsize=4096)
 def tidy_fraction(expr: Expr) -> Expr:
     """Cancel common factors, and give the denominator a positive constant term (or leading sign)."""
     top, bottom = fraction(cancel(expr))

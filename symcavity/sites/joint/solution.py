@@ -100,10 +100,7 @@ class JointEnsemble:
         rule: dict[Any, Any] = {r: slope(symbols[r.state], symbols[self._source(r)]) for r in body.atoms(SiteResponse)}
         inside = body.xreplace(rule).xreplace(dict(symbols))
         lower = [self.covariance[a, b] for k, a in enumerate(self.fields) for b in self.fields[: k + 1]]
-        found = JointAverage(inside, self.solution.law, lower)
-        if isinstance(found, JointAverage):
-            _ = found.way  # there is one, or it is refused here
-        return found
+        return JointAverage(inside, self.solution.law, lower)
 
     def _source(self, response: SiteResponse) -> Symbol:
         if response.field in self.sources:

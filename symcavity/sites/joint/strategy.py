@@ -21,12 +21,18 @@ from symcavity.sites.site import Site, response_steps
 
 
 class Joint:
-    """Laws of convex problems of which several equations stay after all that is linear was eliminated."""
+    """Laws of convex problems whose states have to be found together, field by field, in numbers.
+
+    Several equations stay after all that is linear was eliminated; or several fields come back to the site in so many
+    ways that its solution is of no use as a formula.
+    """
 
     is_linear = False
 
     def applies(self, problem: SiteProblem) -> bool:
-        """Whether more than one equation is left, on some branch, that is not linear."""
+        """Whether several equations are left, on some branch, that are not linear; or the law is large."""
+        if problem.is_large:
+            return True
         unknowns = list(problem.law.unknowns)
         equations = [e.difference for e in problem.equations()]
         if len(equations) + len(problem.law.pairs) < 2:
@@ -56,7 +62,7 @@ class Joint:
         equations = [e.difference.xreplace(sources).xreplace(rule).xreplace(symbols) for e in problem.equations()]
         pairs = [p.pair for p in problem.law.pairs]
         unknowns = [symbols[q] for q in problem.law.unknowns]
-        left, definitions = _eliminated(equations, unknowns)
+        left, definitions = _eliminated(equations, unknowns, numbers=problem.is_large)
         given = dict(definitions)
         law = JointLaw(
             [x for x in unknowns if x not in given],
@@ -156,8 +162,13 @@ def _one_piece(expr: Expr, unknowns: Sequence[Expr], last: bool) -> Expr:
         expr = expr.xreplace({kinks[0]: piece_of(kinks[0], last)})
 
 
-def _eliminated(equations: Sequence[Expr], unknowns: Sequence[Any]) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
-    """What is left of some equations once every unknown is put in that stands alone and linearly in one of them."""
+def _eliminated(
+    equations: Sequence[Expr], unknowns: Sequence[Any], *, numbers: bool = False
+) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
+    """What is left of some equations once every unknown is put in that stands alone and linearly in one of them.
+
+    With ``numbers`` it is put in where its factor is a number only, so that nothing grows.
+    """
     left, given = list(equations), dict[Any, Expr]()
     free = list(unknowns)
     while True:
@@ -165,7 +176,7 @@ def _eliminated(equations: Sequence[Expr], unknowns: Sequence[Any]) -> tuple[lis
             (k, x, rate)
             for k, e in enumerate(left)
             for x in free
-            if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns)
+            if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns) and (rate.is_number or not numbers)
         )
         hit = min(hits, key=lambda h: (not h[2].is_number, h[0]), default=None)
         if hit is None:

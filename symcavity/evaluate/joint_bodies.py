@@ -1,0 +1,107 @@
+"""What is averaged over a joint law, as a function of the law's quantities: its kinks, its sides, its degree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sympy import Abs, Add, Expr, Heaviside, Matrix, Max, Min, Mul, Piecewise, Pow, Sum, sign
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import Boolean
+
+from symcavity.algebra.compiled import compiled as function
+from symcavity.algebra.joint import KINKS, JointAverage, LawSymbol
+from symcavity.model.averages import Average
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.branches import unkinked
+
+
+def leaves_of(exprs: Sequence[Expr]) -> list[Any]:
+    """What parameters some expressions hold: symbols, quenched parameters, averages over other sites."""
+    found: set[Any] = set()
+
+    def collect(expr: Any) -> None:
+        if isinstance(expr, Average | Sum | SiteQuantity) or (expr.is_Symbol and not isinstance(expr, LawSymbol)):
+            found.add(expr)
+            return
+        for arg in expr.args:
+            collect(arg)
+
+    for expr in exprs:
+        collect(expr)
+    return sorted(found, key=str)
+
+
+class Body:
+    """What is averaged, as a function of the quantities of a law."""
+
+    def __init__(self, node: JointAverage) -> None:
+        self.own = leaves_of([node.body])
+        self.names = sorted(node.body.atoms(LawSymbol), key=str)
+        self.call = function([*self.names, *self.own], node.body)
+        kinks = sorted((k for k in node.body.atoms(*KINKS) if k.has(LawSymbol)), key=str)
+        inside = sorted(node.body.atoms(LawSymbol), key=str)
+        every = (e for k in kinks for side in _sides(k) for (e,), _, _ in unkinked([side], [], inside))
+        self.sides = list(dict.fromkeys(every))
+        self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
+        slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
+        self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(
+            k.has(LawSymbol) for e in self.sides for k in e.atoms(*KINKS)
+        )
+        self.line = function([*self.edges, *self.own], [*self.sides, *slopes])
+        self.degree = _degree(node.body, {*node.law.unknowns, *node.law.fields, *(x for x, _ in node.law.definitions)})
+
+    def switches(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...]) -> np.ndarray:
+        """On which side of its kinks and conditions each node is."""
+        shape = next(iter(columns.values())).shape
+        found = self.line(*(columns[s] for s in self.edges), *own)[: len(self.sides)]
+        return np.array([np.broadcast_to(side > 0, shape) for side in found], dtype=bool).reshape(-1, *shape)
+
+    def lines(self, rows: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...]) -> np.ndarray:
+        """What switches as affine functions, of what its quantities are: shape (faces, sides, coefficients)."""
+        shape = next(iter(rows.values())).shape
+        out = np.zeros((shape[0], len(self.sides), shape[1]))
+        if not self.sides or any(s not in rows for s in self.edges):  # responses are numbers on a face
+            return out[:, :0]
+        found = np.array(self.line(*[0.0] * len(self.edges), *own), dtype=float)
+        out[..., 0] = found[: len(self.sides)]
+        slopes = found[len(self.sides) :].reshape(len(self.sides), -1)
+        for k, s in enumerate(self.edges):
+            out += slopes[:, k, None] * rows[s][:, None, :]
+        return out
+
+    def needs(self, own: tuple[float, ...]) -> tuple[Any, ...]:
+        """What its value depends on beyond the parameters of the law."""
+        return tuple(zip(self.own, own, strict=False))
+
+    def values(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...] = ()) -> np.ndarray:
+        """The values at all nodes."""
+        found = self.call(*(columns[s] for s in self.names), *own[: len(self.own)])
+        return np.broadcast_to(np.asarray(found), next(iter(columns.values())).shape)
+
+
+def _degree(expr: Any, moving: set[LawSymbol]) -> float:
+    """The degree of a polynomial in the moving quantities, on either side of its kinks and conditions."""
+    if expr in moving:
+        return 1.0
+    if not expr.has(*moving) or isinstance(expr, Relational | Boolean | sign | Heaviside):
+        return 0.0
+    parts = [_degree(arg, moving) for arg in (v for v, _ in expr.args)] if isinstance(expr, Piecewise) else []
+    parts = parts or [_degree(arg, moving) for arg in expr.args]
+    if isinstance(expr, Mul):
+        return sum(parts)
+    if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0:
+        return float(expr.exp) * parts[0]
+    return max(parts) if isinstance(expr, Add | Abs | Max | Min | Piecewise) else np.inf
+
+
+def _sides(kink: Expr) -> list[Expr]:
+    """What changes its sign where a kink or a condition switches."""
+    if isinstance(kink, Max | Min | Relational):
+        return [a - b for a, b in combinations(kink.args, 2)]
+    return [] if isinstance(kink, Piecewise) else [kink.args[0]]
+
+
+__all__ = ["Body", "leaves_of"]

@@ -1,0 +1,140 @@
+"""Gaussian averages along rays from the origin: directions with weights, and nodes between places of switching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations, product
+from math import gamma
+from typing import Any
+
+import numpy as np
+
+from symcavity.shapes.sampling import DEFAULT, SCRAMBLES, gaussian_scrambles
+
+REACH, ALONG, PARTS = 9.0, 14, 4  # of rays: in standard deviations, nodes a panel, panels without any switching
+TURNS, CLOSE = 6, 2.0  # panels of a turn; lines this close to the origin are met at more radii
+AT = (0.02, 0.2, 1.0, 3.0, REACH)
+APART = 1e-13  # what ends of panels are at least from each other
+
+
+def spread(rank: int, numbers: Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Directions in pairs of opposite ones, with weights: `count` of them of each independent set."""
+    if rank == 1:
+        return np.array([[1.0, -1.0]]), np.full(2, 0.5)
+    points = np.concatenate([scrambled(rank)[n][: count // 2] for n in numbers]).T
+    units = points / np.linalg.norm(points, axis=0)
+    units = np.concatenate([units, -units], axis=1)
+    return units, np.full(units.shape[1], 1 / units.shape[1])
+
+
+def turned(rows: np.ndarray, held: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Directions in a plane: Gauss-Legendre rules between those at which something changes.
+
+    Parameters
+    ----------
+    rows : array, shape (faces, lines, 3)
+        ``offset + slopes . z`` of the lines at which something switches, face by face.
+    held : int
+        How many of the lines bound the face: corners are where these hold.
+    order : int
+        Nodes between two changes.
+    """
+    cuts = [np.linspace(-np.pi, np.pi, TURNS + 1)]
+
+    def add(z: np.ndarray, some: Any) -> None:
+        tests = rows[some, :held, 0] + np.einsum("pmk,pk->pm", rows[some, :held, 1:], z)
+        there = np.isfinite(z).all(axis=1) & (tests.min(axis=1, initial=0) > -1e-9) & (np.hypot(*z.T) < 1.01 * REACH)
+        cuts.append(np.arctan2(z[there, 1], z[there, 0]))
+
+    with np.errstate(all="ignore"):
+        unit = rows / np.linalg.norm(rows[..., 1:], axis=-1, keepdims=True)
+        for k, radius in product(range(rows.shape[1]), AT):
+            away, normal = unit[:, k, :1], unit[:, k, 1:]
+            near = (np.abs(away) < np.minimum(radius, CLOSE))[:, 0]
+            half = np.sqrt(radius**2 - away**2)
+            for way in (1, -1):
+                add((-away * normal + way * half * normal[:, ::-1] * [1, -1])[near], near)
+        for a, b in combinations(range(rows.shape[1]), 2):
+            cross = np.cross(rows[:, a], rows[:, b])  # homogeneous coordinates (offset, slopes) of where they meet
+            add(cross[:, 1:] / cross[:, :1], slice(None))
+    angles = np.sort((np.concatenate(cuts) + np.pi) % (2 * np.pi))
+    angles = np.concatenate([[0.0], angles[np.diff(angles, prepend=-1.0) > 1e-11], [2 * np.pi]])
+    x, w = np.polynomial.legendre.leggauss(order)
+    half, middle = np.diff(angles)[:, None] / 2, (angles[1:] + angles[:-1])[:, None] / 2
+    theta = (middle + half * x).ravel() - np.pi
+    return np.stack([np.cos(theta), np.sin(theta)]), (half * w).ravel() / (2 * np.pi)
+
+
+def crossings(rows: np.ndarray, held: int, units: np.ndarray) -> np.ndarray:
+    """Where rays enter or leave faces, and cross other lines on them: shape (rays, cuts), infinite if nowhere.
+
+    The rows are those of :func:`turned`, in any number of dimensions.
+    """
+    offset, slope = rows[..., 0, None], rows[..., 1:] @ units
+    with np.errstate(all="ignore"):
+        place = -offset / slope
+    tests = slice(None, held)
+    low = np.where(slope > 0, place, 0.0)[:, tests].max(axis=1, initial=0.0)
+    high = np.where(slope < 0, place, np.inf)[:, tests].min(axis=1, initial=np.inf)
+    high = np.where(((slope == 0) & (offset < 0))[:, tests].any(axis=1), 0.0, high)
+    other = place[:, held:]
+    inside = (other > low[:, None]) & (other < high[:, None])
+    cuts = [np.where(low < high, low, np.inf), np.where(low < high, high, np.inf)]
+    cuts += list(np.moveaxis(np.where(inside, other, np.inf), 1, 0))
+    return np.concatenate(cuts).T
+
+
+def along(
+    cuts: np.ndarray, units: np.ndarray, weights: np.ndarray, *, cubic: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes between cuts of rays.
+
+    Parameters
+    ----------
+    cuts : array, shape (rays, n)
+    units : array, shape (dimension, rays)
+    weights : array, shape (rays,)
+    cubic : bool
+        Whether what is averaged is a polynomial of at most third degree between two cuts, for which two nodes do.
+
+    Returns
+    -------
+    (points, weights, middles)
+        Points of shape (dimension, panels * nodes), panel by panel, and a point inside of each panel.
+    """
+    rank, count = units.shape
+    base = np.broadcast_to(np.linspace(0, REACH, PARTS + 1), (count, PARTS + 1))
+    edges = np.concatenate([base, np.clip(cuts, 0, REACH)], axis=1)
+    order = np.argsort(edges, axis=1, kind="stable")
+    edges = np.take_along_axis(edges, order, axis=1)
+    ray, place = np.nonzero(np.diff(edges, axis=1) > APART)
+    low, high = edges[ray, place], edges[ray, place + 1]
+    y, w = np.polynomial.legendre.leggauss(ALONG)
+    half, middle = (high - low)[:, None] / 2, (high + low)[:, None] / 2
+    r = middle + half * y
+    shares = half * w * r ** (rank - 1) * np.exp(-r * r / 2) / (2 ** (rank / 2 - 1) * gamma(rank / 2))
+    if cubic:  # a Gauss rule of two nodes, from the moments of what lies between two cuts
+        between = np.cumsum(order > PARTS, axis=1)[ray, place] + ray * edges.shape[1]
+        _, first, group = np.unique(between, return_index=True, return_inverse=True)
+        size = np.bincount(group, shares.sum(axis=1))
+        mean = np.bincount(group, (shares * r).sum(axis=1)) / size
+        off = r - mean[group, None]
+        square, third = (np.bincount(group, (shares * off**k).sum(axis=1)) / size for k in (2, 3))
+        width = np.sqrt(square)
+        skew = third / (2 * width * square)
+        root = np.sqrt(1 + skew * skew)
+        ray, middle = ray[first], mean[:, None]
+        r = middle + width[:, None] * np.stack([skew - root, skew + root], axis=1)
+        shares = size[:, None] * np.stack([root + skew, root - skew], axis=1) / (2 * root[:, None])
+    points = (units[:, ray, None] * r).reshape(rank, -1)
+    return points, (weights[ray, None] * shares).ravel(), units[:, ray] * middle[:, 0]
+
+
+@lru_cache(maxsize=8)
+def scrambled(count: int) -> list[np.ndarray]:
+    """Independent sets of quasi-random Gaussian points."""
+    return list(gaussian_scrambles(count, DEFAULT, 0))
+
+
+__all__ = ["ALONG", "REACH", "SCRAMBLES", "along", "crossings", "scrambled", "spread", "turned"]
