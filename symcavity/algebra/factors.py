@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -39,6 +40,7 @@ def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, list[tuple[Expr, int]]
         return sympy.factor_list(expr, *symbols)
 
 
+@lru_cache(maxsize=4096)
 def factor(expr: Expr) -> Expr:
     """Return an expression as a product of factors, whatever was drawn before."""
     if len(expr.free_symbols) > MOST_SYMBOLS:

@@ -309,6 +309,30 @@ def _split(body: Expr, zs: tuple[Symbol, ...], conditions: tuple[Expr, ...]) -> 
     A Gaussian vector has the same law in every orthonormal frame; a field that enters through one linear
     combination only is one variable in the right frame.
     """
+    found = _frames(zs, conditions)
+    if found is None:
+        return None
+    groups, frames = found
+    names = iter(zs)
+    owned = [[next(names) for _ in frame] for frame in frames]
+    axes = [pair for frame, own in zip(frames, owned, strict=True) for pair in zip(frame, own, strict=True)]
+    rule = {z: Add(*(e[k] * u for e, u in axes)) for k, z in enumerate(zs)}
+    held = [[_turned(conditions[k], rule) for k in group] for group in groups] + [[]] * (len(frames) - len(groups))
+    total = S.Zero
+    for term in _terms(_turned(body, rule), owned):
+        parts = [
+            CellAverage(Mul(*(f for f in term if f.has(*own))), own, *where)
+            for own, where in zip(owned, held, strict=True)
+        ]
+        total += Mul(*(f for f in term if not f.has(*zs)), *parts)
+    return total
+
+
+@lru_cache(maxsize=4096)
+def _frames(
+    zs: tuple[Symbol, ...], conditions: tuple[Expr, ...]
+) -> tuple[list[list[int]], list[list[list[Expr]]]] | None:
+    """Groups of conditions with orthogonal normals, and the frames that they span; then that of what is left over."""
     rows = [_coefficients(c, zs) for c in conditions]
     groups = _groups([row[1:] for row in rows])
     frames = []
@@ -323,19 +347,7 @@ def _split(body: Expr, zs: tuple[Symbol, ...], conditions: tuple[Expr, ...]) -> 
         if rest is None:
             return None
         frames.append(rest)
-    names = iter(zs)
-    owned = [[next(names) for _ in frame] for frame in frames]
-    axes = [pair for frame, own in zip(frames, owned, strict=True) for pair in zip(frame, own, strict=True)]
-    rule = {z: Add(*(e[k] * u for e, u in axes)) for k, z in enumerate(zs)}
-    held = [[_turned(conditions[k], rule) for k in group] for group in groups] + [[]] * (len(frames) - len(groups))
-    total = S.Zero
-    for term in _terms(_turned(body, rule), owned):
-        parts = [
-            CellAverage(Mul(*(f for f in term if f.has(*own))), own, *where)
-            for own, where in zip(owned, held, strict=True)
-        ]
-        total += Mul(*(f for f in term if not f.has(*zs)), *parts)
-    return total
+    return groups, frames
 
 
 def _groups(normals: Sequence[Sequence[Expr]]) -> list[list[int]]:
