@@ -7,7 +7,7 @@ Polynomials in many symbols hardly ever have factors but those that stand in eac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -30,14 +30,22 @@ def _same_draws() -> Iterator[None]:
         rng.setstate(state)
 
 
-def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, list[tuple[Expr, int]]]:
+@lru_cache(maxsize=4096)
+def together(expr: Expr) -> Expr:
+    """Return an expression over a common denominator: the same ones are asked for again and again."""
+    return sympy.together(expr)
+
+
+@lru_cache(maxsize=4096)
+def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, Sequence[tuple[Expr, int]]]:
     """Return the constant and the factors of a polynomial, whatever was drawn before."""
     if len(expr.free_symbols) > MOST_SYMBOLS and not symbols:
         constant, rest = factor_terms(expr).as_coeff_Mul()
         powers = [f.as_base_exp() for f in Mul.make_args(rest)]
-        return constant, [(base, int(power)) for base, power in powers]
+        return constant, tuple((base, int(power)) for base, power in powers)
     with _same_draws():
-        return sympy.factor_list(expr, *symbols)
+        constant, factors = sympy.factor_list(expr, *symbols)
+        return constant, tuple(factors)
 
 
 @lru_cache(maxsize=4096)
@@ -49,4 +57,4 @@ def factor(expr: Expr) -> Expr:
         return sympy.factor(expr)
 
 
-__all__ = ["MOST_SYMBOLS", "factor", "factor_list"]
+__all__ = ["MOST_SYMBOLS", "factor", "factor_list", "together"]

@@ -46,9 +46,9 @@ def by_quadrature(n, x, digits):
             scale = min(mpf(1), 1 / abs(x))
             end = min(top * 2, scale * (mp.log(10) * (digits + 25) + 20 * n + 20))
             grid = mp.linspace(0, end, 25 + 3 * n)
-            return mp.npdf(x) * mp.quad(lambda t: t**n * mp.exp(x * t - t * t / 2), grid)
+            return mp.npdf(x) * mp.quadgl(lambda t: t**n * mp.exp(x * t - t * t / 2), grid)
         grid = mp.linspace(max(mpf(0), x - top), x + top, 30 + n)
-        return mp.quad(lambda t: t**n * mp.npdf(x - t), grid)
+        return mp.quadgl(lambda t: t**n * mp.npdf(x - t), grid)
 
 
 def relative(a, b):
