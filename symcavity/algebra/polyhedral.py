@@ -424,8 +424,8 @@ def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...]
 
 
 @lru_cache(maxsize=512)  # the two sides of an equation are averages over the same cells
-def _cell(prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[tuple[int, ...], Any], ...]) -> Any:
-    """Return the average at ``prec`` bits, which is mpmath's current precision."""
+def _cell(_prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[tuple[int, ...], Any], ...]) -> Any:
+    """Return the average at mpmath's current precision, which is a part of its key."""
     mp = mpmath.mp
     count = len(terms[0][0])
     if count > EXACT_FIELDS:

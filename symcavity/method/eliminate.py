@@ -127,7 +127,7 @@ def _length(expr: Expr) -> tuple[int, int]:
 @lru_cache(maxsize=1024)
 def _mark(number: int, sign: int | None) -> Dummy:
     """The stand-ins are always the same ones, so that what is found of an expression is found once."""
-    return Dummy(f"m{number}", **({"positive": True} if sign == 1 else {"negative": True} if sign == -1 else {"real": True}))
+    return Dummy(f"m{number}", **{{1: "positive", -1: "negative"}.get(sign or 0, "real"): True})
 
 
 class Masks:
