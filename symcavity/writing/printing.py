@@ -30,6 +30,16 @@ class CavityPrinter(LatexPrinter):
     def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
         super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
         self._inline = int(inline)
+        self._printed: dict[Any, str] = {}
+
+    def _print(self, expr: Any, **kwargs: Any) -> str:
+        """Print each part once: how long it is decides where it stands, level by level."""
+        if kwargs or not isinstance(expr, Basic):
+            return str(super()._print(expr, **kwargs))
+        key = expr, bool(self._inline)
+        if key not in self._printed:
+            self._printed[key] = str(super()._print(expr))
+        return self._printed[key]
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
         found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
@@ -330,6 +340,7 @@ def _tree(source: str) -> Row:
     return parse(source)
 
 
+@lru_cache(maxsize=4096)
 def _factor_key(factor: Any) -> tuple[int, int, str]:
     """Numbers, parameters, couplings, responses, states, averages, sums: the order of a physicist."""
     core = factor.base if isinstance(factor, Pow) else factor
