@@ -44,8 +44,7 @@ def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, Sequence[tuple[Expr, i
         powers = [f.as_base_exp() for f in Mul.make_args(rest)]
         return constant, tuple((base, int(power)) for base, power in powers)
     with _same_draws():
-        constant, factors = sympy.factor_list(expr, *symbols)
-        return constant, tuple(factors)
+        return sympy.factor_list(expr, *symbols)
 
 
 @lru_cache(maxsize=4096)
