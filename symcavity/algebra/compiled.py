@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from sympy import Dummy, lambdify
 from sympy.printing.numpy import SciPyPrinter
 
 from symcavity.algebra.choice import in_cases
 from symcavity.algebra.tails import with_scaled_tails
 
-_PRINTER = SciPyPrinter({"fully_qualified_modules": True, "inline": True, "allow_unknown_functions": True})
+_PRINTED = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _marks(count: int) -> tuple[Dummy, ...]:
     """The names of arguments in code: the same for all functions of as many, so that equal code is made once."""
     return tuple(Dummy(f"a{k}", real=True) for k in range(count))
 
 
-@functools.lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
 def _function(marks: tuple[Dummy, ...], exprs: Any, modules: str, cse: bool) -> Callable[..., Any]:
     body = list(exprs) if isinstance(exprs, tuple) else exprs
     if modules != "numpy":
         return lambdify(marks, body, modules, cse=cse)
-    import scipy
-
-    # whole names: "from numpy import *", which stands behind SymPy's own door, takes longer than a derivation
-    return lambdify(marks, body, [{"numpy": np, "scipy": scipy, "functools": functools}], _PRINTER, cse=cse)
+    # the names that are used and no others: "from numpy import *", which SymPy would do, takes longer than a derivation
+    return lambdify(marks, body, [{}], SciPyPrinter(_PRINTED), cse=cse)
 
 
 def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cse: bool = False) -> Callable[..., Any]:
