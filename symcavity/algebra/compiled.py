@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sympy import (
-    Abs,
-    Dummy,
-    Function,
-    Heaviside,
-    Max,
-    Min,
-    Piecewise,
-    cos,
-    cosh,
-    exp,
-    lambdify,
-    log,
-    sign,
-    sin,
-    sinh,
-    tan,
-    tanh,
-)
+from sympy import Dummy, lambdify
+from sympy.printing.numpy import SciPyPrinter
 
 from symcavity.algebra.choice import in_cases
 from symcavity.algebra.tails import with_scaled_tails
 
-IN_NUMPY = (Abs, Heaviside, Max, Min, Piecewise, cos, cosh, exp, log, sign, sin, sinh, tan, tanh)  # others: of SciPy
+_PRINTED = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
 
 
-def compiled(arguments: Sequence[Any], exprs: Any, modules: Any = "numpy", *, cse: bool = False) -> Callable[..., Any]:
+@lru_cache(maxsize=64)
+def _marks(count: int) -> tuple[Dummy, ...]:
+    """The names of arguments in code: the same for all functions of as many, so that equal code is made once."""
+    return tuple(Dummy(f"a{k}", real=True) for k in range(count))
+
+
+@lru_cache(maxsize=1024)
+def _function(marks: tuple[Dummy, ...], exprs: Any, modules: str, cse: bool) -> Callable[..., Any]:
+    body = list(exprs) if isinstance(exprs, tuple) else exprs
+    if modules != "numpy":
+        return lambdify(marks, body, modules, cse=cse)
+    # the names that are used and no others: "from numpy import *", which SymPy would do, takes longer than a derivation
+    return lambdify(marks, body, [{}], SciPyPrinter(_PRINTED), cse=cse)
+
+
+def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cse: bool = False) -> Callable[..., Any]:
     """Generate code for expressions, in which no name is the user's: a symbol may be called ``sqrt`` or ``x0``.
 
     Parameters
@@ -40,17 +39,16 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: Any = "numpy", *, cs
         What the function takes, in order: symbols, or any other nodes of the expressions.
     exprs : Expr or list of Expr
         What it returns.
-    modules : str or list
-        As for :func:`sympy.lambdify`: ``'numpy'``, ``'math'``, ``'mpmath'``.
+    modules : str
+        ``'numpy'`` (with what SciPy knows), ``'math'`` or ``'mpmath'``.
     cse : bool
         Whether common parts are computed once.
     """
-    marks = {a: Dummy(f"a{k}", real=True) for k, a in enumerate(arguments)}
+    marks = _marks(len(arguments))
+    rule = dict(zip(arguments, marks, strict=True))
     several = isinstance(exprs, list)
-    marked = [with_scaled_tails(in_cases(e).xreplace(marks)) for e in (exprs if several else [exprs])]
-    if modules == "numpy" and any(f for e in marked for f in e.atoms(Function) if not isinstance(f, IN_NUMPY)):
-        modules = ["scipy", "numpy"]
-    return lambdify(list(marks.values()), marked if several else marked[0], modules, cse=cse)
+    marked = tuple(with_scaled_tails(in_cases(e).xreplace(rule)) for e in (exprs if several else [exprs]))
+    return _function(marks, marked if several else marked[0], modules, cse)
 
 
 __all__ = ["compiled"]

@@ -8,8 +8,9 @@ What is linear in a symbol needs no search at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -30,12 +31,19 @@ def _same_draws() -> Iterator[None]:
         rng.setstate(state)
 
 
-def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, list[tuple[Expr, int]]]:
+@lru_cache(maxsize=4096)
+def together(expr: Expr) -> Expr:
+    """Return an expression over a common denominator: the same ones are asked for again and again."""
+    return sympy.together(expr)
+
+
+@lru_cache(maxsize=4096)
+def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, Sequence[tuple[Expr, int]]]:
     """Return the constant and the factors of a polynomial, whatever was drawn before."""
     if len(expr.free_symbols) > MOST_SYMBOLS and not symbols:
         constant, rest = factor_terms(expr).as_coeff_Mul()
         powers = [f.as_base_exp() for f in Mul.make_args(rest)]
-        return constant, [(base, int(power)) for base, power in powers]
+        return constant, tuple((base, int(power)) for base, power in powers)
     with _same_draws():
         return (None if symbols else _by_a_linear_symbol(expr)) or sympy.factor_list(expr, *symbols)
 
@@ -57,6 +65,7 @@ def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | Non
     return constant / below, [*others, (rest.as_expr(), 1)]
 
 
+@lru_cache(maxsize=4096)
 def factor(expr: Expr) -> Expr:
     """Return an expression as a product of factors, whatever was drawn before."""
     if len(expr.free_symbols) > MOST_SYMBOLS:
@@ -66,4 +75,4 @@ def factor(expr: Expr) -> Expr:
         return Mul(found[0], *(f**n for f, n in found[1])) if found else sympy.factor(expr)
 
 
-__all__ = ["MOST_SYMBOLS", "factor", "factor_list"]
+__all__ = ["MOST_SYMBOLS", "factor", "factor_list", "together"]

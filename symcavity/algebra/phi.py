@@ -353,7 +353,13 @@ def phi_in(context: Any, n: Any, x: Any) -> Any:
     x = context.convert(x)
     if not hasattr(x, "_mpf_"):
         return context.convert(_complex_phi(order, mpmath.mp.convert(x)))
-    return context.make_mpf(_phi_mpf(order, x._mpf_, context.prec))
+    return context.make_mpf(_phis_mpf(order, x._mpf_, context.prec)[-1])
+
+
+def mp_phis(n: int, x: Any) -> list[Any]:
+    """Return phi(0, x) to phi(n, x) of a real x, each relatively accurate at mpmath's current precision."""
+    mp = mpmath.mp
+    return [mp.make_mpf(v) for v in _phis_mpf(n, mp.convert(x)._mpf_, mp.prec)]
 
 
 def checked_order(n: Any) -> int:
@@ -369,32 +375,31 @@ def checked_order(n: Any) -> int:
 FAR = 500  # bits of an argument beyond which its square is beyond every precision
 
 
-def _phi_mpf(n: int, x: Any, prec: int) -> Any:
-    """Return phi(n, x) for a raw mpf, rounded to ``prec`` bits."""
+def _phis_mpf(n: int, x: Any, prec: int) -> list[Any]:
+    """Return phi(0, x) to phi(n, x) for a raw mpf, rounded to ``prec`` bits."""
     sign, mantissa, exponent, size = x
     if not mantissa and exponent:  # inf, -inf, nan
         if x == libmp.fninf:
-            return libmp.fzero
-        return libmp.fone if x == libmp.finf and n == 0 else x
+            return [libmp.fzero] * (n + 1)
+        return [libmp.fone if x == libmp.finf else x] + [x] * n
     wp = prec + 12
     if sign and exponent + size > FAR:
-        return _tail(n, libmp.mpf_neg(x), prec, wp)
+        return [_tail(k, libmp.mpf_neg(x), prec, wp) for k in range(n + 1)]
     if sign:
         wp += 2 * max(0, exponent + size) + _cancelled_bits(n, libmp.to_float(libmp.mpf_neg(x), strict=False))
     a = libmp.mpf_mul(x, libmp.mpf_sqrt(libmp.fhalf, wp), wp)
     left = sign != 0
     twice = libmp.mpf_erfc(libmp.mpf_neg(a), wp) if left else libmp.mpf_add(libmp.fone, libmp.mpf_erf(a, wp), wp)
-    lower = libmp.mpf_shift(twice, -1)
-    if n == 0:
-        return libmp.mpf_pos(lower, prec, libmp.round_nearest)
-    half = libmp.mpf_shift(libmp.mpf_neg(libmp.mpf_mul(x, x)), -1)
-    norm = libmp.mpf_sqrt(libmp.mpf_shift(libmp.mpf_pi(wp), 1), wp)
-    density = libmp.mpf_div(libmp.mpf_exp(half, wp), norm, wp)
-    upper = libmp.mpf_add(libmp.mpf_mul(x, lower, wp), density, wp)
+    found = [libmp.mpf_shift(twice, -1)]
+    if n > 0:
+        half = libmp.mpf_shift(libmp.mpf_neg(libmp.mpf_mul(x, x)), -1)
+        norm = libmp.mpf_sqrt(libmp.mpf_shift(libmp.mpf_pi(wp), 1), wp)
+        density = libmp.mpf_div(libmp.mpf_exp(half, wp), norm, wp)
+        found.append(libmp.mpf_add(libmp.mpf_mul(x, found[0], wp), density, wp))
     for k in range(1, n):
-        step = libmp.mpf_add(libmp.mpf_mul(x, upper, wp), libmp.mpf_mul_int(lower, k, wp), wp)
-        lower, upper = upper, step
-    return libmp.mpf_pos(upper, prec, libmp.round_nearest)
+        below = libmp.mpf_mul_int(found[-2], k, wp)
+        found.append(libmp.mpf_add(libmp.mpf_mul(x, found[-1], wp), below, wp))
+    return [libmp.mpf_pos(v, prec, libmp.round_nearest) for v in found]
 
 
 def _tail(n: int, size: Any, prec: int, wp: int) -> Any:

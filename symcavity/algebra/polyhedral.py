@@ -40,7 +40,7 @@ from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
-from symcavity.algebra.phi import gaussian_moment, mp_phi
+from symcavity.algebra.phi import gaussian_moment, mp_phis
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.quadrature import mp_gaussian
 from symcavity.algebra.signs import sign_of
@@ -309,6 +309,30 @@ def _split(body: Expr, zs: tuple[Symbol, ...], conditions: tuple[Expr, ...]) -> 
     A Gaussian vector has the same law in every orthonormal frame; a field that enters through one linear
     combination only is one variable in the right frame.
     """
+    found = _frames(zs, conditions)
+    if found is None:
+        return None
+    groups, frames = found
+    names = iter(zs)
+    owned = [[next(names) for _ in frame] for frame in frames]
+    axes = [pair for frame, own in zip(frames, owned, strict=True) for pair in zip(frame, own, strict=True)]
+    rule = {z: Add(*(e[k] * u for e, u in axes)) for k, z in enumerate(zs)}
+    held = [[_turned(conditions[k], rule) for k in group] for group in groups] + [[]] * (len(frames) - len(groups))
+    total = S.Zero
+    for term in _terms(_turned(body, rule), owned):
+        parts = [
+            CellAverage(Mul(*(f for f in term if f.has(*own))), own, *where)
+            for own, where in zip(owned, held, strict=True)
+        ]
+        total += Mul(*(f for f in term if not f.has(*zs)), *parts)
+    return total
+
+
+@lru_cache(maxsize=4096)
+def _frames(
+    zs: tuple[Symbol, ...], conditions: tuple[Expr, ...]
+) -> tuple[list[list[int]], list[list[list[Expr]]]] | None:
+    """Groups of conditions with orthogonal normals, and the frames that they span; then that of what is left over."""
     rows = [_coefficients(c, zs) for c in conditions]
     groups = _groups([row[1:] for row in rows])
     frames = []
@@ -323,19 +347,7 @@ def _split(body: Expr, zs: tuple[Symbol, ...], conditions: tuple[Expr, ...]) -> 
         if rest is None:
             return None
         frames.append(rest)
-    names = iter(zs)
-    owned = [[next(names) for _ in frame] for frame in frames]
-    axes = [pair for frame, own in zip(frames, owned, strict=True) for pair in zip(frame, own, strict=True)]
-    rule = {z: Add(*(e[k] * u for e, u in axes)) for k, z in enumerate(zs)}
-    held = [[_turned(conditions[k], rule) for k in group] for group in groups] + [[]] * (len(frames) - len(groups))
-    total = S.Zero
-    for term in _terms(_turned(body, rule), owned):
-        parts = [
-            CellAverage(Mul(*(f for f in term if f.has(*own))), own, *where)
-            for own, where in zip(owned, held, strict=True)
-        ]
-        total += Mul(*(f for f in term if not f.has(*zs)), *parts)
-    return total
+    return groups, frames
 
 
 def _groups(normals: Sequence[Sequence[Expr]]) -> list[list[int]]:
@@ -408,6 +420,12 @@ def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...]
     -----
     The integral over the last variable is one of truncated moments; the other is split at the corners.
     """
+    return _cell(mpmath.mp.prec, tuple(map(tuple, rows)), tuple(terms))
+
+
+@lru_cache(maxsize=512)  # the two sides of an equation are averages over the same cells
+def _cell(_prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[tuple[int, ...], Any], ...]) -> Any:
+    """Return the average at mpmath's current precision, which is a part of its key."""
     mp = mpmath.mp
     count = len(terms[0][0])
     if count > EXACT_FIELDS:
@@ -420,7 +438,7 @@ def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...]
     if count == 1:
         return _segment([(row[0], row[1]) for row in rows], {p[0]: c for p, c in terms})
     corners = []
-    for (a, b, c), (d, e, f) in combinations([tuple(row) for row in rows], 2):
+    for (a, b, c), (d, e, f) in combinations(rows, 2):
         if b * f != c * e:
             corners.append((c * d - a * f) / (b * f - c * e))
     corners += [-a / b for a, b, c in rows if b]  # where a side crosses the axis, or stands upright
@@ -431,7 +449,7 @@ def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...]
             here[k] = here.get(k, 0) + c * z**n
         return _segment([(a + b * z, c) for a, b, c in rows], here)
 
-    return mp_gaussian(slice_at, corners)
+    return mp_gaussian(slice_at, corners, smooth=True)
 
 
 def _segment(rows: Sequence[tuple[Any, Any]], polynomial: Mapping[int, Any]) -> Any:
@@ -469,6 +487,6 @@ def _below(polynomial: Mapping[int, Any], end: Any) -> Any:
     for k, c in polynomial.items():
         for j in range(k + 1):
             shifted[j] += c * mp.binomial(k, j) * end ** (k - j) * (-1) ** j
-    return mp.fsum(c * mp_phi(j, end) for j, c in enumerate(shifted))
+    return mp.fdot(shifted, mp_phis(degree, end))
 
 

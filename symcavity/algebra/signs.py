@@ -8,11 +8,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, KroneckerDelta, Mul, Pow, S, Symbol, cancel, fraction, sympify, together
+from sympy import Abs, Add, Dummy, Expr, KroneckerDelta, Mul, Pow, S, Symbol, cancel, fraction, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
-from symcavity.algebra.factors import factor
+from symcavity.algebra.factors import factor, together
 from symcavity.errors import SymcavityError
 
 __all__ = [

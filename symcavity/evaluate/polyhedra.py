@@ -135,10 +135,10 @@ def _integral(rows: np.ndarray, terms: Terms, reach: int, rule: int) -> tuple[np
     if count == 1:
         value = _segment(rows, {p[0]: c for p, c in terms.items()})
         return value, np.abs(value)
-    edges = _edges(rows, REACH[reach])
+    low, high = _panels(rows, REACH[reach])
     x, w = np.polynomial.legendre.leggauss(rule)
-    middle, half = (edges[..., 1:] + edges[..., :-1]) / 2, (edges[..., 1:] - edges[..., :-1]) / 2
-    nodes = (middle[..., None] + half[..., None] * x).reshape(*edges.shape[:-1], -1)
+    middle, half = (high + low) / 2, (high - low) / 2
+    nodes = (middle[..., None] + half[..., None] * x).reshape(*low.shape[:-1], -1)
     weights = (half[..., None] * w).reshape(nodes.shape) * np.exp(-nodes * nodes / 2) / np.sqrt(2 * np.pi)
     sliced = np.concatenate(
         [
@@ -154,8 +154,11 @@ def _integral(rows: np.ndarray, terms: Terms, reach: int, rule: int) -> tuple[np
     return np.sum(value * weights, axis=-1), np.sum(size * weights, axis=-1)
 
 
-def _edges(rows: np.ndarray, reach: float) -> np.ndarray:
-    """Where the panels of the first variable end: at corners, and where a side passes by the origin."""
+def _panels(rows: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """The two ends of each panel of the first variable, which end at corners, and where a side passes by the origin.
+
+    Conditions on this variable alone bound all panels; those of no width stand last, and are left out where they can.
+    """
     count = rows.shape[-1] - 1
     cuts = list(np.linspace(-reach, reach, 2 * int(np.ceil(reach / PANEL)) + 1))
     with np.errstate(all="ignore"):
@@ -166,17 +169,27 @@ def _edges(rows: np.ndarray, reach: float) -> np.ndarray:
         for k in range(rows.shape[-2]):
             inner = np.linalg.norm(rows[..., k, 2:], axis=-1)
             cuts += [(level * inner - rows[..., k, 0]) / rows[..., k, 1] for level in NEAR]
-    clipped = [np.clip(np.nan_to_num(cut, nan=0.0), -reach, reach) for cut in cuts]
-    return np.sort(np.stack(np.broadcast_arrays(*clipped), axis=-1), axis=-1)
+    least, most = _range(np.where(np.all(rows[..., 2:] == 0, axis=-1), rows[..., 1], 0.0), rows[..., 0])
+    least, most = np.clip(least, -reach, reach), np.clip(most, -reach, reach)
+    clipped = [np.clip(np.nan_to_num(cut, nan=0.0), least, most) for cut in cuts]
+    edges = np.sort(np.stack(np.broadcast_arrays(*clipped), axis=-1), axis=-1)
+    width = np.diff(edges)
+    order = np.argsort(width <= 0, axis=-1, kind="stable")[..., : max(1, np.max(np.sum(width > 0, axis=-1)))]
+    return np.take_along_axis(edges[..., :-1], order, axis=-1), np.take_along_axis(edges[..., 1:], order, axis=-1)
+
+
+def _range(slope: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Between which numbers ``offset + slope*z`` is nowhere negative, where the slope is not zero."""
+    with np.errstate(all="ignore"):
+        end = -offset / slope
+    low = np.max(np.where(slope > 0, end, -np.inf), axis=-1, initial=-np.inf)
+    return low, np.min(np.where(slope < 0, end, np.inf), axis=-1, initial=np.inf)
 
 
 def _segment(rows: np.ndarray, polynomial: Mapping[int, np.ndarray]) -> np.ndarray:
     """Average a polynomial of one Gaussian over the interval on which all rows are positive."""
     offset, slope = rows[..., 0], rows[..., 1]
-    with np.errstate(all="ignore"):
-        end = -offset / slope
-    low = np.max(np.where(slope > 0, end, -np.inf), axis=-1, initial=-np.inf)
-    high = np.min(np.where(slope < 0, end, np.inf), axis=-1, initial=np.inf)
+    low, high = _range(slope, offset)
     empty = np.any((slope == 0) & (offset < 0), axis=-1) | ~(low < high)
     # a tail on the right is reflected: then both ends are on the left, where phi is small
     mirror = np.where(low > 0, -1.0, 1.0)

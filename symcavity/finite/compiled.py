@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import DiracDelta, Dummy, Expr, S, Symbol, erf, erfc, erfinv, gamma, loggamma, sympify
+from sympy import DiracDelta, Dummy, Expr, S, Symbol, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
@@ -65,7 +65,7 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
     stray = {a for e in exprs for a in e.atoms(Indexed, AppliedUndef)}
     if stray:
         raise UnsupportedLaw(f"{min(map(str, stray))} has no numerical meaning.", "elementary functions")
-    call = compiled(arguments, exprs, ["numpy", "scipy"] if _special(exprs) else ["numpy"], cse=True)
+    call = compiled(arguments, exprs, cse=True)
     try:
         if exprs:
             with np.errstate(all="ignore"):
@@ -76,10 +76,6 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
             "elementary functions, Max, Min, Abs, sign, Piecewise, erf",
         ) from error
     return call
-
-
-def _special(exprs: list[Expr]) -> bool:
-    return any(e.has(erf, erfc, erfinv, gamma, loggamma) for e in exprs)
 
 
 def _slope(expr: Expr, variable: Symbol) -> Expr:

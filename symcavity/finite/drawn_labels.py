@@ -58,7 +58,7 @@ def draw_label(label: Quenched, told: Expr, known: Mapping[Any, Any], rng: np.ra
 def _values(expr: Any, known: Mapping[Any, Any]) -> Any:
     marks = {q: Dummy(f"q{k}", real=True) for k, q in enumerate(site_quantities(expr))}
     arguments = [*marks, *(s for s in known if s.is_Symbol)]
-    call = compiled([marks.get(a, a) for a in arguments], expr.xreplace(marks), ["numpy", "scipy"])
+    call = compiled([marks.get(a, a) for a in arguments], expr.xreplace(marks))
     with np.errstate(all="ignore"):
         return np.asarray(call(*(known[a] for a in arguments)), dtype=float)
 

@@ -227,7 +227,7 @@ class Reader:
             body = body.xreplace({quantity: mark})
         body = body.xreplace(numbers)
         stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(columns), key=str)}
-        call = compiled(list(columns), _softened(body.xreplace(stray)), ["numpy", "scipy"])
+        call = compiled(list(columns), _softened(body.xreplace(stray)))
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -47,8 +48,8 @@ class Derived:
         Each order parameter and what it stands for.
     closures : dict
         Each order parameter by the single-site average that it stands for.
-    steps : tuple of Step
-        What each verb claimed, kind by kind.
+    steps : callable
+        Gives what each verb claimed, kind by kind: a theory is solved without its record.
     """
 
     system: System
@@ -57,7 +58,7 @@ class Derived:
     meanings: dict[OrderParameter, Expr]
     closures: dict[OrderParameter, Expr]
     global_equations: list[Equation]
-    steps: tuple[Step, ...]
+    steps: Callable[[], tuple[Step, ...]]
 
 
 @dataclass(frozen=True)
@@ -177,11 +178,6 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
         if not new:
             break
         signs |= new
-    steps = [
-        step
-        for kind in opened
-        for step in _steps_of(opened, averaged[kind], sites[kind], book, make, kind == dropped)
-    ]
     return Derived(
         system,
         make.is_naive,
@@ -189,7 +185,7 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
         dict(book.meanings),
         closures,
         conditions(system, sites),
-        tuple(steps),
+        partial(_steps, opened, averaged, sites, book, make, dropped),
     )
 
 
@@ -235,6 +231,19 @@ def _implied(expr: Expr, sign: int) -> dict[OrderParameter, int]:
 
 
 # -- what the verbs claim --------------------------------------------------------------------------------
+
+
+def _steps(
+    opened: dict[Kind, _Opened],
+    averaged: dict[Kind, Averaged],
+    sites: dict[Kind, Site],
+    book: ParameterBook,
+    make: StepMaker,
+    dropped: Kind | None,
+) -> tuple[Step, ...]:
+    """The steps of all kinds."""
+    by_kind = (_steps_of(opened, averaged[k], sites[k], book, make, k == dropped) for k in opened)
+    return tuple(step for steps in by_kind for step in steps)
 
 
 def _steps_of(

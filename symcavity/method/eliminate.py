@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, Rational, Sum, Symbol, cancel, fraction, together
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, Rational, Sum, Symbol, cancel, fraction
 from sympy.polys.polyerrors import PolynomialError
 
-from symcavity.algebra.factors import MOST_SYMBOLS, factor, factor_list
+from symcavity.algebra.factors import MOST_SYMBOLS, factor, factor_list, together
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
@@ -112,6 +113,7 @@ def _spread(body: Expr) -> Expr:
     return Add(*(term / bottom for term in Add.make_args(wide)))
 
 
+@lru_cache(maxsize=4096)
 def size(expr: Expr) -> int:
     """The number of operations, where an average over a polyhedron counts as one symbol."""
     cells = expr.atoms(CellAverage)
@@ -120,6 +122,12 @@ def size(expr: Expr) -> int:
 
 def _length(expr: Expr) -> tuple[int, int]:
     return size(expr), len(str(expr))
+
+
+@lru_cache(maxsize=1024)
+def _mark(number: int, sign: int | None) -> Dummy:
+    """The stand-ins are always the same ones, so that what is found of an expression is found once."""
+    return Dummy(f"m{number}", **{{1: "positive", -1: "negative"}.get(sign or 0, "real"): True})
 
 
 class Masks:
@@ -132,9 +140,7 @@ class Masks:
         """Replace every opaque node by a symbol of the same sign."""
         if isinstance(node, OPAQUE) or (isinstance(node, Pow) and not node.exp.is_Integer):
             if node not in self._marks:
-                sign = sign_of(node)
-                assumption = {"positive": True} if sign == 1 else {"negative": True} if sign == -1 else {"real": True}
-                self._marks[node] = Dummy(f"m{len(self._marks)}", **assumption)
+                self._marks[node] = _mark(len(self._marks), sign_of(node))
             return self._marks[node]
         return node.func(*(self.hide(arg) for arg in node.args)) if node.args else node
 
@@ -152,7 +158,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     top, _ = fraction(together(masks.hide(expr)))
     if size(top) > LARGEST:
         return masks.show(top)
-    known = [masks.hide(e) for e in nonzero]
+    known = {side.expand() for e in map(masks.hide, nonzero) for side in (e, -e)}
     above = [masks.hide(e) for e in positive]
     try:
         constant, factors = factor_list(top)
@@ -161,8 +167,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     kept = [
         factor
         for factor, _ in factors
-        if sign_given(factor, above) not in (1, -1)
-        and not any((factor - e).expand() == 0 or (factor + e).expand() == 0 for e in known)
+        if factor.expand() not in known and sign_given(factor, above) not in (1, -1)
     ]
     if not kept and factors:
         return masks.show(top)

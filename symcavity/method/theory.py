@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import product
 from typing import Any, Self
@@ -35,8 +36,8 @@ class Theory:
         What it was derived from.
     inserted : dict
         The inserted site of each kind.
-    steps : tuple of Step
-        What the verbs claimed, kind by kind.
+    claimed : callable
+        Gives what the verbs claimed, kind by kind.
     closures : dict
         Each order parameter by the single-site average that it stands for.
     global_equations, fixed_equations : list of Equation
@@ -54,7 +55,7 @@ class Theory:
         "binding",
         "system",
         "inserted",
-        "steps",
+        "claimed",
         "order_parameters",
         "closures",
         "global_equations",
@@ -64,14 +65,14 @@ class Theory:
     is_naive: bool
     system: System
     inserted: dict[Kind, Site]
-    steps: tuple[Step, ...]
+    claimed: Callable[[], tuple[Step, ...]]
     order_parameters: dict[OrderParameter, Expr]
     closures: dict[OrderParameter, Expr]
 
     def __init__(self, system: System, *, naive: bool = False) -> None:
         found = derive(system, naive=naive)
         self.is_naive, self.system, self.inserted = found.is_naive, found.system, found.sites
-        self.steps, self.order_parameters, self.closures = found.steps, found.meanings, found.closures
+        self.claimed, self.order_parameters, self.closures = found.steps, found.meanings, found.closures
         self.binding: dict[Any, Any] = {}
         self.memory: dict[Any, Any] = {}
         self.decided: tuple[Any, ...] = ()
@@ -106,6 +107,11 @@ class Theory:
         new = object.__new__(type(self))
         vars(new).update({name: getattr(self, name) for name in self.PARTS} | parts, memory={})
         return new
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What the verbs claimed, kind by kind."""
+        return self.claimed()
 
     @property
     def positive(self) -> tuple[Expr, ...]:

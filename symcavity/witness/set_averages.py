@@ -152,12 +152,12 @@ class Site:
         return out
 
 
-@lru_cache(maxsize=2)  # of some thirty megabytes each
+@lru_cache(maxsize=8)  # of a few megabytes each
 def grid(shape: Any, k: float, rho: float = 0.0) -> tuple[Any, Any]:
     """Nodes and weights of a two-dimensional Gaussian average, in sectors around the tip of the cone."""
     from symcavity.evaluate.slack import with_slack
 
-    nodes, weights = np.polynomial.legendre.leggauss(48)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
     c = float(shape.center)
     tip = np.array([0.0, k / c])
     angles = np.linspace(-np.pi, np.pi, 2001)

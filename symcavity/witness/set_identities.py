@@ -40,7 +40,7 @@ def pointwise(step: Step, _dps: int) -> list[Verdict]:
     for shape in shapes(side.solution.convex.components.size):
         for bound in (0.7, -0.4):
             t = np.random.default_rng(3).normal(size=(500, shape.dimension))
-            rows = identity_rows(shape, t, bound)
+            rows = identity_rows(shape, t, shape.project(t, bound))
             for claim in step.claims:
                 gap = claim.difference.xreplace({step.evidence["bound"]: k})
                 call = lambdify([*rows, k], gap, "numpy")
@@ -50,9 +50,8 @@ def pointwise(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict(EXPLICIT, ok, f"at every one of {count} projections" if ok else f"differs by {worst:.2g}")]
 
 
-def identity_rows(shape: Any, t: Any, bound: float) -> dict[ProjectionSymbol, Any]:
+def identity_rows(shape: Any, t: Any, p: Any) -> dict[ProjectionSymbol, Any]:
     """The quantities of explicit projections that stand in the identities."""
-    p = shape.project(t, bound)
     return {
         GAP2: np.square(p.lam_s).sum(axis=1), LAM: p.lam, GV: np.asarray(shape.support(p.v)),
         TD: (t * p.lam_s).sum(axis=1), PSI: p.psi,
@@ -72,7 +71,8 @@ def by_parts(step: Step, _dps: int) -> list[Verdict]:
         else:
             t = np.random.default_rng(7).normal(size=(4000, shape.dimension))
             w = np.full(len(t), 1 / len(t))
-        rows = identity_rows(shape, t, bound) | by_differences(shape, t, bound)
+        p = shape.project(t, bound)
+        rows = identity_rows(shape, t, p) | by_differences(shape, t, p, bound)
         number = {symbol: shape.dimension - int(size.subs(symbol, 0)) for symbol in size.free_symbols}
 
         def at(expr: Any, rows: Any = rows, number: Any = number) -> Any:
@@ -98,21 +98,20 @@ def by_parts(step: Step, _dps: int) -> list[Verdict]:
     return [Verdict(EXPLICIT, ok, how if ok else bad)]
 
 
-def by_differences(shape: Any, t: Any, bound: float) -> dict[ProjectionSymbol, Any]:
+def by_differences(shape: Any, t: Any, p: Any, bound: float) -> dict[ProjectionSymbol, Any]:
     """The density, its slope along the displacement, and the divergence of the displacement, by differences."""
 
     def density(at: Any) -> Any:
         return np.exp(-np.square(at).sum(axis=1) / 2) / (2 * np.pi) ** (shape.dimension / 2)
 
-    moved = shape.project(t, bound).lam_s
     slope, divergence, h = np.zeros(len(t)), np.zeros(len(t)), 1e-5
     for k in range(shape.dimension):
         up, down = t + h * np.eye(shape.dimension)[k], t - h * np.eye(shape.dimension)[k]
-        slope += (density(up) - density(down)) / (2 * h) * moved[:, k]
+        slope += (density(up) - density(down)) / (2 * h) * p.lam_s[:, k]
         divergence += (shape.project(up, bound).lam_s - shape.project(down, bound).lam_s)[:, k] / (2 * h)
-    crossed = np.abs(divergence - shape.project(t, bound).psi) > NEAR  # a boundary between regimes within h
+    crossed = np.abs(divergence - p.psi) > NEAR  # a boundary between regimes within h
     if crossed.mean() < 1e-2:
-        divergence[crossed] = shape.project(t[crossed], bound).psi
+        divergence[crossed] = p.psi[crossed]
     return {T2: np.square(t).sum(axis=1), DENSITY: density(t), SLOPE: slope, DIVERGENCE: divergence}
 
 
@@ -130,7 +129,7 @@ def stein(step: Step, _dps: int) -> list[Verdict]:
             gap = claim.difference.xreplace({step.evidence["bound"]: k})
             if shape.dimension == 2:
                 t, w = grid(shape, bound)
-                rows = identity_rows(shape, t, bound)
+                rows = identity_rows(shape, t, shape.project(t, bound))
                 rule: dict[Any, Any] = {
                     n: Float(w @ lambdify(list(rows), n.body, "numpy")(*rows.values()))
                     for n in gap.atoms(ProjectionAverage)

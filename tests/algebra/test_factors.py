@@ -23,7 +23,7 @@ def test_the_draws_are_those_of_a_fresh_session(call, monkeypatch):
     for seed in range(3):
         rng.seed(seed)
         expected = rng.getstate()
-        found = call(EXPR)
+        found = call.__wrapped__(EXPR)  # not what is remembered of it
         assert rng.getstate() == expected
         assert found == plain(EXPR)
         rng.setstate(expected)

@@ -64,7 +64,7 @@ def by_quadrature(expr, breaks, digits=34, mean=0, variance=1):
         inside = [t for t in points if -15 < t < 15]
         grid = sorted({mpf(k) for k in range(-15, 16, 2)} | set(inside))
         tails = [mpf(-30), *grid, mpf(30)]
-        return mp.quad(lambda u: f(mean + scale * u) * mp.npdf(u), tails)
+        return mp.quadgl(lambda u: f(mean + scale * u) * mp.npdf(u), tails)
 
 
 def number(expr, digits=34):

@@ -4,7 +4,7 @@ With the field ``eta + F*message`` a datum minimises ``loss(u) + (u - eta)**2/(2
 minimises ``penalty(w) - eta*w - F*w**2/2``, F < 0.  The losses are written here once more, by hand.
 """
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -225,6 +225,7 @@ def against_the_field(penalty, named, strength, eta, z):
     return penalty(z, named) - eta * z - strength * z**2 / 2
 
 
+@cache
 def solved(problem, side):
     return derive(problem.kkt()).sites[side]
 

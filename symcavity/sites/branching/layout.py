@@ -254,12 +254,8 @@ class _Layout:
         def call(expr: Expr, *first: Symbol) -> Any:
             return compiled([*first, *symbols], expr)
 
-        lines = [[(call(a), call(b)) for a, b in ls] for ls in self.lines]
-        values = [
-            [call(v, b.implicit[0] if b.implicit else self.inner) for v in b.values.values()] for b in self.branches
-        ]
+        numbers = compiled(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
         psis = [call(b.implicit[1], b.implicit[0]) if b.implicit else None for b in self.branches]
-        reflection = call(self.reference)
         rng = seeded(7)
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
@@ -268,8 +264,11 @@ class _Layout:
                 0.0 if s in self.sources else v
                 for s, v in zip(symbols, self.draws.sample(symbols, rng), strict=True)
             ]
-            intervals = self._intervals(lines, psis, float(reflection(*point)), point)
-            layouts.append(self._tile(intervals, values, psis, float(reflection(*point)), point))
+            s, *flat = map(float, numbers(*point))
+            found = iter(flat)
+            lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
+            intervals = self._intervals(lines, psis, s, point)
+            layouts.append(self._tile(intervals, symbols, s, point))
             points.append(point)
         orders = {order for order, _ in layouts}
         if len(orders) > 1 and self.overlapping:
@@ -329,8 +328,7 @@ class _Layout:
             low, high = -FAR, FAR
             if psi is not None:
                 self._check_monotone(ls, psi, point)
-            for slope, offset in ls:
-                a, b = float(slope(*point)), float(offset(*point))
+            for a, b in ls:
                 if abs(a) < 1e-12:
                     if b < -1e-9:
                         low, high = 1.0, 0.0
@@ -350,7 +348,7 @@ class _Layout:
         """Raise if the field is not a monotone function, onto the whole line, of an implicit unknown."""
         inside = np.ones(_GRID.size, dtype=bool)
         for slope, offset in lines:
-            inside &= float(slope(*point)) * _GRID + float(offset(*point)) >= 0
+            inside &= slope * _GRID + offset >= 0
         grid = _GRID[inside]
         if not grid.size:
             return
@@ -368,7 +366,7 @@ class _Layout:
             )
 
     def _tile(
-        self, intervals: list[tuple[float, float]], values: Any, psis: Any, s: float, point: list[float]
+        self, intervals: list[tuple[float, float]], symbols: list[Any], s: float, point: list[float]
     ) -> tuple[tuple[int, ...], list[float]]:
         """Check that the intervals tile the line; return the order of the branches and the boundaries."""
         alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if high - low > 1e-9 * (1 + abs(low)))
@@ -388,8 +386,7 @@ class _Layout:
                 continue
             if order and low < reach - 1e-7 * (1 + abs(reach)):
                 middle = (low + min(high, reach)) / 2
-                explicit = psis[k] is None and psis[order[-1]] is None
-                if explicit and _same(values, k, order[-1], s * _inside(middle), point):
+                if self._agree(k, order[-1], [self.inner, *symbols], [s * _inside(middle), *point]):
                     reach = max(reach, high)
                     self.overlapping = True
                     continue
@@ -407,6 +404,13 @@ class _Layout:
                 "check the signs in the constraints, and that the penalties grow in every direction",
             )
         return tuple(order), edges
+
+    def _agree(self, a: int, b: int, symbols: list[Any], point: list[float]) -> bool:
+        """Whether two explicit branches have the same states at a point."""
+        if self.branches[a].implicit or self.branches[b].implicit:
+            return False
+        here, there = (compiled(symbols, list(self.branches[k].values.values()))(*point) for k in (a, b))
+        return np.allclose(np.array(here, dtype=float), np.array(there, dtype=float), rtol=1e-7, atol=1e-9)
 
     def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any) -> Expr:
         """The symbolic boundary between two neighbouring branches."""
@@ -436,10 +440,3 @@ class _Layout:
 
 def _inside(value: float) -> float:
     return max(min(value, 1e3), -1e3)
-
-
-def _same(values: Any, a: int, b: int, where: float, point: list[float]) -> bool:
-    return all(
-        np.isclose(float(f(where, *point)), float(g(where, *point)), rtol=1e-7, atol=1e-9)
-        for f, g in zip(values[a], values[b], strict=True)
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sympy import Eq, Expr, Ne, S, Symbol
+from sympy import Add, Eq, Expr, Ne, S, Symbol
 
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage
@@ -34,21 +34,22 @@ def over_cells(cells: Iterable[tuple[Expr, Sequence[Expr]]], zs: Sequence[Symbol
         If the polyhedra have more dimensions than averages over them can be evaluated in.
     """
     total = S.Zero
-    try:
-        for body, conditions in cells:
-            if body == 0:
-                continue
-            for (piece,), flat, new in unkinked([_almost_everywhere(body, zs)], list(conditions), list(zs)):
-                total += CellAverage(piece, zs, *flat, *new)
-    except (NotPiecewisePolynomial, UnsupportedLaw):
-        return None
-    most = max((len(node.zs) for node in total.atoms(CellAverage)), default=0)
-    if most > MOST_FIELDS:
-        raise UnsupportedLaw(
-            f"{most} random fields of one site come back to it, and its states have kinks in all of them.",
-            f"at most {MOST_FIELDS} such fields",
-            "a SupportFunction for the constraints of a site, with a PointCloud: averages over it are sampled",
-        )
+    for body, conditions in cells:
+        if body == 0:
+            continue
+        try:
+            pieces = unkinked([_almost_everywhere(body, zs)], list(conditions), list(zs))
+            averaged = Add(*(CellAverage(piece, zs, *flat, *new) for (piece,), flat, new in pieces))
+        except (NotPiecewisePolynomial, UnsupportedLaw):
+            return None
+        most = max((len(node.zs) for node in averaged.atoms(CellAverage)), default=0)
+        if most > MOST_FIELDS:
+            raise UnsupportedLaw(
+                f"{most} random fields of one site come back to it, and its states have kinks in all of them.",
+                f"at most {MOST_FIELDS} such fields",
+                "a SupportFunction for the constraints of a site, with a PointCloud: averages over it are sampled",
+            )
+        total += averaged
     return total
 
 
