@@ -12,12 +12,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Add, Symbol
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
+from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.watch import tick
 from symcavity.model.equations import Equation
 
@@ -29,7 +30,8 @@ SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH = 1e-4
-FAR = 60.0
+FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
+NOTHING, ROUNDED = 1e-250, 1e-14  # for responses of which rounding leaves nothing, and what it leaves of a sum
 
 Point = dict[Symbol, float]
 
@@ -64,9 +66,13 @@ class Evolution:
     equations : sequence of Equation
         Each with an unknown on its left-hand side, or an equation between expressions.
     unknowns : sequence of Symbol
+    responses : sequence of Symbol
+        Those that may be zero to rounding, as where almost no site can move.
     """
 
-    def __init__(self, equations: Sequence[Equation], unknowns: Sequence[Symbol]) -> None:
+    def __init__(
+        self, equations: Sequence[Equation], unknowns: Sequence[Symbol], responses: Sequence[Symbol] = ()
+    ) -> None:
         self.unknowns = list(unknowns)
         found = {e.lhs: e.rhs for e in equations if e.lhs in unknowns}
         self.rest = [e for e in equations if e.lhs not in unknowns]
@@ -75,6 +81,8 @@ class Evolution:
         self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
         self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
         self.places = [self.unknowns.index(s) for s in self.mapped]
+        self.fading = [k for k, p in enumerate(self.places) if self.mapped[k] in responses and self.signs[p]]
+        self._terms: dict[int, Pass] = {}
         self._values: Pass | None = None
         self._slopes: Pass | None = None
         # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
@@ -142,7 +150,19 @@ class Evolution:
             return None
         image = np.array(x, dtype=float)
         image[self.places] = out[: len(self.places)]
+        if not self._admissible(image):
+            for k in self.fading:
+                place = self.places[k]
+                if image[place] * self.signs[place] <= 0 and self._fades(k, image[place], x, env):
+                    image[place] = self.signs[place] * NOTHING
         return image if self._admissible(image) else None
+
+    def _fades(self, k: int, value: float, x: np.ndarray, env: Mapping[Any, Any]) -> bool:
+        """Whether an average is zero to rounding: exactly, or as what is left of terms that cancel."""
+        if value and k not in self._terms:
+            self._terms[k] = Pass(Add.make_args(self.exprs[k]))
+        here = {**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}
+        return not value or abs(value) < ROUNDED * sum(map(abs, self._terms[k](here)))
 
     def _admissible(self, x: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(x)) and np.all(x * self.signs >= 0) and np.all(x[self.signs != 0] != 0))
@@ -160,6 +180,10 @@ class Evolution:
             slope[k, place] += 1.0
         if not (np.all(np.isfinite(value)) and np.all(np.isfinite(slope))):
             return None
+        for k in self.fading:
+            here = x[self.places[k]]
+            if abs(here) <= NOTHING and self._fades(k, here - value[k], x, env):
+                value[k], slope[k] = 0.0, np.eye(len(x))[self.places[k]] / NOTHING
         return value, slope
 
     # -- the search --------------------------------------------------------------------------------
@@ -178,16 +202,26 @@ class Evolution:
             return None
         grids = self.slopes.grids()
         x = self.start()
-        if guess is not None and all(s in guess for s in self.unknowns):
-            near = np.array([float(guess[s]) for s in self.unknowns])
-            if self._admissible(near) and (root := self._newton(near, env, grids)) is not None:
-                return root
+        if guess is not None and (root := self.near(env, guess)) is not None:
+            return root
         return self._evolve(x, env, grids)
+
+    def near(self, env: Mapping[Any, Any], guess: Mapping[Symbol, Any]) -> Root | None:
+        """Return the root that Newton's method leads to from a point nearby, or None where it leads nowhere."""
+        if not (self.is_square and all(s in guess for s in self.unknowns)):
+            return None
+        near = np.array([float(guess[s]) for s in self.unknowns])
+        faded = [p for k in self.fading if not near[p := self.places[k]]]
+        near[faded] = self.signs[faded] * NOTHING
+        return self._newton(near, env, self.slopes.grids()) if self._admissible(near) else None
 
     def _evolve(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
         t = self.chart(x)
         tried, close = np.inf, 0.0 if self.patient else CLOSE
+        scale = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0.0)
+        far = np.where(self.signs != 0, scale, np.inf)
+        far[[self.places[k] for k in self.fading]] = np.inf
         for n in range(2 * PATIENCE if self.patient else MOST):
             tick(f"state evolution, step {n}")
             close = CLOSE if self.patient and n == PATIENCE else close
@@ -199,6 +233,7 @@ class Evolution:
                 t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
                 trail = trail[-1:]
                 continue
+            image = self._met(image, env, grids)
             step = self.chart(image) - t
             size = float(np.max(np.abs(step), initial=0.0))
             if self.patient and size < ARRIVED and not self.rest:
@@ -209,12 +244,37 @@ class Evolution:
                 if (root := self._newton(self.place(t), env, grids)) is not None:
                     return root
                 tried, close = size / 4, close / 4
-            if not self.mapped or np.max(np.abs(t[self.signs != 0]), initial=0.0) > FAR:
+            if not self.mapped or np.any(np.abs(t) > far):
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
             # what states can have are matrices of covariances; a combination with weights of both signs may be none
             t = self.chart(image) if self.patient and size > MILD else _accelerated(trail)
         return None
+
+    def _met(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
+        """The point with the equations of unknowns that are no average solved for them, all else as it is.
+
+        Where they are not solved, it is left as it was.
+        """
+        if not (self.free and self.mapped):
+            return x
+        own, count = [self.unknowns.index(s) for s in self.free], len(self.mapped)
+        start = self.chart(x)
+
+        def conditions(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            here = start.copy()
+            here[own] = t
+            found = self.gap(self.place(here), env, grids)
+            if found is None:
+                return np.full(len(own), np.inf), np.eye(len(own))
+            scale = np.where(self.signs != 0, self.place(here), 1.0)
+            return found[0][count:], (found[1] * scale)[count:, own]
+
+        try:
+            start[own] = meet(conditions, start[own])
+        except NotConverged:
+            return x
+        return self.place(start)
 
     def solve_many(
         self, env: Mapping[Any, Any], count: int, begin: Callable[[int], Mapping[Symbol, Any] | None] | None = None
@@ -341,6 +401,7 @@ class Evolution:
             t, last = t + step, size
             if size < SETTLED and not fresh:
                 point = self.place(t)
+                point[np.abs(point) <= NOTHING] = 0.0
                 return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids)
         return None
 

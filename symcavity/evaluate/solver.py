@@ -18,12 +18,14 @@ from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     STRONGEST,
     WEAKEST,
+    BranchEnd,
     NothingButZero,
     OnlyRoot,
     along_load,
     along_values,
     by_load,
     explicit_range,
+    is_mapped,
 )
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
 from symcavity.evaluate.rest import RestingSolution, at_rest
@@ -82,11 +84,14 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
-    if (found := _evolved(task, given, observable, guess)) is not None:
-        return found
+    evidence: Any = None
+    if is_mapped(task, given):
+        found, evidence = _evolved(task, given, observable, guess)
+        if found is not None:
+            return found
     system = Reduced.of(task, given)
     try:
-        admitted = _search(system, guess, every=not (task.convex or task.linear))
+        admitted = _search(system, guess, every=not (task.convex or task.linear), evidence=evidence)
     except Infeasible as end:
         if not (task.convex and end.evidence.is_at_rest):
             raise
@@ -116,25 +121,28 @@ def solve_given(
 
 def _evolved(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
-) -> Solution | None:
-    """Follow the state evolution of a convex problem, which has one solution; None where it leads nowhere."""
-    if not task.convex or given.solve_for or task.is_projected:
-        return None
+) -> tuple[Solution | None, BranchEnd | None]:
+    """Follow the state evolution of a convex problem to its one solution; where it leads nowhere, what that shows."""
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
-    root = evolution.solve(env, guess)
+    root, evidence = evolution.solve(env, guess), None
     if root is None and evolution.patient:
         raise NotConverged(
             f"The closed equations at {_where(given)} did not settle when they were iterated.",
             hint="guess=, the values of a solution nearby; weaker fields, as with stronger penalties",
         )
     if root is None:
-        return _resting(task, given, observable)
+        if (found := _resting(task, given, observable)) is not None:
+            return found, None
+        point, evidence = _followed_to(task, given, mapped=True)
+        root = None if point is None else evolution.near(env, point)
+    if root is None:
+        return None, evidence
     whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
     if inadmissible(whole, root.point, solved=True):
-        return None
+        return None, None
     if given.is_quick(task):
-        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
+        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable), None
 
     def refine(guard: int) -> dict[Symbol, Any]:
         with mpmath.workdps(given.dps + guard + GUARD):
@@ -145,8 +153,21 @@ def _evolved(
     try:
         values = refine(GUARD)
     except NotConverged:
-        return None
-    return Solution(task, given, values, observable, refine, GUARD)
+        return None, None
+    return Solution(task, given, values, observable, refine, GUARD), None
+
+
+def _followed_to(
+    task: Task, given: Given, *, mapped: bool
+) -> tuple[Mapping[Symbol, Any] | None, BranchEnd | None]:
+    """The solution that continuation leads to, from milder values and from weak or large loads; or where one ended."""
+    if (point := along_values(task, given, mapped=mapped)) is not None:
+        return point, None
+    for begin in (WEAKEST, STRONGEST):
+        point, end = along_load(task, given, begin, mapped=mapped)
+        if point is not None or end is not None:
+            return point, end
+    return None, None
 
 
 def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
@@ -164,8 +185,12 @@ def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Sol
 # -- searching -----------------------------------------------------------------------------------
 
 
-def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool) -> list[np.ndarray]:
+def _search(
+    system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool, evidence: Any = None
+) -> list[np.ndarray]:
     """Find the admissible roots: every one that there is, or the first.
+
+    What is ``evidence`` already that there is none is used where none is found.
 
     Raises
     ------
@@ -184,24 +209,17 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         admitted, rejected = sift(system, roots_of(system, None, every=True))
     if admitted:
         return admitted
-    evidence: Any = _nothing_but_zero(system) or explicit_range(system)
+    evidence = evidence or _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
-        ways: tuple[Callable[[Reduced], tuple[Any, Any]], ...] = (
-            by_load,
-            lambda s: (along_values(s), None),
-            lambda s: along_load(s, WEAKEST),
-            lambda s: along_load(s, STRONGEST),
-        )
-        for follow in ways:
-            root, end = follow(system)
-            if root is not None:
-                admitted, more = sift(system, [root])
-                rejected += more
-                if admitted:
-                    return admitted
-            if end is not None:
-                evidence = end
-                break
+        root, evidence = by_load(system)
+        if root is None and evidence is None:
+            point, evidence = _followed_to(system.task, system.given, mapped=False)
+            root = None if point is None else np.array([point[s] for s in system.left])
+        if root is not None:
+            admitted, more = sift(system, [root])
+            rejected += more
+            if admitted:
+                return admitted
     if evidence is None and not system.left and rejected:
         evidence = OnlyRoot(system.complete([]), rejected[0])
     if evidence is None and not every and len(system.left) > 1:

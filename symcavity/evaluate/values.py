@@ -151,7 +151,7 @@ class Task:
                 Equation(e.lhs.xreplace(self.units), absorb(e.rhs.xreplace(self.units), gaussian))
                 for e in self.equations
             ]
-            found = Evolution(equations, self.unknowns)
+            found = Evolution(equations, self.unknowns, self.responses)
             self.evolutions[key] = found, ExactPass(found.exprs)
         return self.evolutions[key]
 
