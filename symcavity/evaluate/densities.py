@@ -102,7 +102,7 @@ def _weighed(
 
     ``gauss`` makes a rule for (-1, 1), by how much longer a piece is than one that begins inside of the support.
     """
-    centre, spread = _location(variable)
+    centre, spread = location(variable)
     found = []
     with np.errstate(all="ignore"):
         for place, first, last in _pieces(variable, functions):
@@ -140,7 +140,7 @@ def _pieces(variable: Any, functions: Any) -> list[tuple[Place, Any, Any]]:
     tail, weights fall off like an exponential of an exponential.
     """
     ends = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
-    centre, spread = _location(variable)
+    centre, spread = location(variable)
     low, high = (float(e) for e in ends)
     places = {0.0} if abs(centre) < FAR * spread else set()
     if ends == (-oo, oo) and all(abs(centre - p) > 1e-3 * spread for p in places):
@@ -199,7 +199,7 @@ def _between(a: Any, b: Any, spread: Any, functions: Any) -> Place:
 
 
 @lru_cache(maxsize=256)
-def _location(variable: Any) -> tuple[float, float]:
+def location(variable: Any) -> tuple[float, float]:
     """Where a law is and how wide; one of infinite variance counts as of the width of its declaration."""
     from sympy.stats import E, variance
 
@@ -227,4 +227,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["FINEST", "exact_rule", "rule"]
+__all__ = ["FINEST", "exact_rule", "location", "rule"]

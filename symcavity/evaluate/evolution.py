@@ -14,24 +14,29 @@ from typing import Any
 import numpy as np
 from sympy import Add, Symbol
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
 from symcavity.evaluate.meeting import meet
+from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.watch import tick
 from symcavity.model.equations import Equation
 
 MEMORY = 4  # iterates that the acceleration looks back upon
-MOST = 400  # evaluations of the map
+MOST = 200  # evaluations of the map
 CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
-SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
+SETTLED, NOISY = 1e-8, 1e-4  # a Newton step as short as this leaves rounding only; what rounding may leave of one
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
-ROUGH = 1e-4
+ROUGH, MET = 1e-4, 1e-6  # when grids are refined; how closely conditions are met on the way
 FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
 NOTHING, ROUNDED = 1e-250, 1e-14  # for responses of which rounding leaves nothing, and what it leaves of a sum
+
+INTEGRALS = (GaussianAverage, ImplicitAverage, *BOXES)
 
 Point = dict[Symbol, float]
 
@@ -50,12 +55,15 @@ class Root:
         The right-hand sides and their derivatives.
     grids : list
         The grids on which they have all of their digits.
+    error : float
+        The last step: as long as rounding leaves it, where terms cancel.
     """
 
     point: Point
     slope: np.ndarray
     averages: Pass
     grids: Grids
+    error: float = 0.0
 
 
 class Evolution:
@@ -73,7 +81,7 @@ class Evolution:
     def __init__(
         self, equations: Sequence[Equation], unknowns: Sequence[Symbol], responses: Sequence[Symbol] = ()
     ) -> None:
-        self.unknowns = list(unknowns)
+        self.unknowns, self.equations = list(unknowns), list(equations)
         found = {e.lhs: e.rhs for e in equations if e.lhs in unknowns}
         self.rest = [e for e in equations if e.lhs not in unknowns]
         self.free = [s for s in self.unknowns if s not in found]  # unknowns that are no average
@@ -81,7 +89,9 @@ class Evolution:
         self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
         self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
         self.places = [self.unknowns.index(s) for s in self.mapped]
-        self.fading = [k for k, p in enumerate(self.places) if self.mapped[k] in responses and self.signs[p]]
+        # a rule of integration may miss what is narrow: only of closed forms a zero is one
+        fading = [k for k, s in enumerate(self.mapped) if s in responses and not self.exprs[k].has(*INTEGRALS)]
+        self.fading = [k for k in fading if self.signs[self.places[k]]]
         self._terms: dict[int, Pass] = {}
         self._values: Pass | None = None
         self._slopes: Pass | None = None
@@ -118,11 +128,19 @@ class Evolution:
 
     def chart(self, x: np.ndarray) -> np.ndarray:
         """The coordinates in which the unknowns are followed."""
-        return np.where(self.signs != 0, np.log(np.abs(x) + 1e-300), x)
+        signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
+        return np.where(signs != 0, np.log(np.abs(x) + 1e-300), np.arcsinh(x))
 
     def place(self, t: np.ndarray) -> np.ndarray:
         """The unknowns at given coordinates."""
-        return np.where(self.signs != 0, self.signs * np.exp(np.clip(t, -600, 600)), t)
+        signs = self.signs.reshape(-1, *[1] * (np.ndim(t) - 1))
+        t = np.clip(t, -600, 600)
+        return np.where(signs != 0, signs * np.exp(t), np.sinh(t))
+
+    def scale(self, x: np.ndarray) -> np.ndarray:
+        """The derivatives of the unknowns by their coordinates."""
+        signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
+        return np.where(signs != 0, x, np.sqrt(1 + x * x))
 
     def start(self) -> np.ndarray:
         """Where to begin: weak fields."""
@@ -163,6 +181,13 @@ class Evolution:
             self._terms[k] = Pass(Add.make_args(self.exprs[k]))
         here = {**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}
         return not value or abs(value) < ROUNDED * sum(map(abs, self._terms[k](here)))
+
+    def _without_rounding(self, x: np.ndarray, env: Mapping[Any, Any]) -> np.ndarray:
+        """The point with zeros for averages of which rounding leaves nothing, where they may be zero."""
+        small = [(k, p) for k, p in enumerate(self.places) if abs(x[p]) < ROUNDED]
+        open_ = [(k, p) for k, p in small if k in self.fading or not self.signs[p]]
+        faded = [p for k, p in open_ if self._fades(k, x[p], x, env)]
+        return np.where(np.isin(np.arange(len(x)), faded), 0.0, x)
 
     def _admissible(self, x: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(x)) and np.all(x * self.signs >= 0) and np.all(x[self.signs != 0] != 0))
@@ -267,11 +292,10 @@ class Evolution:
             found = self.gap(self.place(here), env, grids)
             if found is None:
                 return np.full(len(own), np.inf), np.eye(len(own))
-            scale = np.where(self.signs != 0, self.place(here), 1.0)
-            return found[0][count:], (found[1] * scale)[count:, own]
+            return found[0][count:], (found[1] * self.scale(self.place(here)))[count:, own]
 
         try:
-            start[own] = meet(conditions, start[own])
+            start[own] = meet(conditions, start[own], MET)
         except NotConverged:
             return x
         return self.place(start)
@@ -334,12 +358,11 @@ class Evolution:
     def _newton_many(self, start: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
         """Newton's method at all points; not a number where it does not settle."""
         _forget(grids)
-        signs = self.signs[:, None]
-        t = np.where(signs != 0, np.log(np.abs(start) + 1e-300), start)
+        t = self.chart(start)
         last = np.full(t.shape[1], np.inf)
         alive = np.ones(t.shape[1], dtype=bool)
         for _ in range(12):
-            x = np.where(signs != 0, signs * np.exp(np.clip(t, -600, 600)), t)
+            x = self.place(t)
             try:
                 values, rows = self.slopes.at({**env, **dict(zip(self.unknowns, x, strict=True))}, grids)
             except NotConverged:
@@ -350,7 +373,7 @@ class Evolution:
             for k, place in enumerate(self.places):
                 gap[k] += x[place]
                 slope[k, place] += 1.0
-            matrix = np.moveaxis(slope * np.where(signs != 0, x, 1.0), -1, 0)
+            matrix = np.moveaxis(slope * self.scale(x), -1, 0)
             sound = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(gap).all(axis=0)
             matrix[~sound] = np.eye(len(self.unknowns))
             right = np.where(sound, gap, 0.0)
@@ -368,8 +391,7 @@ class Evolution:
             if not np.any(alive & (size >= SETTLED)):
                 break
         good = alive & (last < SETTLED)
-        x = np.where(signs != 0, signs * np.exp(np.clip(t, -600, 600)), t)
-        return np.where(good, x, np.nan)
+        return np.where(good, self.place(t), np.nan)
 
     def _newton(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         """Newton's method in the charts; the grids are refined on the way."""
@@ -382,9 +404,8 @@ class Evolution:
             if found is None:
                 return None
             value, slope = found
-            scale = np.where(self.signs != 0, here, 1.0)
             try:
-                step = -np.linalg.solve(slope * scale, value)
+                step = -np.linalg.solve(slope * self.scale(here), value)
             except np.linalg.LinAlgError:
                 return None
             size = float(np.max(np.abs(step), initial=0.0))
@@ -398,11 +419,11 @@ class Evolution:
                 if fresh:
                     last = np.inf
                     continue
+            stuck = last / 4 < size < NOISY
             t, last = t + step, size
-            if size < SETTLED and not fresh:
-                point = self.place(t)
-                point[np.abs(point) <= NOTHING] = 0.0
-                return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids)
+            if (size < SETTLED or stuck) and not fresh:
+                point = self._without_rounding(self.place(t), env)
+                return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids, size)
         return None
 
 

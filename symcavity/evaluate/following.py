@@ -12,6 +12,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.evolution import ROUNDED
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
 from symcavity.evaluate.roots import newton
 from symcavity.evaluate.values import GUARD, Given, Task
@@ -284,18 +285,20 @@ def is_mapped(task: Task, given: Given) -> bool:
 
 
 def _on_map(task: Task, given: Given, start: Point | None) -> Point | None:
-    """The solution at some values next to another one, by the closed equations as they are."""
+    """The solution at some values next to another one, by the closed equations as they are.
+
+    What doubles cannot follow, because terms cancel, is followed with more digits where nothing is integrated.
+    """
     evolution, _ = task.evolution(given.laws)
     env = given.environment("numpy")
     root = evolution.solve(env) if start is None else evolution.near(env, start)
+    if root is None and start is not None and not task.is_numerical:
+        return _exact_step(Reduced.whole(task, given), start)
     return None if root is None else root.point
 
 
 def _on_core(task: Task, given: Given, start: Point | None, *, finely: bool) -> Point | None:
-    """The same by what elimination leaves of the equations.
-
-    What doubles cannot follow, because terms cancel, is followed with more digits if it is wanted ``finely``.
-    """
+    """The same by what elimination leaves of the equations, with more digits if it is wanted ``finely``."""
     here = Reduced.of(task, given)
     if start is None or not here.left:
         admitted, _ = sift(here, roots_of(here, None), first=task.convex)
@@ -326,7 +329,8 @@ def _exact_step(here: Reduced, start: Point) -> Point | None:
             found = {s: float(v) for s, v in zip(here.order, here.complete_exactly(root), strict=True)}
     except (NotConverged, ArithmeticError, TypeError, ValueError):
         return None
-    far = any(not found[s] * start[s] > 0 or abs(np.log(found[s] / start[s])) > 3.0 for s in here.left)
+    lasting = [s for s in here.left if s not in here.task.responses or abs(start[s]) > ROUNDED]
+    far = any(not found[s] * start[s] > 0 or abs(np.log(found[s] / start[s])) > 3.0 for s in lasting)
     return None if far or inadmissible(here, found, solved=True) else found
 
 

@@ -19,6 +19,7 @@ from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.sizes import completed, ratio_named
+from symcavity.evaluate.tails import check_tails
 from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
@@ -192,6 +193,7 @@ class Solution:
 
     def _evaluate(self, expr: Expr) -> Any:
         mp = mpmath.mp
+        check_tails({"the observable": expr}, self._given.laws, self.environment("numpy"))
         if self.quick:
             with np.errstate(all="ignore"):
                 value = self._task.compiled(expr, "numpy")(self.environment("numpy"))

@@ -36,6 +36,7 @@ from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
+ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
 FEW = 9  # starting points before a continuation is tried
 
 
@@ -136,12 +137,14 @@ def _evolved(
             return found, None
         point, evidence = _followed_to(task, given, mapped=True)
         root = None if point is None else evolution.near(env, point)
+        if root is None and point is not None:
+            return _finish(Reduced.whole(task, given), np.array([point[s] for s in task.unknowns]), observable), None
     if root is None:
         return None, evidence
-    whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
+    whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
         return None, None
-    if given.is_quick(task):
+    if given.is_quick(task) and root.error < ROUGHEST:
         return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable), None
 
     def refine(guard: int) -> dict[Symbol, Any]:
@@ -212,7 +215,7 @@ def _search(
     evidence = evidence or _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
         root, evidence = by_load(system)
-        if root is None and evidence is None:
+        if root is None and evidence is None and not is_mapped(system.task, system.given):
             point, evidence = _followed_to(system.task, system.given, mapped=False)
             root = None if point is None else np.array([point[s] for s in system.left])
         if root is not None:
