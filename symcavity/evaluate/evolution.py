@@ -140,7 +140,7 @@ class Evolution:
     def scale(self, x: np.ndarray) -> np.ndarray:
         """The derivatives of the unknowns by their coordinates."""
         signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
-        return np.where(signs != 0, x, np.sqrt(1 + x * x))
+        return np.where(signs != 0, x, np.hypot(1, x))
 
     def start(self) -> np.ndarray:
         """Where to begin: weak fields."""
@@ -292,7 +292,8 @@ class Evolution:
             found = self.gap(self.place(here), env, grids)
             if found is None:
                 return np.full(len(own), np.inf), np.eye(len(own))
-            return found[0][count:], (found[1] * self.scale(self.place(here)))[count:, own]
+            with np.errstate(over="ignore"):
+                return found[0][count:], (found[1] * self.scale(self.place(here)))[count:, own]
 
         try:
             start[own] = meet(conditions, start[own], MET)
@@ -405,7 +406,8 @@ class Evolution:
                 return None
             value, slope = found
             try:
-                step = -np.linalg.solve(slope * self.scale(here), value)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    step = -np.linalg.solve(slope * self.scale(here), value)
             except np.linalg.LinAlgError:
                 return None
             size = float(np.max(np.abs(step), initial=0.0))

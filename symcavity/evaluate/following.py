@@ -21,7 +21,7 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
-FINEST, EDGE = 1e-4, 1e-9
+FINEST, EDGE = 1e-6, 1e-9
 MOST = 300  # steps on one way
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way

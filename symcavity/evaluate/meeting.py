@@ -72,8 +72,9 @@ def _bisected(function: Callable[[float], float], start: float) -> float | None:
     while width < _FARTHEST:
         for end in (start - width, start + width):
             if np.sign(function(end)) * here <= 0:
-                with suppress(ValueError):  # where it is not defined throughout
-                    return float(brentq(function, min(start, end), max(start, end), xtol=1e-15, rtol=1e-14))
+                low, high = sorted((start, end))
+                with suppress(ValueError, RuntimeError):  # where it is not defined throughout
+                    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))
                 return None
         width *= 4
     return None

@@ -85,14 +85,11 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
-    evidence: Any = None
-    if is_mapped(task, given):
-        found, evidence = _evolved(task, given, observable, guess)
-        if found is not None:
-            return found
+    if is_mapped(task, given) and (found := _evolved(task, given, observable, guess)) is not None:
+        return found
     system = Reduced.of(task, given)
     try:
-        admitted = _search(system, guess, every=not (task.convex or task.linear), evidence=evidence)
+        admitted = _search(system, guess, every=not (task.convex or task.linear))
     except Infeasible as end:
         if not (task.convex and end.evidence.is_at_rest):
             raise
@@ -122,11 +119,11 @@ def solve_given(
 
 def _evolved(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
-) -> tuple[Solution | None, BranchEnd | None]:
-    """Follow the state evolution of a convex problem to its one solution; where it leads nowhere, what that shows."""
+) -> Solution | None:
+    """Follow the state evolution of a convex problem to its one solution; None where it leads nowhere."""
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
-    root, evidence = evolution.solve(env, guess), None
+    root = evolution.solve(env, guess)
     if root is None and evolution.patient:
         raise NotConverged(
             f"The closed equations at {_where(given)} did not settle when they were iterated.",
@@ -134,18 +131,18 @@ def _evolved(
         )
     if root is None:
         if (found := _resting(task, given, observable)) is not None:
-            return found, None
-        point, evidence = _followed_to(task, given, mapped=True)
+            return found
+        point, _ = _followed_to(task, given, mapped=True)
         root = None if point is None else evolution.near(env, point)
         if root is None and point is not None:
-            return _finish(Reduced.whole(task, given), np.array([point[s] for s in task.unknowns]), observable), None
+            return _finish(Reduced.whole(task, given), np.array([point[s] for s in task.unknowns]), observable)
     if root is None:
-        return None, evidence
+        return None
     whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
-        return None, None
+        return None
     if given.is_quick(task) and root.error < ROUGHEST:
-        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable), None
+        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
 
     def refine(guard: int) -> dict[Symbol, Any]:
         with mpmath.workdps(given.dps + guard + GUARD):
@@ -156,8 +153,8 @@ def _evolved(
     try:
         values = refine(GUARD)
     except NotConverged:
-        return None, None
-    return Solution(task, given, values, observable, refine, GUARD), None
+        return _resting(task, given, observable)
+    return Solution(task, given, values, observable, refine, GUARD)
 
 
 def _followed_to(
@@ -188,12 +185,8 @@ def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Sol
 # -- searching -----------------------------------------------------------------------------------
 
 
-def _search(
-    system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool, evidence: Any = None
-) -> list[np.ndarray]:
+def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool) -> list[np.ndarray]:
     """Find the admissible roots: every one that there is, or the first.
-
-    What is ``evidence`` already that there is none is used where none is found.
 
     Raises
     ------
@@ -212,10 +205,10 @@ def _search(
         admitted, rejected = sift(system, roots_of(system, None, every=True))
     if admitted:
         return admitted
-    evidence = evidence or _nothing_but_zero(system) or explicit_range(system)
+    evidence: Any = _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
         root, evidence = by_load(system)
-        if root is None and evidence is None and not is_mapped(system.task, system.given):
+        if root is None and evidence is None:
             point, evidence = _followed_to(system.task, system.given, mapped=False)
             root = None if point is None else np.array([point[s] for s in system.left])
         if root is not None:
