@@ -275,8 +275,8 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     if any(law.continuous for law in laws.values()):
         free = [*task.unknowns, *candidates]
         open_ = {s: 1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.1 for s in free}
-        known = {LAWS: laws, **open_, **{s: float(v) for s, v in exact.items()}}
-        check_tails({str(e.lhs): side for e, side in zip(task.equations, task.sides[1::2], strict=True)}, laws, known)
+        env = {LAWS: laws, **open_, **{s: float(v) for s, v in exact.items()}}
+        check_tails({str(e.lhs): side for e, side in zip(task.equations, task.sides[1::2], strict=True)}, laws, env)
     return Given(exact, laws, tuple(candidates), dps)
 
 
