@@ -16,6 +16,7 @@ from symcavity.evaluate.legendre import exact_legendre, legendre
 POINTS = (40, 64, 100, 160, 256)  # of each piece, at each level
 FINEST = len(POINTS) - 1
 LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
+ENDLESS, HEAVY = 1e9, 0.05  # spreads, and second moments there, beyond which doubles have nothing to add
 FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
 LONG = 6.0  # where the line is cut off that stands for a half-line or for the way to an end
 STEP = 0.025  # in which it is walked along, to see what counts
@@ -129,6 +130,8 @@ def _at(place: Place, pdf: Callable[[Any], Any], t: Any) -> tuple[Any, Any]:
 
 def _counts(weight: Any, away: Any, least: Any) -> bool:
     """Whether a weight is a number that shows in averages of fourth powers."""
+    if least >= LEAST and abs(away) > ENDLESS and weight * away**2 > HEAVY:
+        return False  # a law without a variance: what is bounded cancels there from terms that are not
     return bool(abs(weight) < np.inf and weight * (1 + away**4) > least)
 
 
