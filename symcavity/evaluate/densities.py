@@ -16,6 +16,7 @@ from symcavity.evaluate.legendre import exact_legendre, legendre
 POINTS = (40, 64, 100, 160, 256)  # of each piece, at each level
 FINEST = len(POINTS) - 1
 LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
+ENDLESS, HEAVY = 1e9, 0.05  # spreads, and second moments there, beyond which doubles have nothing to add
 FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
 LONG = 6.0  # where the line is cut off that stands for a half-line or for the way to an end
 STEP = 0.025  # in which it is walked along, to see what counts
@@ -102,7 +103,7 @@ def _weighed(
 
     ``gauss`` makes a rule for (-1, 1), by how much longer a piece is than one that begins inside of the support.
     """
-    centre, spread = _location(variable)
+    centre, spread = location(variable)
     found = []
     with np.errstate(all="ignore"):
         for place, first, last in _pieces(variable, functions):
@@ -129,6 +130,8 @@ def _at(place: Place, pdf: Callable[[Any], Any], t: Any) -> tuple[Any, Any]:
 
 def _counts(weight: Any, away: Any, least: Any) -> bool:
     """Whether a weight is a number that shows in averages of fourth powers."""
+    if least >= LEAST and abs(away) > ENDLESS and weight * away**2 > HEAVY:
+        return False  # a law without a variance: what is bounded cancels there from terms that are not
     return bool(abs(weight) < np.inf and weight * (1 + away**4) > least)
 
 
@@ -140,7 +143,7 @@ def _pieces(variable: Any, functions: Any) -> list[tuple[Place, Any, Any]]:
     tail, weights fall off like an exponential of an exponential.
     """
     ends = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
-    centre, spread = _location(variable)
+    centre, spread = location(variable)
     low, high = (float(e) for e in ends)
     places = {0.0} if abs(centre) < FAR * spread else set()
     if ends == (-oo, oo) and all(abs(centre - p) > 1e-3 * spread for p in places):
@@ -199,7 +202,7 @@ def _between(a: Any, b: Any, spread: Any, functions: Any) -> Place:
 
 
 @lru_cache(maxsize=256)
-def _location(variable: Any) -> tuple[float, float]:
+def location(variable: Any) -> tuple[float, float]:
     """Where a law is and how wide; one of infinite variance counts as of the width of its declaration."""
     from sympy.stats import E, variance
 
@@ -227,4 +230,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["FINEST", "exact_rule", "rule"]
+__all__ = ["FINEST", "exact_rule", "location", "rule"]

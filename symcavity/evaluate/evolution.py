@@ -12,24 +12,31 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Add, Symbol
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
+from symcavity.evaluate.meeting import meet
+from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.watch import tick
 from symcavity.model.equations import Equation
 
 MEMORY = 4  # iterates that the acceleration looks back upon
-MOST = 400  # evaluations of the map
+MOST = 200  # evaluations of the map
 CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
-SETTLED = 1e-8  # a Newton step as short as this leaves rounding only
+SETTLED, NOISY = 1e-8, 1e-4  # a Newton step as short as this leaves rounding only; what rounding may leave of one
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
-ROUGH = 1e-4
-FAR = 60.0
+ROUGH, MET = 1e-4, 1e-6  # when grids are refined; how closely conditions are met on the way
+FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
+NOTHING, ROUNDED = 1e-250, 1e-14  # for responses of which rounding leaves nothing, and what it leaves of a sum
+
+INTEGRALS = (GaussianAverage, ImplicitAverage, *BOXES)
 
 Point = dict[Symbol, float]
 
@@ -48,12 +55,15 @@ class Root:
         The right-hand sides and their derivatives.
     grids : list
         The grids on which they have all of their digits.
+    error : float
+        The last step: as long as rounding leaves it, where terms cancel.
     """
 
     point: Point
     slope: np.ndarray
     averages: Pass
     grids: Grids
+    error: float = 0.0
 
 
 class Evolution:
@@ -64,10 +74,14 @@ class Evolution:
     equations : sequence of Equation
         Each with an unknown on its left-hand side, or an equation between expressions.
     unknowns : sequence of Symbol
+    responses : sequence of Symbol
+        Those that may be zero to rounding, as where almost no site can move.
     """
 
-    def __init__(self, equations: Sequence[Equation], unknowns: Sequence[Symbol]) -> None:
-        self.unknowns = list(unknowns)
+    def __init__(
+        self, equations: Sequence[Equation], unknowns: Sequence[Symbol], responses: Sequence[Symbol] = ()
+    ) -> None:
+        self.unknowns, self.equations = list(unknowns), list(equations)
         found = {e.lhs: e.rhs for e in equations if e.lhs in unknowns}
         self.rest = [e for e in equations if e.lhs not in unknowns]
         self.free = [s for s in self.unknowns if s not in found]  # unknowns that are no average
@@ -75,6 +89,10 @@ class Evolution:
         self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
         self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
         self.places = [self.unknowns.index(s) for s in self.mapped]
+        # a rule of integration may miss what is narrow: only of closed forms a zero is one
+        fading = [k for k, s in enumerate(self.mapped) if s in responses and not self.exprs[k].has(*INTEGRALS)]
+        self.fading = [k for k in fading if self.signs[self.places[k]]]
+        self._terms: dict[int, Pass] = {}
         self._values: Pass | None = None
         self._slopes: Pass | None = None
         # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
@@ -110,11 +128,19 @@ class Evolution:
 
     def chart(self, x: np.ndarray) -> np.ndarray:
         """The coordinates in which the unknowns are followed."""
-        return np.where(self.signs != 0, np.log(np.abs(x) + 1e-300), x)
+        signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
+        return np.where(signs != 0, np.log(np.abs(x) + 1e-300), np.arcsinh(x))
 
     def place(self, t: np.ndarray) -> np.ndarray:
         """The unknowns at given coordinates."""
-        return np.where(self.signs != 0, self.signs * np.exp(np.clip(t, -600, 600)), t)
+        signs = self.signs.reshape(-1, *[1] * (np.ndim(t) - 1))
+        t = np.clip(t, -600, 600)
+        return np.where(signs != 0, signs * np.exp(t), np.sinh(t))
+
+    def scale(self, x: np.ndarray) -> np.ndarray:
+        """The derivatives of the unknowns by their coordinates."""
+        signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
+        return np.where(signs != 0, x, np.hypot(1, x))
 
     def start(self) -> np.ndarray:
         """Where to begin: weak fields; global variables apart, for where they meet kinks may be one."""
@@ -143,7 +169,26 @@ class Evolution:
             return None
         image = np.array(x, dtype=float)
         image[self.places] = out[: len(self.places)]
+        if not self._admissible(image):
+            for k in self.fading:
+                place = self.places[k]
+                if image[place] * self.signs[place] <= 0 and self._fades(k, image[place], x, env):
+                    image[place] = self.signs[place] * NOTHING
         return image if self._admissible(image) else None
+
+    def _fades(self, k: int, value: float, x: np.ndarray, env: Mapping[Any, Any]) -> bool:
+        """Whether an average is zero to rounding: exactly, or as what is left of terms that cancel."""
+        if value and k not in self._terms:
+            self._terms[k] = Pass(Add.make_args(self.exprs[k]))
+        here = {**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}
+        return not value or abs(value) < ROUNDED * sum(map(abs, self._terms[k](here)))
+
+    def _without_rounding(self, x: np.ndarray, env: Mapping[Any, Any]) -> np.ndarray:
+        """The point with zeros for averages of which rounding leaves nothing, where they may be zero."""
+        small = [(k, p) for k, p in enumerate(self.places) if abs(x[p]) < ROUNDED]
+        open_ = [(k, p) for k, p in small if k in self.fading or not self.signs[p]]
+        faded = [p for k, p in open_ if self._fades(k, x[p], x, env)]
+        return np.where(np.isin(np.arange(len(x)), faded), 0.0, x)
 
     def _admissible(self, x: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(x)) and np.all(x * self.signs >= 0) and np.all(x[self.signs != 0] != 0))
@@ -161,6 +206,10 @@ class Evolution:
             slope[k, place] += 1.0
         if not (np.all(np.isfinite(value)) and np.all(np.isfinite(slope))):
             return None
+        for k in self.fading:
+            here = x[self.places[k]]
+            if abs(here) <= NOTHING and self._fades(k, here - value[k], x, env):
+                value[k], slope[k] = 0.0, np.eye(len(x))[self.places[k]] / NOTHING
         return value, slope
 
     # -- the search --------------------------------------------------------------------------------
@@ -179,12 +228,19 @@ class Evolution:
             return None
         grids = self.slopes.grids()
         x = self.start()
-        if guess is not None and all(s in guess for s in self.unknowns):
-            near = np.array([float(guess[s]) for s in self.unknowns])
-            follow = self._evolve if self.patient else self._newton
-            if self._admissible(near) and (root := follow(near, env, grids)) is not None:
-                return root
+        if guess is not None and (root := self.near(env, guess)) is not None:
+            return root
         return self._evolve(x, env, grids)
+
+    def near(self, env: Mapping[Any, Any], guess: Mapping[Symbol, Any]) -> Root | None:
+        """Return the root that Newton's method leads to from a point nearby, or None where it leads nowhere."""
+        if not (self.is_square and all(s in guess for s in self.unknowns)):
+            return None
+        near = np.array([float(guess[s]) for s in self.unknowns])
+        faded = [p for k in self.fading if not near[p := self.places[k]]]
+        near[faded] = self.signs[faded] * NOTHING
+        follow = self._evolve if self.patient else self._newton
+        return follow(near, env, self.slopes.grids()) if self._admissible(near) else None
 
     def _evolve(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
@@ -194,6 +250,9 @@ class Evolution:
         place = (lambda t: t) if plain else self.place
         t = x if plain else self.chart(x)
         tried, close = np.inf, 0.0 if self.patient else CLOSE
+        reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0.0)
+        far = np.where(self.signs != 0, reach, np.inf)
+        far[[self.places[k] for k in self.fading]] = np.inf
         for n in range(2 * PATIENCE if self.patient else MOST):
             tick(f"state evolution, step {n}")
             close = CLOSE if self.patient and n == PATIENCE else close
@@ -205,6 +264,7 @@ class Evolution:
                 t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
                 trail = trail[-1:]
                 continue
+            image = self._met(image, env, grids)
             step = (image if plain else self.chart(image)) - t
             scale = np.where(self.signs != 0, np.abs(image), 1.0) if plain else np.ones(len(t))
             size = float(np.max(np.abs(step) / scale, initial=0.0))
@@ -216,12 +276,37 @@ class Evolution:
                 if (root := self._newton(place(t), env, grids)) is not None:
                     return root
                 tried, close = size / 4, close / 4
-            if not self.mapped or np.max(np.abs(self.chart(place(t))[self.signs != 0]), initial=0.0) > FAR:
+            if not self.mapped or np.any(np.abs(self.chart(place(t))) > far):
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
             # what states can have are matrices of covariances; a combination with weights of both signs may be none
             t = image if plain and size > MILD else _accelerated(trail, scale)
         return None
+
+    def _met(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
+        """The point with the equations of unknowns that are no average solved for them, all else as it is.
+
+        Where they are not solved, it is left as it was.
+        """
+        if not (self.free and self.mapped):
+            return x
+        own, count = [self.unknowns.index(s) for s in self.free], len(self.mapped)
+        start = self.chart(x)
+
+        def conditions(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            here = start.copy()
+            here[own] = t
+            found = self.gap(self.place(here), env, grids)
+            if found is None:
+                return np.full(len(own), np.inf), np.eye(len(own))
+            with np.errstate(over="ignore"):
+                return found[0][count:], (found[1] * self.scale(self.place(here)))[count:, own]
+
+        try:
+            start[own] = meet(conditions, start[own], MET)
+        except NotConverged:
+            return x
+        return self.place(start)
 
     def solve_many(
         self, env: Mapping[Any, Any], count: int, begin: Callable[[int], Mapping[Symbol, Any] | None] | None = None
@@ -281,12 +366,11 @@ class Evolution:
     def _newton_many(self, start: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
         """Newton's method at all points; not a number where it does not settle."""
         _forget(grids)
-        signs = self.signs[:, None]
-        t = np.where(signs != 0, np.log(np.abs(start) + 1e-300), start)
+        t = self.chart(start)
         last = np.full(t.shape[1], np.inf)
         alive = np.ones(t.shape[1], dtype=bool)
         for _ in range(12):
-            x = np.where(signs != 0, signs * np.exp(np.clip(t, -600, 600)), t)
+            x = self.place(t)
             try:
                 values, rows = self.slopes.at({**env, **dict(zip(self.unknowns, x, strict=True))}, grids)
             except NotConverged:
@@ -297,7 +381,7 @@ class Evolution:
             for k, place in enumerate(self.places):
                 gap[k] += x[place]
                 slope[k, place] += 1.0
-            matrix = np.moveaxis(slope * np.where(signs != 0, x, 1.0), -1, 0)
+            matrix = np.moveaxis(slope * self.scale(x), -1, 0)
             sound = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(gap).all(axis=0)
             matrix[~sound] = np.eye(len(self.unknowns))
             right = np.where(sound, gap, 0.0)
@@ -315,8 +399,7 @@ class Evolution:
             if not np.any(alive & (size >= SETTLED)):
                 break
         good = alive & (last < SETTLED)
-        x = np.where(signs != 0, signs * np.exp(np.clip(t, -600, 600)), t)
-        return np.where(good, x, np.nan)
+        return np.where(good, self.place(t), np.nan)
 
     def _newton(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         """Newton's method in the charts; the grids are refined on the way."""
@@ -329,9 +412,9 @@ class Evolution:
             if found is None:
                 return None
             value, slope = found
-            scale = np.where(self.signs != 0, here, 1.0)
             try:
-                step = -np.linalg.solve(slope * scale, value)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    step = -np.linalg.solve(slope * self.scale(here), value)
             except np.linalg.LinAlgError:
                 return None
             size = float(np.max(np.abs(step), initial=0.0))
@@ -345,10 +428,11 @@ class Evolution:
                 if fresh:
                     last = np.inf
                     continue
+            stuck = last / 4 < size < NOISY
             t, last = t + step, size
-            if size < SETTLED and not fresh:
-                point = self.place(t)
-                return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids)
+            if (size < SETTLED or stuck) and not fresh:
+                point = self._without_rounding(self.place(t), env)
+                return Root(dict(zip(self.unknowns, point.tolist(), strict=True)), slope, self.slopes, grids, size)
         return None
 
 

@@ -11,7 +11,7 @@ from sympy import Symbol
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.digits import ExactPass, panel_ends
-from symcavity.evaluate.evolution import Evolution, Root
+from symcavity.evaluate.evolution import NOTHING, Evolution, Root
 from symcavity.evaluate.legendre import context
 from symcavity.evaluate.watch import tick
 
@@ -50,7 +50,8 @@ def exact_root(
     guide = panel_ends(root.averages, root.grids)
     inverse = np.linalg.inv(root.slope)
     wide = context(int((dps + 3 * GUARD) * 3.33))
-    x = [wide.mpf(root.point[s]) for s in evolution.unknowns]
+    signs = evolution.signs.tolist()
+    x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(evolution.unknowns, signs, strict=True)]
     known, finer, extra = FIRST, 0, 0
     last = wide.inf
     for _ in range(MOST):
@@ -104,9 +105,11 @@ def _step(
 
 
 def _without_rounding(evolution: Evolution, x: Sequence[Any], dps: int, wide: Any) -> list[Any]:
-    """An unknown of either sign that is zero to the precision is zero."""
+    """What is zero to the precision is zero: an unknown of either sign, and a response that has faded."""
     small = wide.mpf(10) ** -dps
-    return [v if s or abs(v) > small else wide.zero for v, s in zip(x, evolution.signs, strict=True)]
+    return [
+        v if abs(v) > (NOTHING if s else small) else wide.zero for v, s in zip(x, evolution.signs, strict=True)
+    ]
 
 
 __all__ = ["exact_root"]

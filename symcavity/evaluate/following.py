@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -11,15 +12,16 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.evolution import ROUNDED
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
 from symcavity.evaluate.roots import newton
-from symcavity.evaluate.values import GUARD
+from symcavity.evaluate.values import GUARD, Given, Task
 from symcavity.evaluate.watch import tick
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
-FINEST, EDGE = 1e-4, 1e-9
+FINEST, EDGE = 1e-6, 1e-9
 MOST = 300  # steps on one way
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
@@ -245,41 +247,67 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
 
 
 def _followed(
-    system: Reduced, at: Callable[[float], Mapping[Symbol, Any]], length: float, *, finely: bool = False
+    task: Task,
+    given: Given,
+    at: Callable[[float], Mapping[Symbol, Any]],
+    length: float,
+    attempt: Callable[[Task, Given, Point | None], Point | None],
 ) -> list[tuple[float, Point]]:
     """Follow the solution along values that change from t = 0 to t = 1, by a number of factors of e in all.
 
-    Returns where it was found; nothing if there is none to begin with.  What doubles cannot follow, because terms
-    cancel, is followed with more digits if it is wanted ``finely``.
+    Returns where it was found by an ``attempt`` at given values, next to a point if there is one; nothing if there is
+    none to begin with.
     """
-    task, given = system.task, system.given
 
-    def attempt(t: float, start: Point | None) -> Point | None:
+    def there(t: float, start: Point | None) -> Point | None:
         tick(f"a solution nearby, {t:.0%} of the way to the values given")
-        here = Reduced.of(task, replace(given, exact=dict(at(t)), double=True))
-        if start is None or not here.left:
-            admitted, _ = sift(here, roots_of(here, None), first=task.convex)
-            return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
-        root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
-        found = here.complete(root) if root is not None else None
-        if found is not None and not inadmissible(here, found):
-            return found
-        return _exact_step(here, start) if finely and not task.is_numerical else None
+        return attempt(task, replace(given, exact=dict(at(t)), double=True), start)
 
     t, step = 0.0, 1.0 / length
-    state = attempt(t, None)
+    state = there(t, None)
     if state is None:
         return []
     path = [(t, state)]
     while t < 1 and step * length > FINEST and len(path) < MOST:
         following = min(1.0, t + step)
-        found = attempt(following, _ahead(path, following) if len(path) > 1 else state)
+        found = there(following, _ahead(path, following) if len(path) > 1 else state)
         if found is None:
             step /= 2
             continue
         state, t, step = found, following, step * 1.3
         path.append((t, state))
     return path
+
+
+def is_mapped(task: Task, given: Given) -> bool:
+    """Whether the closed equations are a map that leads to the solution: those of a convex problem at given values."""
+    return task.convex and not given.solve_for and not task.is_projected and task.evolution(given.laws)[0].is_square
+
+
+def _on_map(task: Task, given: Given, start: Point | None) -> Point | None:
+    """The solution at some values next to another one, by the closed equations as they are.
+
+    What doubles cannot follow, because terms cancel, is followed with more digits where nothing is integrated.
+    """
+    evolution, _ = task.evolution(given.laws)
+    env = given.environment("numpy")
+    root = evolution.solve(env) if start is None else evolution.near(env, start)
+    if root is None and start is not None and not task.is_numerical:
+        return _exact_step(Reduced.whole(task, given), start)
+    return None if root is None else root.point
+
+
+def _on_core(task: Task, given: Given, start: Point | None, *, finely: bool) -> Point | None:
+    """The same by what elimination leaves of the equations, with more digits if it is wanted ``finely``."""
+    here = Reduced.of(task, given)
+    if start is None or not here.left:
+        admitted, _ = sift(here, roots_of(here, None), first=task.convex)
+        return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
+    root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
+    found = here.complete(root) if root is not None else None
+    if found is not None and not inadmissible(here, found):
+        return found
+    return _exact_step(here, start) if finely and not task.is_numerical else None
 
 
 def _ahead(path: list[tuple[float, Point]], t: float) -> Point:
@@ -301,14 +329,17 @@ def _exact_step(here: Reduced, start: Point) -> Point | None:
             found = {s: float(v) for s, v in zip(here.order, here.complete_exactly(root), strict=True)}
     except (NotConverged, ArithmeticError, TypeError, ValueError):
         return None
-    far = any(not found[s] * start[s] > 0 or abs(np.log(found[s] / start[s])) > 3.0 for s in here.left)
+    lasting = [s for s in here.left if s not in here.task.responses or abs(start[s]) > ROUNDED]
+    far = any(not found[s] * start[s] > 0 or abs(np.log(found[s] / start[s])) > 3.0 for s in lasting)
     return None if far or inadmissible(here, found, solved=True) else found
 
 
-def along_values(system: Reduced) -> np.ndarray | None:
-    """Follow the solution from where all positive parameters are one, at the same load; return the root."""
-    given = system.given
-    sizes = {k: float(v) for k, v in given.exact.items() if k.is_positive and k in system.task.parameters}
+def along_values(task: Task, given: Given, *, mapped: bool) -> Point | None:
+    """Follow the solution from where all positive parameters are one, at the same load; return it.
+
+    By the closed equations as a map, or by what elimination leaves of them.
+    """
+    sizes = {k: float(v) for k, v in given.exact.items() if k.is_positive and k in task.parameters}
     far = {k: float(np.log(v)) for k, v in sizes.items() if v != 0}
     length = max(map(abs, far.values()), default=0.0)
     if not NEARBY < length < np.inf:
@@ -317,16 +348,17 @@ def along_values(system: Reduced) -> np.ndarray | None:
     def values(t: float) -> dict[Symbol, Any]:
         return {**given.exact, **({k: float(np.exp(t * v)) for k, v in far.items()} if t < 1 else {})}
 
-    path = _followed(system, values, length, finely=True)
-    return np.array([path[-1][1][s] for s in system.left]) if path and path[-1][0] == 1 else None
+    path = _followed(task, given, values, length, _on_map if mapped else partial(_on_core, finely=True))
+    return path[-1][1] if path and path[-1][0] == 1 else None
 
 
-def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, BranchEnd | None]:
+def along_load(
+    task: Task, given: Given, begin: float, *, mapped: bool
+) -> tuple[Point | None, BranchEnd | None]:
     """For a given load: follow the solution from a share of it, such as a weak load.
 
-    Returns the root, or where the solution ended: where a norm diverges, or a state vanishes.
+    Returns it, or where the solution ended: where a norm diverges, or a state vanishes.
     """
-    task, given = system.task, system.given
     if given.solve_for or alpha not in given.exact:
         return None, None
 
@@ -334,13 +366,14 @@ def along_load(system: Reduced, begin: float) -> tuple[np.ndarray | None, Branch
         share = begin ** (1 - t)
         return {k: float(v) * share if k in (alpha, P) else v for k, v in given.exact.items()}
 
-    places = _followed(system, at, abs(float(np.log(begin))))
+    way = _on_map if mapped else partial(_on_core, finely=False)
+    places = _followed(task, given, at, abs(float(np.log(begin))), way)
     if not places:
         return None, None
     path = [point for _, point in places]
     state, share = path[-1], begin ** (1 - places[-1][0])
     if places[-1][0] == 1:
-        return np.array([state[s] for s in system.left]), None
+        return state, None
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
     gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
     grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * np.median(v) and v[-1] == v.max())
@@ -363,4 +396,5 @@ __all__ = [
     "along_values",
     "by_load",
     "explicit_range",
+    "is_mapped",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -13,7 +14,7 @@ _STEPS, _SHORTEST, _MET, _CLOSE, _FARTHEST = 60, 1e-4, 1e-14, 1e-9, 1e12
 Conditions = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def meet(conditions: Conditions, start: np.ndarray) -> np.ndarray:
+def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.ndarray:
     """Return values at which some functions vanish, by damped Newton steps; one function also by bisection.
 
     Parameters
@@ -22,6 +23,8 @@ def meet(conditions: Conditions, start: np.ndarray) -> np.ndarray:
         Gives the functions and their derivatives, (n) and (n, n), at values of shape (n).
     start : ndarray
         Where the search begins.
+    near : float
+        How short a step is enough.
 
     Raises
     ------
@@ -48,6 +51,8 @@ def meet(conditions: Conditions, start: np.ndarray) -> np.ndarray:
                 return x
             break
         x, (value, slope) = x + share * step, there
+        if np.max(np.abs(step)) < near:
+            return x
     if np.max(np.abs(value)) < _CLOSE:
         return x
     if len(x) == 1 and (found := _bisected(lambda g: float(conditions(np.array([g]))[0][0]), float(x[0]))) is not None:
@@ -63,11 +68,14 @@ def _bisected(function: Callable[[float], float], start: float) -> float | None:
     """A zero of one function, looked for to both sides."""
     from scipy.optimize import brentq
 
-    here, width = function(start), 1e-2
+    here, width = np.sign(function(start)), 1e-2
     while width < _FARTHEST:
         for end in (start - width, start + width):
-            if function(end) * here <= 0:
-                return float(brentq(function, min(start, end), max(start, end), xtol=1e-15, rtol=1e-14))
+            if np.sign(function(end)) * here <= 0:
+                low, high = sorted((start, end))
+                with suppress(ValueError, RuntimeError):  # where it is not defined throughout
+                    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))
+                return None
         width *= 4
     return None
 

@@ -64,6 +64,12 @@ class Reduced:
         left = [s for s in (*task.unknowns, *given.solve_for) if s not in definitions]
         return cls(task, given, core, definitions, left)
 
+    @classmethod
+    def whole(cls, task: Task, given: Given) -> Reduced:
+        """The closed equations as they are, with nothing eliminated."""
+        equations = task.evolution(given.laws)[0].equations
+        return cls(task, given, [e.difference for e in equations], {}, list(task.unknowns))
+
     @property
     def unknowns(self) -> list[Unknown]:
         """The unknowns left, with the charts in which they are searched."""

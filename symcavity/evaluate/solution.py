@@ -18,6 +18,7 @@ from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.sizes import completed, ratio_named
+from symcavity.evaluate.tails import check_tails
 from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.kinds import SiteCount, alpha
@@ -26,6 +27,7 @@ from symcavity.shapes.sampling import SCRAMBLES
 from symcavity.writing.displays import Formula, html
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
+IN_DOUBLE = 15  # digits up to which integrals that an observable needs are taken in double
 
 Values = dict[Symbol, Any]
 
@@ -191,12 +193,14 @@ class Solution:
 
     def _evaluate(self, expr: Expr) -> Any:
         mp = mpmath.mp
-        if self.quick:
+        check_tails({"the observable": expr}, self._given.laws, self.environment("numpy"))
+        once = expr.has(GaussianAverage, ImplicitAverage)
+        given = self._given
+        if self.quick or (once and given.dps <= IN_DOUBLE and given.guards[0] == GUARDS[0] and not given.at_edge):
             with np.errstate(all="ignore"):
                 value = self._task.compiled(expr, "numpy")(self.environment("numpy"))
             return mp.mpf(float(value))
         call = self._task.compiled(expr, "mpmath")
-        once = expr.has(GaussianAverage, ImplicitAverage)
         previous = None
         guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]
         for guard in guards:

@@ -18,12 +18,14 @@ from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     STRONGEST,
     WEAKEST,
+    BranchEnd,
     NothingButZero,
     OnlyRoot,
     along_load,
     along_values,
     by_load,
     explicit_range,
+    is_mapped,
 )
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
 from symcavity.evaluate.rest import RestingSolution, at_rest
@@ -34,6 +36,7 @@ from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
+ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
 FEW = 9  # starting points before a continuation is tried
 
 
@@ -82,7 +85,7 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
-    if (found := _evolved(task, given, observable, guess)) is not None:
+    if is_mapped(task, given) and (found := _evolved(task, given, observable, guess)) is not None:
         return found
     system = Reduced.of(task, given)
     try:
@@ -117,9 +120,7 @@ def solve_given(
 def _evolved(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
 ) -> Solution | None:
-    """Follow the state evolution of a convex problem, which has one solution; None where it leads nowhere."""
-    if not task.convex or given.solve_for or task.is_projected:
-        return None
+    """Follow the state evolution of a convex problem to its one solution; None where it leads nowhere."""
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
     root = evolution.solve(env, guess)
@@ -129,11 +130,18 @@ def _evolved(
             hint="guess=, the values of a solution nearby; weaker fields, as with stronger penalties",
         )
     if root is None:
-        return _resting(task, given, observable)
-    whole = Reduced(task, given, evolution.exprs, {}, list(task.unknowns))
+        if (found := _resting(task, given, observable)) is not None:
+            return found
+        point, _ = _followed_to(task, given, mapped=True)
+        root = None if point is None else evolution.near(env, point)
+        if root is None and point is not None:
+            return _finish(Reduced.whole(task, given), np.array([point[s] for s in task.unknowns]), observable)
+    if root is None:
+        return None
+    whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
         return None
-    if given.is_quick(task):
+    if given.is_quick(task) and root.error < ROUGHEST:
         return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
 
     def refine(guard: int) -> dict[Symbol, Any]:
@@ -145,8 +153,21 @@ def _evolved(
     try:
         values = refine(GUARD)
     except NotConverged:
-        return None
+        return _resting(task, given, observable)
     return Solution(task, given, values, observable, refine, GUARD)
+
+
+def _followed_to(
+    task: Task, given: Given, *, mapped: bool
+) -> tuple[Mapping[Symbol, Any] | None, BranchEnd | None]:
+    """The solution that continuation leads to, from milder values and from weak or large loads; or where one ended."""
+    if (point := along_values(task, given, mapped=mapped)) is not None:
+        return point, None
+    for begin in (WEAKEST, STRONGEST):
+        point, end = along_load(task, given, begin, mapped=mapped)
+        if point is not None or end is not None:
+            return point, end
+    return None, None
 
 
 def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
@@ -186,22 +207,15 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         return admitted
     evidence: Any = _nothing_but_zero(system) or explicit_range(system)
     if evidence is None:
-        ways: tuple[Callable[[Reduced], tuple[Any, Any]], ...] = (
-            by_load,
-            lambda s: (along_values(s), None),
-            lambda s: along_load(s, WEAKEST),
-            lambda s: along_load(s, STRONGEST),
-        )
-        for follow in ways:
-            root, end = follow(system)
-            if root is not None:
-                admitted, more = sift(system, [root])
-                rejected += more
-                if admitted:
-                    return admitted
-            if end is not None:
-                evidence = end
-                break
+        root, evidence = by_load(system)
+        if root is None and evidence is None:
+            point, evidence = _followed_to(system.task, system.given, mapped=False)
+            root = None if point is None else np.array([point[s] for s in system.left])
+        if root is not None:
+            admitted, more = sift(system, [root])
+            rejected += more
+            if admitted:
+                return admitted
     if evidence is None and not system.left and rejected:
         evidence = OnlyRoot(system.complete([]), rejected[0])
     if evidence is None and not every and len(system.left) > 1:

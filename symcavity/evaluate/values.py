@@ -22,6 +22,7 @@ from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
+from symcavity.evaluate.tails import check_tails
 from symcavity.method.eliminate import Closed
 from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
@@ -151,7 +152,7 @@ class Task:
                 Equation(e.lhs.xreplace(self.units), absorb(e.rhs.xreplace(self.units), gaussian))
                 for e in self.equations
             ]
-            found = Evolution(equations, self.unknowns)
+            found = Evolution(equations, self.unknowns, self.responses)
             self.evolutions[key] = found, ExactPass(found.exprs)
         return self.evolutions[key]
 
@@ -271,6 +272,11 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     exact = {**plain, **sizes}
     candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
     _count(task, exact, candidates)
+    if any(law.continuous for law in laws.values()):
+        free = [*task.unknowns, *candidates]
+        open_ = {s: 1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.1 for s in free}
+        env = {LAWS: laws, **open_, **{s: float(v) for s, v in exact.items()}}
+        check_tails({str(e.lhs): side for e, side in zip(task.equations, task.sides[1::2], strict=True)}, laws, env)
     return Given(exact, laws, tuple(candidates), dps)
 
 

@@ -252,6 +252,9 @@ class SiteEnsemble:
             body = body.xreplace(field_value).xreplace(rule)
             low = self._edge(region, 0).xreplace(rule) if k else -oo
             high = self._edge(region, 1).xreplace(rule) if k < len(regions) - 1 else oo
+            if (low, high) == (-oo, oo):  # what is the same everywhere is no average: nothing cancels inside of one
+                fixed, body = body.as_independent(x, as_Add=True)
+                total += fixed
             total += ImplicitAverage(body, x, standard, low, high)
         return total
 

@@ -1,0 +1,105 @@
+"""Laws with heavy tails: which averages over them are finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Dummy, Expr, Sum, lambdify
+
+from symcavity.errors import NotConverged, ValuesError
+from symcavity.evaluate.densities import location
+from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.nodes import own_quantities
+from symcavity.model.averages import Average
+
+PLACES = (1e3, 1e5)  # widths of a law from its centre, between which its tails are measured
+LIGHT = 30.0  # moments from which on a tail is none
+NEARLY = 0.15  # moments too few for what is averaged: its tail could not be summed in double
+GROWN = 1e3  # by how much what grows has grown far out
+LEAST = 0.9  # moments without which nothing can be
+
+
+@lru_cache(maxsize=256)
+def tails(variable: Any) -> tuple[float, float]:
+    """Return how many moments a law has on its left and right: its density falls like ``|x|**(-1 - number)``."""
+    from sympy.stats import density
+
+    x = Dummy("x", real=True)
+    pdf = lambdify(x, density(variable)(x), ["scipy", "numpy"])
+    low, high = (float(end) for end in (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup))
+    centre, width = location(variable)
+    found = []
+    for way in (-1, 1):
+        here = centre + way * width * np.array(PLACES)
+        with np.errstate(all="ignore"):
+            values = np.array([float(pdf(v)) if low < v < high else 0.0 for v in here])
+        slope = np.log(values[1] / values[0]) / np.log(here[1] / here[0]) if np.all(values > 0) else -np.inf
+        found.append(float(-slope - 1))
+    return found[0], found[1]
+
+
+def check_tails(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mapping[Any, Any]) -> None:
+    """Refuse averages that are infinite, because what is averaged grows too quickly for the tails of a law.
+
+    Parameters
+    ----------
+    exprs : mapping
+        What holds averages over quenched parameters, by what it is the value of.
+    laws : mapping
+        The joint law of the quenched parameters of each kind of site.
+    env : mapping
+        Numbers for all symbols; how an average grows does not depend on them.
+
+    Raises
+    ------
+    ValuesError
+    """
+    heavy = {q: tails(v) for law in laws.values() for q, v in law.continuous}
+    heavy = {q: ends for q, ends in heavy.items() if min(ends) < LIGHT}
+    if not heavy:
+        return
+    variables = {q: v for law in laws.values() for q, v in law.continuous}
+    for q, ends in heavy.items():
+        if min(ends) < LEAST:
+            raise ValuesError(
+                f"The law of {q.name} has tails that fall like |{q.name}|**-{1 + min(ends):.3g}: averages over them "
+                "have no digits in double.",
+                f"tails that fall at least like |{q.name}|**-2, those of the Cauchy law",
+            )
+    for name, expr in exprs.items():
+        nodes = sorted(expr.atoms(Average, Sum), key=str)
+        for q in sorted({q for n in nodes for q in own_quantities(n.args[0]) if q.family in heavy}, key=str):
+            x = Dummy("x", real=True)
+            bodies = {n: n.args[0].xreplace({q: x}) for n in nodes if q in own_quantities(n.args[0])}
+            whole = expr.xreplace({n: Average(b) if own_quantities(b) else b for n, b in bodies.items()})
+            centre, width = location(variables[q.family])
+            for way, moments in zip((-1, 1), heavy[q.family], strict=True):
+                power = _growth(whole, x, centre, way * width, env)
+                if power >= moments - NEARLY:
+                    raise ValuesError(
+                        f"The law of {q.family.name} has heavy tails, a density that falls like "
+                        f"|{q.family.name}|**-{1 + moments:.3g}: {name} averages what grows like its power "
+                        f"{power:.3g}, and is infinite.",
+                        f"laws with moments of order {power:.3g}, such as Gaussian ones",
+                        "a loss that grows more slowly, such as absolute deviations or Huber's",
+                    )
+
+
+def _growth(body: Expr, x: Dummy, centre: float, width: float, env: Mapping[Any, Any]) -> float:
+    """The power with which an expression grows; none where rounding is all that does, or where it cannot be told."""
+    one = Pass([body])
+
+    def size(place: float) -> float:
+        return abs(float(one.at({**env, x: centre + width * place}, one.grids())[0][0]))
+
+    try:
+        core, near, far = max(map(size, (-1.0, 0.0, 1.0))), *map(size, PLACES)
+    except (NotConverged, ZeroDivisionError, TypeError):
+        return -np.inf
+    return float(np.log(far / near) / np.log(PLACES[1] / PLACES[0])) if far > GROWN * core and near > 0 else -np.inf
+
+
+__all__ = ["check_tails", "tails"]

@@ -1,0 +1,54 @@
+"""Noise with heavy tails: what is infinite is refused, what is not has its value."""
+
+import pytest
+from sympy import Abs, Piecewise, Rational, Sum, Symbol, sqrt
+from sympy.stats import Cauchy, Laplace, Normal, StudentT
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu
+
+x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
+gamma = Symbol("gamma", positive=True)
+r = e[mu] + Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N))
+RIDGE = gamma * Sum(w[i] ** 2, (i, 1, N)) / 2
+ERROR = average((w[i] - t[i]) ** 2)
+LOSSES = {
+    "squared": r**2 / 2,
+    "absolute": Abs(r),
+    "huber": Piecewise((r**2 / 2, Abs(r) <= 1), (Abs(r) - Rational(1, 2), True)),
+}
+VALUES = {alpha: 2, gamma: 1, t: Normal("t", 0, 1)}
+
+
+def problem(loss):
+    return ConvexProblem(Sum(LOSSES[loss], (mu, 1, P)) + RIDGE)
+
+
+@pytest.mark.parametrize("law", [Cauchy("e", 0, 1), StudentT("e", 2), StudentT("e", Rational(3, 2))])
+def test_a_squared_loss_of_infinite_variance_is_refused(law):
+    with pytest.raises(ValuesError, match=r"law of e has heavy tails.* power 2, and is infinite"):
+        problem("squared").cavity().solve({**VALUES, e: law})
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber"])
+def test_robust_losses_bear_cauchy_noise(loss):
+    here = problem(loss)
+    values = {**VALUES, e: Cauchy("e", 0, 1)}
+    theory = here.cavity()
+    solution = theory.solve(values)
+    assert solution.residual < 1e-6
+    (row,) = theory.compare(here.simulate(values, N=100, seeds=8), [ERROR]).rows
+    assert abs(row.z) < 5
+    with pytest.raises(ValuesError, match="the observable averages"):
+        solution[average(e[mu] ** 2)]
+
+
+@pytest.mark.parametrize(("law", "spread"), [(Laplace("e", 0, 1), sqrt(2)), (StudentT("e", Rational(5, 2)), sqrt(5))])
+def test_a_squared_loss_knows_the_variance_only(law, spread):
+    theory = problem("squared").cavity()
+    one, other = (theory.solve({**VALUES, e: noise}) for noise in (law, Normal("e", 0, spread)))
+    assert abs(one[ERROR] / other[ERROR] - 1) < 1e-11
+
+
+def test_tails_without_a_mean_modulus_of_any_digits_are_refused():
+    with pytest.raises(ValuesError, match="no digits"):
+        problem("huber").cavity().solve({**VALUES, e: StudentT("e", Rational(1, 2))})
