@@ -182,6 +182,10 @@ class Problem:
         self.subject_to = tuple(self.kernels(c) for c in self.subject_to)
         self.centring = Centring([self.minimize, *self.subject_to], emissions)
         self.minimize = self.centring(self.minimize, "the objective", objective=True)
+        whole = _in_proportion(self.minimize)  # norms alone are of order one: they are global variables by now
+        if whole != self.minimize:
+            self.is_mean, self.written = True, ((whole / self.minimize).cancel() * self.written[0], self.subject_to)
+            self.minimize = whole
         self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)
         conditions = self.centring.bounds
         self.known = tuple(c for c in conditions if not site_quantities(c, Variable, Field))

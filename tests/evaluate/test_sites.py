@@ -54,7 +54,7 @@ def test_nodes_give_moments(variable, law):
         (Uniform("u", -1, 3), stats.uniform(-1, 4)),
         (LogNormal("g", 0, 1), stats.lognorm(1)),
     ],
-    ids=str,
+    ids=["normal", "shifted", "laplace", "wide laplace", "student", "uniform", "lognormal"],
 )
 def test_kinks_at_zero_and_heavy_tails(variable, law):
     """What is broken at zero, and the second moment of a law whose fourth one diverges."""
