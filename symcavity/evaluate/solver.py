@@ -31,7 +31,7 @@ from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of,
 from symcavity.evaluate.rest import RestingSolution, at_rest
 from symcavity.evaluate.roots import STARTS, nearest_miss
 from symcavity.evaluate.solution import GUARD, Solution
-from symcavity.evaluate.values import Given, Task, read_values
+from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
 from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
@@ -142,7 +142,9 @@ def _evolved(
     if inadmissible(whole, root.point, solved=True):
         return None
     if given.is_quick(task) and root.error < ROUGHEST:
-        return Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
+        quick = Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
+        if not _has_cancelled(quick, task, given):
+            return quick
 
     def refine(guard: int) -> dict[Symbol, Any]:
         with mpmath.workdps(given.dps + guard + GUARD):
@@ -318,11 +320,20 @@ def _several(system: Reduced, roots: Sequence[np.ndarray], gains: Sequence[float
 # -- finishing -----------------------------------------------------------------------------------
 
 
+def _has_cancelled(quick: Solution, task: Task, given: Given) -> bool:
+    """Whether closed forms over continuous laws lose in double what the equations are about: more digits keep it."""
+    if given.double or task.is_numerical or given.sites > MANY_SITES or quick.is_limit:
+        return False
+    return bool(quick.residual > ROUGHEST)
+
+
 def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]) -> Solution:
     task, given = system.task, system.given
     if given.is_quick(task):
         found = system.complete(root)
-        return Solution(task, given, {s: mpmath.mpf(found[s]) for s in system.order}, observable)
+        quick = Solution(task, given, {s: mpmath.mpf(found[s]) for s in system.order}, observable)
+        if not _has_cancelled(quick, task, given):
+            return quick
     values, exact, guard = exactly(system, root)
 
     def refine(more: int) -> dict[Symbol, Any]:

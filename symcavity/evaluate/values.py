@@ -213,7 +213,8 @@ class Given:
     @property
     def guards(self) -> tuple[int, ...]:
         """Digits to work with beyond those asked for, tried in turn: powers of a far parameter may cancel."""
-        sizes = (abs(mpmath.log10(abs(to_mpf(v)))) for v in self.exact.values() if v != 0)
+        far = [v for k, v in self.exact.items() if v != 0 and not isinstance(k, SiteCount)]  # counts stand in ratios
+        sizes = (abs(mpmath.log10(abs(to_mpf(v)))) for v in far)
         lost = max(0, int(4 * (max(sizes, default=0) - NEAR)))
         return tuple(guard + lost for guard in GUARDS)
 

@@ -19,8 +19,9 @@ from symcavity.finite.set_law import SetPart
 from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
+from symcavity.model.laws import Law
 from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.model.system import Law, System
+from symcavity.model.system import System
 
 Args = list[Any]
 

@@ -21,9 +21,10 @@ from symcavity.model.convex_law import holds_set, read_law
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldSymbol, RandomField, expand_components
+from symcavity.model.laws import Law
 from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support, SupportFunction, free_components, stays_whole
-from symcavity.model.system import Law, System
+from symcavity.model.system import System
 
 
 @dataclass(frozen=True)

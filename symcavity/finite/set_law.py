@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from sympy import Dummy, Expr, Symbol
 
+from symcavity.model.laws import Law
 from symcavity.model.quantities import site_quantities
 from symcavity.model.support import Anchor, Support
-from symcavity.model.system import Law
 from symcavity.shapes.base import INTERIOR, Shape
 
 _TINY = 1e-13

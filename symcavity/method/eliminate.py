@@ -158,7 +158,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     top, _ = fraction(together(masks.hide(expr)))
     if size(top) > LARGEST:
         return masks.show(top)
-    known = {side.expand() for e in map(masks.hide, nonzero) for side in (e, -e)}
+    known = {(sign * f).expand() for e in nonzero for f in _factors(masks.hide(e)) for sign in (1, -1)}
     above = [masks.hide(e) for e in positive]
     try:
         constant, factors = factor_list(top)
@@ -172,6 +172,15 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     if not kept and factors:
         return masks.show(top)
     return masks.show(Mul(*kept) if kept else constant)
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    """The factors of a numerator, none of which vanishes where it does not."""
+    top, _ = fraction(together(expr))
+    try:
+        return [top, *(f for f, _ in factor_list(top)[1])] if size(top) <= LARGEST else [top]
+    except PolynomialError:
+        return [top]
 
 
 def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
@@ -262,6 +271,7 @@ def eliminate(
         while (best := _simplest([top for _, top in left], remaining, every, closed.positive, solved)) is not None:
             k, symbol, solution = best
             closed.definitions[symbol] = solution
+            closed.nonzero = [e.xreplace({symbol: solution}) for e in closed.nonzero]
             if symbol.is_nonzero:
                 closed.nonzero.append(fraction(together(solution))[0])
             closed.positive = tuple(p.xreplace({symbol: solution}) for p in closed.positive)

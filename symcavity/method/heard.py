@@ -10,8 +10,9 @@ from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse, average
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, kind_of_sum, site_sum
 from symcavity.model.joined import join_fields
+from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity
-from symcavity.model.system import Law, System
+from symcavity.model.system import System
 
 
 def without_fields(system: System, expr: Any) -> Any:

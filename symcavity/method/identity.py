@@ -22,9 +22,9 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, alpha
+from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support
-from symcavity.model.system import Law
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.sets.averages import ProjectionAverage

@@ -32,9 +32,10 @@ from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, SiteCount
+from symcavity.model.laws import Law
 from symcavity.model.quantities import Field, SiteQuantity
 from symcavity.model.support import VectorField
-from symcavity.model.system import Law, System
+from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage

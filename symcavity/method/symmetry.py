@@ -17,8 +17,9 @@ from sympy import Dummy, Expr, Symbol, cancel
 from symcavity.method.sources import source_of
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
+from symcavity.model.laws import Law
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
-from symcavity.model.system import Law, System
+from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 

@@ -8,9 +8,9 @@ from sympy import Dummy, Expr, Symbol
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.kinds import Kind
+from symcavity.model.laws import Law
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Components, Support, SupportFunction
-from symcavity.model.system import Law
 
 
 @dataclass(frozen=True)

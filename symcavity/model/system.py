@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol, Tuple
@@ -12,7 +11,7 @@ from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, field_mark, free_kind, site_sum
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
@@ -25,6 +24,7 @@ from symcavity.model.kinds import (
     sorted_kinds,
     to_leading_order,
 )
+from symcavity.model.laws import Law, componentwise, pair_components, read_law
 from symcavity.model.quantities import (
     ALIASES,
     Complementary,
@@ -37,56 +37,7 @@ from symcavity.model.quantities import (
     site_quantities,
 )
 from symcavity.model.refusals import check_names, check_words, parameters_of
-from symcavity.model.support import Anchor, Support, SupportFunction, VectorField, stays_whole
-
-
-@dataclass(frozen=True)
-class Law:
-    """The law of one kind of site: what fixes its states, given its random fields.
-
-    Attributes
-    ----------
-    kind : Kind
-    unknowns : tuple of SiteQuantity
-        The variables of a site, at the canonical index.
-    equations : tuple of Equation
-        They contain the placeholders of the random fields; each placeholder stands in one equation,
-        linearly, and that equation carries the source.
-    pairs : tuple of Complementary
-        Complementarity conditions.
-    fields : tuple of RandomField
-        The random fields that a site hears.
-    """
-
-    kind: Kind
-    unknowns: tuple[SiteQuantity, ...]
-    equations: tuple[Equation, ...]
-    pairs: tuple[Complementary, ...]
-    fields: tuple[RandomField, ...]
-
-    @property
-    def index(self) -> Symbol:
-        """The canonical site index."""
-        return self.kind.index
-
-    def carrier(self, random_field: RandomField) -> Equation:
-        """The equation in which a random field stands (and which therefore carries a source)."""
-        return next(e for e in self.equations if e.difference.has(random_field.symbol))
-
-    def coefficient(self, random_field: RandomField) -> Expr:
-        """The factor of the field on the right-hand side of its equation."""
-        return self.carrier(random_field).rhs.diff(random_field.symbol)
-
-    def quenched(self) -> list[Any]:
-        """The families of quenched parameters in this law and in its statistics."""
-        exprs = [e.difference for e in self.equations] + [q for p in self.pairs for q in p.pair]
-        exprs += [e for f in self.fields for e in f.coupling.family.moments]
-        return [q for q in families(exprs, Quenched) if q.slots == (self.kind,)]
-
-    def written(self) -> list[Equation]:
-        """The equations with their random fields written out as sums."""
-        rule = {f.symbol: f.as_sum for f in self.fields}
-        return [e.xreplace(rule) for e in self.equations]
+from symcavity.model.support import Anchor, Support, SupportFunction
 
 
 class System:
@@ -130,7 +81,7 @@ class System:
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
         globals_: list[dict[Kind, Expr]] = []
-        for equation in _componentwise(self.declared):
+        for equation in componentwise(self.declared):
             where = f"the equation {equation}"
             check_words(equation.difference, where)
             kind = free_kind(equation.difference, where)
@@ -152,7 +103,7 @@ class System:
                 globals_.append(_global_condition(Equation(condition.args[1], S.Zero), f"the condition {condition}"))
                 shared_pairs.append(condition)
                 continue
-            for pair in _pair_components(condition):
+            for pair in pair_components(condition):
                 kind = self._read_pair(pair)
                 members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
                 pairs.setdefault(kind, []).append(Complementary(*members))
@@ -163,7 +114,7 @@ class System:
             s.name for e in self.declared for s in parameters_of(e.difference)
         }
         kinds = {*site, *pairs} | {f.sender for kind in (*site, *pairs) for f in book.all(kind)}
-        self.laws = {kind: _law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
+        self.laws = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
         first = next(iter(self.laws), FEATURE)
         self.global_conditions = tuple(
             {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
@@ -395,35 +346,6 @@ class System:
     __repr__ = __str__
 
 
-def _componentwise(equations: Iterable[Equation]) -> list[Equation]:
-    """Write an equation with a free component index once for each value of the index."""
-    out = []
-    for equation in equations:
-        bound = {lim[0] for s in equation.difference.atoms(Sum) for lim in s.limits}
-        free: dict[Symbol, Any] = {}
-        for q in site_quantities(equation.difference):
-            for index in q.indices[len(q.family.slots) :]:
-                if index.is_Symbol and index not in bound:
-                    free[index] = q.family.components
-        for q in site_quantities(equation.difference):
-            if stays_whole(q):
-                free.pop(q.indices[-1], None)
-        rows = [equation]
-        for index, (_, low, high) in sorted(free.items(), key=lambda item: item[0].name):
-            if not (low.is_Integer and high.is_Integer):
-                raise DeclarationError(
-                    f"The component index {index} runs over {low}..{high}.", "explicit ranges, such as (a, 1, 2)"
-                )
-            rows = [row.xreplace({index: low + k}) for row in rows for k in range(int(high - low) + 1)]
-        out += rows
-    return out
-
-
-def _pair_components(pair: Complementary) -> list[Complementary]:
-    rows = _componentwise([Equation(*pair.pair)])
-    return [Complementary(row.lhs, row.rhs) for row in rows]
-
-
 def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
     """Read ``sums over sites = 0``: what is summed over each kind.
 
@@ -455,52 +377,4 @@ def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
     return {first: total.get(first, S.Zero) + shared / first.ratio} | {kind: total[kind] for kind in others}
 
 
-def _law(
-    kind: Kind,
-    site: dict[Kind, list[Equation]],
-    pairs: dict[Kind, list[Complementary]],
-    book: FieldBook,
-    taken: set[str],
-) -> Law:
-    """Bring the law of a kind of site to the form in which every field stands linearly in one equation."""
-    equations = list(site.get(kind, ()))
-    own = pairs.get(kind, [])
-    fields = book.all(kind)
-    named: dict[Symbol, SiteQuantity] = {}
-    for f in fields:
-        users = [e for e in equations if e.difference.has(f.symbol)]
-        in_pairs = any(q.has(f.symbol) for p in own for q in p.pair)
-        if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
-            continue
-        word = VectorField if f.components else Field
-        family = word(_fresh(field_mark(kind), taken), tuple(f.components) or None, kind.index)
-        taken.add(family.name)
-        named[f.symbol] = family.at_site()
-    equations = [e.xreplace(named) for e in equations]
-    equations += [Equation(q, symbol) for symbol, q in named.items()]
-    conditions = tuple(Complementary(*(q.xreplace(named) for q in p.pair)) for p in own)
-    exprs = [e.difference for e in equations] + [q for p in conditions for q in p.pair]
-    exprs += [f.emission for f in book.sent_by(kind)]
-    unknowns = [q for expr in exprs for q in site_quantities(expr, Variable, Field) if kind in q.site]
-    ordered = tuple(dict.fromkeys(unknowns))
-    return Law(kind, ordered, tuple(equations), conditions, tuple(fields))
-
-
-def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) -> bool:
-    """Whether the equation can carry the source of a field: it stands alone and linearly on the right."""
-    others = [f.symbol for f in fields if f.symbol != symbol]
-    if equation.lhs.has(symbol) or (others and equation.difference.has(*others)):
-        return False
-    slope = equation.rhs.diff(symbol)
-    return not slope.has(symbol) and not site_quantities(slope, Variable, Field)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    candidate, count = name, 1
-    while candidate in taken:
-        count += 1
-        candidate = f"{name}_{count}"
-    return candidate
-
-
-__all__ = ["Law", "System"]
+__all__ = ["System"]

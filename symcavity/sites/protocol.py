@@ -16,8 +16,8 @@ from symcavity.algebra.indexed import fresh_index
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
+from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity
-from symcavity.model.system import Law
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import CavitySymbol

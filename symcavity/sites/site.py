@@ -11,8 +11,8 @@ from sympy import Expr, S, Symbol
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
+from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity
-from symcavity.model.system import Law
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage

@@ -84,3 +84,17 @@ def test_a_minimum_at_zero_is_reported_as_such(loss, load):
     assert solution[NORM] == 0
     states = problem.simulate({alpha: load}, N=30, seeds=1)
     assert abs(states.arrays(w)).max() < 1e-8
+
+
+def test_a_weak_loss_whose_closed_forms_cancel():
+    """At C = 1e-9 doubles hold nothing of q_lambda/C**2; theory goes over to more digits by itself."""
+    from symcavity.derivations import support_vector_regression as tube
+
+    theory, found = tube.problem.cavity(), {}
+    for penalty in ("1e-9", "1e-6"):
+        values = {**tube.values, alpha: 8} | {k: penalty for k in tube.values if str(k) == "C"}
+        solution = theory.solve(values)
+        assert solution.residual < 1e-9
+        moment = next(solution[k] for k in solution.values if str(k).startswith("q_") and str(k) != "q_w")
+        found[penalty] = float(moment) / float(penalty) ** 2
+    assert found["1e-9"] == pytest.approx(found["1e-6"], rel=1e-5)

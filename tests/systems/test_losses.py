@@ -116,6 +116,16 @@ def test_an_objective_of_norms_alone_is_of_order_one():
     assert abs(here - there) < 1e-12
 
 
+def test_factors_that_cannot_vanish_stay_so_while_more_is_eliminated():
+    """A norm that is positive keeps ``1 + S_lambda S_w`` from vanishing: its branch of interpolation is no solution."""
+    theory = ConvexProblem(sqrt(fit / N) + gamma * sqrt(size / N)).cavity()
+    solution = theory.solve({alpha: Rational(2, 5), gamma: Rational(37, 50)})
+    claims = [c for step in theory.derivation.steps if step.rule == "elimination" for c in step.claims]
+    assert claims
+    for claim in claims:
+        assert float(solution[claim.lhs]) == pytest.approx(float(solution[claim.rhs]), rel=1e-10)
+
+
 def test_terms_of_different_orders_are_named_where_sizes_are_missing():
     with pytest.raises(ValuesError, match="terms of one order"):
         ConvexProblem(fit / P + gamma * size).cavity().solve({alpha: 2, gamma: half})

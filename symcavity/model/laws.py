@@ -1,0 +1,154 @@
+"""The law of the sites of one kind, and how it is read: every field stands linearly in one of its equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Sum, Symbol
+
+from symcavity.errors import DeclarationError
+from symcavity.model.equations import Equation
+from symcavity.model.fields import FieldBook, RandomField, field_mark
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import (
+    Complementary,
+    Field,
+    Quenched,
+    SiteQuantity,
+    Variable,
+    families,
+    site_quantities,
+)
+from symcavity.model.support import VectorField, stays_whole
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of one kind of site: what fixes its states, given its random fields.
+
+    Attributes
+    ----------
+    kind : Kind
+    unknowns : tuple of SiteQuantity
+        The variables of a site, at the canonical index.
+    equations : tuple of Equation
+        They contain the placeholders of the random fields; each placeholder stands in one equation,
+        linearly, and that equation carries the source.
+    pairs : tuple of Complementary
+        Complementarity conditions.
+    fields : tuple of RandomField
+        The random fields that a site hears.
+    """
+
+    kind: Kind
+    unknowns: tuple[SiteQuantity, ...]
+    equations: tuple[Equation, ...]
+    pairs: tuple[Complementary, ...]
+    fields: tuple[RandomField, ...]
+
+    @property
+    def index(self) -> Symbol:
+        """The canonical site index."""
+        return self.kind.index
+
+    def carrier(self, random_field: RandomField) -> Equation:
+        """The equation in which a random field stands (and which therefore carries a source)."""
+        return next(e for e in self.equations if e.difference.has(random_field.symbol))
+
+    def coefficient(self, random_field: RandomField) -> Expr:
+        """The factor of the field on the right-hand side of its equation."""
+        return self.carrier(random_field).rhs.diff(random_field.symbol)
+
+    def quenched(self) -> list[Any]:
+        """The families of quenched parameters in this law and in its statistics."""
+        exprs = [e.difference for e in self.equations] + [q for p in self.pairs for q in p.pair]
+        exprs += [e for f in self.fields for e in f.coupling.family.moments]
+        return [q for q in families(exprs, Quenched) if q.slots == (self.kind,)]
+
+    def written(self) -> list[Equation]:
+        """The equations with their random fields written out as sums."""
+        rule = {f.symbol: f.as_sum for f in self.fields}
+        return [e.xreplace(rule) for e in self.equations]
+
+
+def componentwise(equations: Iterable[Equation]) -> list[Equation]:
+    """Write an equation with a free component index once for each value of the index."""
+    out = []
+    for equation in equations:
+        bound = {lim[0] for s in equation.difference.atoms(Sum) for lim in s.limits}
+        free: dict[Symbol, Any] = {}
+        for q in site_quantities(equation.difference):
+            for index in q.indices[len(q.family.slots) :]:
+                if index.is_Symbol and index not in bound:
+                    free[index] = q.family.components
+        for q in site_quantities(equation.difference):
+            if stays_whole(q):
+                free.pop(q.indices[-1], None)
+        rows = [equation]
+        for index, (_, low, high) in sorted(free.items(), key=lambda item: item[0].name):
+            if not (low.is_Integer and high.is_Integer):
+                raise DeclarationError(
+                    f"The component index {index} runs over {low}..{high}.", "explicit ranges, such as (a, 1, 2)"
+                )
+            rows = [row.xreplace({index: low + k}) for row in rows for k in range(int(high - low) + 1)]
+        out += rows
+    return out
+
+
+def pair_components(pair: Complementary) -> list[Complementary]:
+    """Write a pair with a free component index once for each value of the index."""
+    rows = componentwise([Equation(*pair.pair)])
+    return [Complementary(row.lhs, row.rhs) for row in rows]
+
+
+def read_law(
+    kind: Kind,
+    site: dict[Kind, list[Equation]],
+    pairs: dict[Kind, list[Complementary]],
+    book: FieldBook,
+    taken: set[str],
+) -> Law:
+    """Bring the law of a kind of site to the form in which every field stands linearly in one equation."""
+    equations = list(site.get(kind, ()))
+    own = pairs.get(kind, [])
+    fields = book.all(kind)
+    named: dict[Symbol, SiteQuantity] = {}
+    for f in fields:
+        users = [e for e in equations if e.difference.has(f.symbol)]
+        in_pairs = any(q.has(f.symbol) for p in own for q in p.pair)
+        if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
+            continue
+        word = VectorField if f.components else Field
+        family = word(_fresh(field_mark(kind), taken), tuple(f.components) or None, kind.index)
+        taken.add(family.name)
+        named[f.symbol] = family.at_site()
+    equations = [e.xreplace(named) for e in equations]
+    equations += [Equation(q, symbol) for symbol, q in named.items()]
+    conditions = tuple(Complementary(*(q.xreplace(named) for q in p.pair)) for p in own)
+    exprs = [e.difference for e in equations] + [q for p in conditions for q in p.pair]
+    exprs += [f.emission for f in book.sent_by(kind)]
+    unknowns = [q for expr in exprs for q in site_quantities(expr, Variable, Field) if kind in q.site]
+    ordered = tuple(dict.fromkeys(unknowns))
+    return Law(kind, ordered, tuple(equations), conditions, tuple(fields))
+
+
+def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) -> bool:
+    """Whether the equation can carry the source of a field: it stands alone and linearly on the right."""
+    others = [f.symbol for f in fields if f.symbol != symbol]
+    if equation.lhs.has(symbol) or (others and equation.difference.has(*others)):
+        return False
+    slope = equation.rhs.diff(symbol)
+    return not slope.has(symbol) and not site_quantities(slope, Variable, Field)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, count = name, 1
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    return candidate
+
+
+__all__ = ["Law", "componentwise", "pair_components", "read_law"]
