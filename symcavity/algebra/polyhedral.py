@@ -449,7 +449,7 @@ def _cell(_prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[tupl
             here[k] = here.get(k, 0) + c * z**n
         return _segment([(a + b * z, c) for a, b, c in rows], here)
 
-    return mp_gaussian(slice_at, corners, smooth=True)
+    return mp_gaussian(slice_at, corners)
 
 
 def _segment(rows: Sequence[tuple[Any, Any]], polynomial: Mapping[int, Any]) -> Any:

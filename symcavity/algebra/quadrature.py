@@ -147,11 +147,10 @@ def mp_average(expr: Expr, z: Symbol, breaks: Iterable[Expr], prec: int) -> Any:
         return mp_gaussian(f, points)
 
 
-def mp_gaussian(f: Callable[[Any], Any], points: Iterable[Any] = (), *, smooth: bool = False) -> Any:
+def mp_gaussian(f: Callable[[Any], Any], points: Iterable[Any] = ()) -> Any:
     """Return E[f(z)] of a standard Gaussian z at mpmath's precision, the line split at the points.
 
-    Where f is smooth up to the points, Gauss' rule takes half as many nodes as one that expects singular ends.  The
-    working precision is raised when the result turns out to be much smaller than the integrand, so
+    The working precision is raised when the result turns out to be much smaller than the integrand, so
     that the error is relative to the result.
     """
     mp = mpmath.mp
@@ -160,14 +159,14 @@ def mp_gaussian(f: Callable[[Any], Any], points: Iterable[Any] = (), *, smooth: 
     extra = 20
     while True:
         with mp.workprec(prec + extra):
-            value, size = _panels(f, splits, "gauss-legendre" if smooth else "tanh-sinh")
+            value, size = _panels(f, splits)
         lost = int(mp.mag(size) - mp.mag(value)) if value and size else 0
         if lost + 15 <= extra or extra > 4 * prec + 200:
             return +value
         extra = lost + 20
 
 
-def _panels(f: Callable[[Any], Any], points: list[Any], method: str) -> tuple[Any, Any]:
+def _panels(f: Callable[[Any], Any], points: list[Any]) -> tuple[Any, Any]:
     """Integrate panel by panel; also return the sum of the absolute values."""
     mp = mpmath.mp
     norm = 1 / mp.sqrt(2 * mp.pi)
@@ -197,18 +196,18 @@ def _panels(f: Callable[[Any], Any], points: list[Any], method: str) -> tuple[An
         count = max(1, int(mp.ceil((b - a) / 5)))
         for k in range(count):
             ends = a + (b - a) * k / count, a + (b - a) * (k + 1) / count
-            panel = _adaptive(scaled, *ends, 8, method)
+            panel = _adaptive(scaled, *ends, 8)
             total += panel
             size += abs(panel)
     return total * top, size * top
 
 
-def _adaptive(f: Callable[[Any], Any], a: Any, b: Any, depth: int, method: str) -> Any:
-    value, error = mpmath.quad(f, [a, b], error=True, method=method)
+def _adaptive(f: Callable[[Any], Any], a: Any, b: Any, depth: int) -> Any:
+    value, error = mpmath.quad(f, [a, b], error=True)
     if depth == 0 or error <= mpmath.mp.eps * 1024 * (abs(value) + 1):
         return value
     middle = (a + b) / 2
-    return _adaptive(f, a, middle, depth - 1, method) + _adaptive(f, middle, b, depth - 1, method)
+    return _adaptive(f, a, middle, depth - 1) + _adaptive(f, middle, b, depth - 1)
 
 
 def _callable(expr: Expr, z: Symbol) -> Callable[[Any], Any]:

@@ -37,6 +37,7 @@ from symcavity.model.kinds import N, P
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
+UNSEEN = mpmath.mpf(10) ** -2000
 FEW = 9  # starting points before a continuation is tried
 
 
@@ -341,7 +342,20 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
         with mpmath.workdps(given.dps + more):
             return dict(zip(system.order, system.complete_exactly(finer), strict=True))
 
-    return Solution(task, given, values, observable, refine, guard)
+    found = Solution(task, given, values, observable, refine, guard)
+    if any(_is_unseen(v) for v in values.values()) and found.residual > ROUGHEST:
+        # a difference of other unknowns is as small, and no number of digits tells it from zero
+
+        def without(more: int) -> dict[Symbol, Any]:
+            return {s: v * 0 if _is_unseen(v) else v for s, v in refine(more).items()}
+
+        found = Solution(task, given, without(guard), observable, without, guard)
+    return found
+
+
+def _is_unseen(value: Any) -> bool:
+    """Whether a number is smaller than any digits of the others."""
+    return bool(0 < abs(value) < UNSEEN)
 
 
 __all__ = ["Given", "Reduced", "Solution", "Task", "solve", "solve_given"]

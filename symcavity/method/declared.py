@@ -101,9 +101,9 @@ def sources(system: System, make: StepMaker) -> list[Step]:
         rule = {f.symbol: f.as_sum for f in law.fields}
         for f in law.fields:
             carrier = law.carrier(f)
-            source = source_of(system, f).at_site()
-            carriers.append((carrier_state(system, f), source.family))
-            claims.append(Equation(carrier.lhs.xreplace(rule), carrier.rhs.xreplace(rule) + source))
+            source = source_of(system, f)
+            carriers.append((carrier_state(system, f), source))
+            claims.append(Equation(carrier.lhs.xreplace(rule), carrier.rhs.xreplace(rule) + source.at_site()))
     return [
         make(
             "sources",

@@ -108,6 +108,10 @@ class Theory:
         vars(new).update({name: getattr(self, name) for name in self.PARTS} | parts, memory={})
         return new
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: what is remembered is found again there."""
+        return vars(self) | {"memory": {}}
+
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """What the verbs claimed, kind by kind."""

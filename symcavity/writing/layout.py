@@ -428,7 +428,7 @@ def _row(obj: Any) -> Row:
         return obj
     if not isinstance(obj, tuple):
         row = tree(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 2:
+        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 3:
             return tree(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
         return row
     items: list[Any] = []

@@ -32,7 +32,10 @@ def as_shown(derivation: Derivation) -> Derivation:
     def known(node: Any) -> Any:
         if isinstance(node, SiteResponse):
             source = sources.get(node.field.family) if node.field is not None else None
-            return node if source is None else ResponseElement(node.state, SiteQuantity(source, *node.state.indices))
+            if source is None:
+                return node
+            indices = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
+            return ResponseElement(node.state, SiteQuantity(source, *indices))
         base = node.args[0]
         if not isinstance(base, SiteQuantity) or not is_sign(base.family):
             return node

@@ -17,7 +17,6 @@ from symcavity import (
     P,
     Quenched,
     System,
-    UnsupportedLaw,
     alpha,
     average,
     i,
@@ -78,9 +77,10 @@ def test_a_resource_that_is_supplied():
     assert system.cavity().compare(simulation, [average(R[i]), average(R[i] ** 2)]).worst < FAR
 
 
-def test_a_logarithm_without_its_bound():
-    with pytest.raises(UnsupportedLaw, match="h >= 0 beside"):
-        ConvexProblem(ridge - C * Sum(log(heard), (mu, 1, P))).cavity()
+def test_a_logarithm_implies_its_bound():
+    barrier = ridge - C * Sum(log(heard), (mu, 1, P))
+    plain, bounded = (ConvexProblem(barrier, some).cavity().solve({alpha: 1, C: 1}) for some in ([], [heard >= 0]))
+    assert abs(plain[average(w[i] ** 2)] - bounded[average(w[i] ** 2)]) < 1e-13
 
 
 def test_no_root_of_a_state_has_such_an_end():

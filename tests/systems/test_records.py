@@ -81,9 +81,9 @@ def test_parameters_are_complete_and_used(name, method):
 
 
 SIGNS = {
-    "anisotropic": ["S^lw > 0", "α S^λ l₀ < 0"],
+    "anisotropic": ["S^lw > 0", "α l₀ S^λ < 0"],
     "gardner": ["S^w > 0", "α S^λ < 0"],
-    "kernel_ridge": ["S^ρΔ/γ + 1 > 0", "P S^ε ρ₀ + γ > 0"],
+    "kernel_ridge": ["1 + S^ρΔ/γ > 0", "γ + P ρ₀ S^ε > 0"],
     "manifold": ["S^w > 0"],
     "output_bias": ["S^w > 0"],
     "soft_manifold": ["S^w > 0"],
