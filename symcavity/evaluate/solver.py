@@ -342,15 +342,15 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
         with mpmath.workdps(given.dps + more):
             return dict(zip(system.order, system.complete_exactly(finer), strict=True))
 
-    found = Solution(task, given, values, observable, refine, guard)
-    if any(_is_unseen(v) for v in values.values()) and found.residual > ROUGHEST:
+    solution = Solution(task, given, values, observable, refine, guard)
+    if any(_is_unseen(v) for v in values.values()) and solution.residual > ROUGHEST:
         # a difference of other unknowns is as small, and no number of digits tells it from zero
 
         def without(more: int) -> dict[Symbol, Any]:
             return {s: v * 0 if _is_unseen(v) else v for s, v in refine(more).items()}
 
-        found = Solution(task, given, without(guard), observable, without, guard)
-    return found
+        solution = Solution(task, given, without(guard), observable, without, guard)
+    return solution
 
 
 def _is_unseen(value: Any) -> bool:
