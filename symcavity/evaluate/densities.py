@@ -41,10 +41,11 @@ def rule(variable: Any, level: int) -> Rule:
     ValuesError
         If the density has no norm.
     """
+
     def gauss(length: float) -> Iterable[tuple[float, float]]:
         return zip(*legendre(int(POINTS[level] * length)), strict=True)
 
-    found = np.array(_weighed(variable, np, _pdf(variable), gauss, LEAST)).reshape(-1, 2)
+    found = np.array(_weighed(variable, np, density_of(variable), gauss, LEAST)).reshape(-1, 2)
     total = found[:, 1].sum()
     if not abs(total - 1) < (1e-6 if level == FINEST else 0.5):
         raise ValuesError(
@@ -85,7 +86,8 @@ def _exact_gauss(context: Any, count: int, length: float) -> list[tuple[Any, Any
 
 
 @lru_cache(maxsize=256)
-def _pdf(variable: Any) -> Callable[[Any], Any]:
+def density_of(variable: Any) -> Callable[[Any], Any]:
+    """Return the density of a continuous random variable as a function of doubles."""
     from sympy.stats import density
 
     x = Dummy("x", real=True)
@@ -230,4 +232,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["FINEST", "exact_rule", "location", "rule"]
+__all__ = ["FINEST", "density_of", "exact_rule", "location", "rule"]

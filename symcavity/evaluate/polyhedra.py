@@ -15,6 +15,7 @@ from sympy import Expr
 
 from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage, mp_cell
 from symcavity.errors import NotConverged, ValuesError
+from symcavity.evaluate.legendre import legendre
 from symcavity.evaluate.special import np_phi
 
 REACH = {1: 38.0, 2: 38.0, 3: 9.0}  # how far the panels go: to where doubles underflow, or to rounding
@@ -136,7 +137,7 @@ def _integral(rows: np.ndarray, terms: Terms, reach: int, rule: int) -> tuple[np
         value = _segment(rows, {p[0]: c for p, c in terms.items()})
         return value, np.abs(value)
     low, high = _panels(rows, REACH[reach])
-    x, w = np.polynomial.legendre.leggauss(rule)
+    x, w = legendre(rule)
     middle, half = (high + low) / 2, (high - low) / 2
     nodes = (middle[..., None] + half[..., None] * x).reshape(*low.shape[:-1], -1)
     weights = (half[..., None] * w).reshape(nodes.shape) * np.exp(-nodes * nodes / 2) / np.sqrt(2 * np.pi)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.evaluate.legendre import legendre
 from symcavity.shapes.sampling import DEFAULT, SCRAMBLES, gaussian_scrambles
 
 REACH, ALONG, PARTS = 9.0, 14, 4  # of rays: in standard deviations, nodes a panel, panels without any switching
@@ -60,7 +61,7 @@ def turned(rows: np.ndarray, held: int, order: int) -> tuple[np.ndarray, np.ndar
             add(cross[:, 1:] / cross[:, :1], slice(None))
     angles = np.sort((np.concatenate(cuts) + np.pi) % (2 * np.pi))
     angles = np.concatenate([[0.0], angles[np.diff(angles, prepend=-1.0) > 1e-11], [2 * np.pi]])
-    x, w = np.polynomial.legendre.leggauss(order)
+    x, w = legendre(order)
     half, middle = np.diff(angles)[:, None] / 2, (angles[1:] + angles[:-1])[:, None] / 2
     theta = (middle + half * x).ravel() - np.pi
     return np.stack([np.cos(theta), np.sin(theta)]), (half * w).ravel() / (2 * np.pi)
@@ -110,7 +111,7 @@ def along(
     edges = np.take_along_axis(edges, order, axis=1)
     ray, place = np.nonzero(np.diff(edges, axis=1) > APART)
     low, high = edges[ray, place], edges[ray, place + 1]
-    y, w = np.polynomial.legendre.leggauss(ALONG)
+    y, w = legendre(ALONG)
     half, middle = (high - low)[:, None] / 2, (high + low)[:, None] / 2
     r = middle + half * y
     shares = half * w * r ** (rank - 1) * np.exp(-r * r / 2) / (2 ** (rank / 2 - 1) * gamma(rank / 2))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import mpmath
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.ellipsoids import ellipsoid_averages
+from symcavity.evaluate.legendre import legendre
 from symcavity.shapes import Ellipsoid, Shape
 
 Averages = dict[str, Any]
@@ -88,12 +88,6 @@ def _panels(D: int, R: float, c: float, k: float, reach: float) -> list[float]:
 _NAMES = ("norm", "lam", "lam2", "touching", "whole", "psi")
 
 
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    nodes, weights = np.polynomial.legendre.leggauss(32)
-    return nodes, weights
-
-
 def axial_panels(
     D: int, R: float, c: float, k: float, *more: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -103,7 +97,7 @@ def axial_panels(
     """
     first = _panels(D, R, c, k, 9.5)
     edges = np.array(sorted({*first, *(x for x in more if first[0] < x < first[-1])}))
-    nodes, weights = _legendre()
+    nodes, weights = legendre(32)
     half = (edges[1:] - edges[:-1])[:, None] / 2
     x = (edges[:-1, None] + half * (1 + nodes)).ravel()
     log = (D - 1) * np.log(x) - x * x / 2

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symcavity.evaluate.legendre import legendre
 from symcavity.evaluate.set_integrals import axial_panels
 from symcavity.evaluate.soft_bound import soften
 from symcavity.shapes.balls import Ball
@@ -124,7 +125,7 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     radii, c = shape.numbers()
     R, D = float(radii[0]), shape.D
     x, wx = axial_panels(D, R, c, k, cap * R)
-    nodes, weights = np.polynomial.legendre.leggauss(24)
+    nodes, weights = legendre(24)
     top = (k + R * x) / c
     low = k / c - (c * x / R if R > 0 else np.inf)
     edges = [top, np.maximum(low, top - 60)]

@@ -37,7 +37,7 @@ from symcavity.model.kinds import N, P
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
-UNSEEN = mpmath.mpf(10) ** -2000
+UNSEEN = mpmath.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 FEW = 9  # starting points before a continuation is tried
 
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Sum, lambdify
+from sympy import Dummy, Expr, Sum
 
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.evaluate.densities import location
+from symcavity.evaluate.densities import density_of, location
 from symcavity.evaluate.integrals import Pass
 from symcavity.evaluate.nodes import own_quantities
 from symcavity.model.averages import Average
@@ -25,10 +25,7 @@ LEAST = 0.9  # moments without which nothing can be
 @lru_cache(maxsize=256)
 def tails(variable: Any) -> tuple[float, float]:
     """Return how many moments a law has on its left and right: its density falls like ``|x|**(-1 - number)``."""
-    from sympy.stats import density
-
-    x = Dummy("x", real=True)
-    pdf = lambdify(x, density(variable)(x), ["scipy", "numpy"])
+    pdf = density_of(variable)
     low, high = (float(end) for end in (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup))
     centre, width = location(variable)
     found = []
