@@ -157,8 +157,7 @@ class JointAverage(GaussianAverage):
         return f"<{printer.doprint(self.body)}>({', '.join(f.name for f in self.law.fields)})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        below = ",\\, ".join(f.tex for f in self.law.fields)
-        tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{below}}}"
+        tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{\\eta}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
 

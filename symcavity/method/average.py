@@ -207,6 +207,11 @@ def _canonical(body: Expr, inner: list[Any]) -> Expr:
     return Sum(body.xreplace({index: own}), (own, *limits))
 
 
+def _number(name: str) -> str:
+    """The digits at the end of a name."""
+    return name[len(name.rstrip("0123456789")) :]
+
+
 @dataclass
 class ParameterBook:
     """The order parameters: one symbol for each average or sum over sites that the statistics need.
@@ -269,6 +274,9 @@ class ParameterBook:
         weights = [q.family.name for q in site_quantities(body, Quenched)]
         label = "_".join([*weights, *(q.family.name for q in states)])
         base = f"{'S' if responses else 'q'}_{label}"
+        numbers = [_number(q.family.name) for r in responses for q in (r.state, r.field) if q is not None]
+        if len(responses) == 1 and len(numbers) == 2 and all(numbers):  # of many states and many fields: which of each
+            base = f"S_{label.rstrip('0123456789').rstrip('_')}_{''.join(numbers)}"
         taken = {*self.declared, *(s.name for s in self.meanings)}
         name, count = base, 2
         while name in taken:

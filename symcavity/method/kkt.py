@@ -28,6 +28,7 @@ from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import MANY
 
 
 class _Names:
@@ -313,8 +314,14 @@ def _local(
             family = VectorField(names.fresh("V", "V_2", "V_3"), tuple(components), side.index)
             local[symbol] = family.at_site()
             return local[symbol]
-        local[symbol] = Field(names.fresh("h", "h_2", "h_3"), index=side.index).at_site()
+        local[symbol] = Field(names.fresh(*_numbered(("h", "h_2"), fields)), index=side.index).at_site()
     return local[symbol]
+
+
+def _numbered(names: tuple[str, ...], fields: Sequence[RandomField]) -> tuple[str, ...]:
+    """The names of what belongs to each of some fields: of many they are numbered."""
+    count = sum(bool(f.states()) for f in fields)
+    return names if count < MANY else tuple(f"{names[0]}_{k}" for k in range(1, count + 1))
 
 
 def _message(
@@ -347,7 +354,7 @@ def _message(
     if f.components:
         dual = VectorVariable(names.fresh("Lambda", "G"), side.index, tuple(f.components)).at_site()
     else:
-        dual = Variable(names.fresh("lambda", "g"), side.index).at_site()
+        dual = Variable(names.fresh(*_numbered(("lambda", "g"), fields)), side.index).at_site()
     record.duals.append((dual, raw))
     equations.append(Equation(dual, raw.xreplace(rename)))
     return dual

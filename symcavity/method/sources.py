@@ -9,13 +9,13 @@ from symcavity.method.insert import second_component
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
-from symcavity.record.symbols import Source
+from symcavity.record.symbols import Source, source_label
 
 
 def source_of(system: System, f: RandomField) -> Source:
     """The source in the equation that carries a field (paper, equations 26 and 27)."""
-    position = system.laws[f.hearer].fields.index(f)
-    return Source(f.hearer, str(position + 1) if position else "", f.components)
+    fields = system.laws[f.hearer].fields
+    return Source(f.hearer, source_label(fields.index(f), len(fields)), f.components)
 
 
 def source_at(system: System, f: RandomField, index: Expr) -> SiteQuantity:

@@ -16,12 +16,13 @@ from symcavity.method.naming import at_zero
 from symcavity.method.respond import ORDER
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.symbols import MANY, OrderParameter
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 
@@ -232,8 +233,16 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
 def _named(spreads: Sequence[Spread]) -> list[OrderParameter]:
     """A symbol for each spread: of a variance positive."""
     out: list[OrderParameter] = []
+    heard = dict.fromkeys(h.declared for s in spreads for h in (s.first, s.second))
+    every = {kind: [f for f in heard if f.hearer == kind] for kind in {f.hearer for f in heard}}
+
+    def named(f: RandomField) -> str:
+        """As the field is called; of many the first has its number, too."""
+        name = str(f.symbol).replace("_", "")
+        return f"{name}1" if len(every[f.hearer]) >= MANY and not name[-1].isdigit() else name
+
     for s in spreads:
-        fields = dict.fromkeys(str(h.declared.symbol).replace("_", "") for h in (s.first, s.second))
+        fields = dict.fromkeys(named(h.declared) for h in (s.first, s.second))
         base = "_".join(["Delta", *fields])
         sign = {"positive": True} if len(fields) == 1 else {}
         count = sum(1 for known in out if known.name == base or known.name.startswith(f"{base}_"))

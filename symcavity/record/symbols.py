@@ -16,6 +16,14 @@ def raised(tex: str, exp: str | None) -> str:
     return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
 
+MANY = 3  # from so many fields of one site on, what belongs to them is numbered from one
+
+
+def source_label(place: int, count: int) -> str:
+    """What tells the source of a field from those of the others that a site hears: the first of two has no number."""
+    return str(place + 1) if place or count >= MANY else ""
+
+
 class Source(Family):
     """The infinitesimal sources ``I_i`` or ``I^mu`` of one equation of each site of a kind."""
 

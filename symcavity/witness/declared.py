@@ -17,7 +17,7 @@ from symcavity.model.kinds import Kind, is_index
 from symcavity.model.quantities import Complementary, SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support, stays_whole
 from symcavity.model.system import System
-from symcavity.record.symbols import Source
+from symcavity.record.symbols import Source, source_label
 from symcavity.witness.world import DIGITS, World, component_range, free_points, same
 
 SEEDS = (1, 2)
@@ -174,8 +174,8 @@ def named_sums(system: System, kind: Kind) -> dict[SiteQuantity, Expr]:
 
 def source_of(system: System, f: RandomField) -> SiteQuantity:
     """The source in the equation of a field: the first of a law has no mark, the others are counted."""
-    place = system.laws[f.hearer].fields.index(f)
-    return Source(f.hearer, str(place + 1) if place else "", f.components).at_site()
+    fields = system.laws[f.hearer].fields
+    return Source(f.hearer, source_label(fields.index(f), len(fields)), f.components).at_site()
 
 
 def rows_of(world: World, equation: Equation) -> Iterator[Equation]:
@@ -236,7 +236,7 @@ def _labels(system: System) -> dict[tuple[Any, Any], str]:
         for place, f in enumerate(law.fields):
             name = carrier_state(system, f)
             if name is not None:
-                out[name.family, name.indices[len(name.site) :]] = str(place + 1) if place else ""
+                out[name.family, name.indices[len(name.site) :]] = source_label(place, len(law.fields))
     return out
 
 

@@ -15,6 +15,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.assumptions import assumption
+from symcavity.writing.components import Alike
 from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.markup import Atom, Node, Row, parse, to_tex
@@ -109,8 +110,9 @@ _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identit
 class _Numbers:
     """Gives numbers in order of appearance and remembers them by the key of the step."""
 
-    def __init__(self, parameters: Iterable[tuple[Any, Any]] = (), cite: str = "") -> None:
+    def __init__(self, parameters: Iterable[tuple[Any, Any]] = (), cite: str = "", alike: Alike | None = None) -> None:
         self.count = 0
+        self.alike = alike or Alike()
         self.shown: dict[Any, tuple[str, int]] = {}
         self.undefined = dict(parameters)
         self.works: list[str] = [cite] if cite else []
@@ -132,7 +134,7 @@ class _Numbers:
             some = self.known.setdefault(key, [])
             label = key if not some else f"{key}:{len(some) + 1}"
             some.append((label, self.count))
-            self.shown |= dict.fromkeys((row for row in chain if isinstance(row, Equation)), (label, self.count))
+            self.shown |= dict.fromkeys((_said(row) for row in chain if isinstance(row, Equation)), (label, self.count))
             out.append(Group(chain, label, self.count))
         return tuple(out)
 
@@ -170,7 +172,8 @@ class _Numbers:
     def definitions(self, claims: Iterable[Any]) -> list[Equation]:
         """The order parameters that stand in claims for the first time, each by what it is."""
         free = set().union(*(getattr(c, "difference", S.Zero).free_symbols for c in claims))
-        return [Equation(s, self.undefined.pop(s)) for s in [*self.undefined] if s in free]
+        said = [Equation(s, self.undefined.pop(s)) for s in [*self.undefined] if s in free]
+        return [row for row in said if row.lhs not in self.alike.others]
 
     def span(self, keys: Iterable[str]) -> Span | None:
         return self.joined(entry for key in keys for entry in self.known.get(key, []))
@@ -192,6 +195,14 @@ class _Numbers:
         return Span(tuple(ranges)) if ranges else None
 
 
+def _said(claim: Any) -> Any:
+    """What a claim says, whichever side of an equation its terms stand on."""
+    difference = getattr(claim, "difference", None)
+    if difference is None:
+        return claim
+    return max(difference, -difference, key=lambda side: (side.could_extract_minus_sign(), str(side)))
+
+
 def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     out: list[list[Any]] = []
     for row in rows:
@@ -207,7 +218,7 @@ def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
     derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
-    numbers = _Numbers(meanings, derivation.cite)
+    numbers = _Numbers(meanings, derivation.cite, Alike(derivation))
     sections: dict[str, list[StepBlocks]] = {}
     for step in derivation.steps:
         title = step.section or "Derivation"
@@ -217,19 +228,22 @@ def layout(derivation: Derivation) -> Document:
     if derivation.results and not all(claim in shown for claim in derivation.results):
         results = (
             Paragraph(("The closed equations of the theory are",)),
-            *numbers.display(derivation.results, "results"),
+            *numbers.display([row for row in derivation.results if not numbers.alike.stood_for(row)], "results"),
         )
     items = []
     for name, data, keys in derivation.assumptions():
         span = numbers.span(keys)
         said: Fragments = [*assumption(name, data)]
         items.append(tuple([*said, " Used in ", *_cite(span), "."] if span else said))
+    parameters = tuple(
+        (s, m) for s, m in derivation.parameters if s not in numbers.alike.others
+    )
     return Document(
         derivation.title,
-        tuple(_opening(derivation)),
-        tuple(Section(title, tuple(steps)) for title, steps in sections.items()),
+        tuple(_opening(derivation, parameters, bool(numbers.alike))),
+        tuple(Section(title, tuple(steps)) for title, steps in sections.items() if any(s.blocks for s in steps)),
         results,
-        derivation.parameters,
+        parameters,
         tuple(items),
         tuple(numbers.works),
     )
@@ -249,7 +263,7 @@ def _cite(span: Span) -> Fragments:
     return ["equations " if span.several else "equation ", span]
 
 
-def _opening(derivation: Derivation) -> Fragments:
+def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alike: bool) -> Fragments:
     quantities = {
         str(q.family): q for step in derivation.steps if step.rule == "problem"
         for some in dict(step.data.get("states") or {}).values() for q in some if isinstance(q, SiteQuantity)
@@ -271,15 +285,20 @@ def _opening(derivation: Derivation) -> Fragments:
         out += ["The method is the cavity method at zero temperature: a site of each kind is inserted in turn, "]
         out += ["those that hear it respond linearly, and the average over the fresh couplings, of which the "]
         out += ["unperturbed system knows nothing, closes the equations. "]
-    if derivation.parameters:
+    if parameters:
         out += ["Its order parameters, each defined where it is first used, are "]
-        out += [*listed(symbol for symbol, _ in derivation.parameters), ". "]
+        out += [*listed(symbol for symbol, _ in parameters), ". "]
+    if alike:
+        out += ["A number in brackets, ", Formula("(1)"), ", says which component is meant. An equation or a "]
+        out += ["definition that is written for some of them holds for all, with their numbers, and the labels that "]
+        out += ["belong to them, renamed in any way. "]
     out += ["Angle brackets are averages: over the couplings, or, which is the same for many sites, over the sites of "]
     out += ["a kind. Each equation names the equations that it rests on, and the reason for which its rule applies."]
     return out
 
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
+    step = numbers.alike.one(step)
     said = prose(step)
     if said.again and numbers.before == step.rule:
         said.before = said.again
@@ -299,11 +318,14 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         running.clear()
 
     before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, span)]
-    old = [claim for claim in step.claims if claim in numbers.shown]
-    new = [claim for claim in step.claims if claim not in numbers.shown]
-    known = numbers.joined(numbers.shown[claim] for claim in old)
-    numbers.known.setdefault(step.key, []).extend(dict.fromkeys(numbers.shown[claim] for claim in old))
-    if known is not None and not new and step.rule == "elimination":
+    old = [claim for claim in step.claims if _said(claim) in numbers.shown]
+    new = [claim for claim in step.claims if claim not in old and not numbers.alike.stood_for(claim)]
+    if step.claims and not old and not new:
+        _stand_in(step, numbers)
+        return ()
+    known = numbers.joined(numbers.shown[_said(claim)] for claim in old)
+    numbers.known.setdefault(step.key, []).extend(dict.fromkeys(numbers.shown[_said(claim)] for claim in old))
+    if known is not None and not new and (step.rule == "elimination" or (step.rule == "result" and known == span)):
         return ()  # it says nothing that was not said
     collects = known is not None and step.rule in _COLLECTED
     notes: Fragments = []
@@ -329,14 +351,24 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     flush()
     if new:
         blocks += numbers.display(new, step.key)
+    _stand_in(step, numbers)
     here = meanings(step.claims, numbers.notation)
-    if defined := numbers.definitions(step.claims):
+    if defined := numbers.definitions([*old, *new]):
         here = ["Here ", *listed(defined), ". ", *here]
     if here:
         blocks.append(Paragraph(tuple(here), goes_on=True))
     running += [numbers.cited(part) for part in said.after]
     flush(why=True)
     return tuple(blocks)
+
+
+def _stand_in(step: Step, numbers: _Numbers) -> None:
+    """Let the equation that stands for others be cited in their place."""
+    others = [c for c in step.claims if _said(c) not in numbers.shown and numbers.alike.stood_for(c)]
+    first = {_said(claim): _said(numbers.alike.first[claim]) for claim in others}
+    places = {claim: numbers.shown[one] for claim, one in first.items() if one in numbers.shown}
+    numbers.shown |= places
+    numbers.known.setdefault(step.key, []).extend(dict.fromkeys(places.values()))
 
 
 # Rules that collect what was said.

@@ -9,6 +9,7 @@ from sympy import Heaviside, Max, Piecewise, preorder_traversal
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import JointAverage
 from symcavity.model.equations import Equation
 from symcavity.writing.fragments import Formula, Fragments
 
@@ -31,6 +32,11 @@ _MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
         lambda node: type(node) is GaussianAverage,
         ["A bracket with an index, ", Formula("\\langle\\cdot\\rangle_z"), (", is an average over this standard "
          "Gaussian variable. ")],
+    ),
+    (
+        lambda node: isinstance(node, JointAverage),
+        ["A bracket with the index ", Formula("\\eta"), (" is an average over the cavity fields of the site, of states "
+         "that its law fixes together; a quenched parameter beside it is averaged over, too. ")],
     ),
     (
         lambda node: isinstance(node, ImplicitAverage),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sympy import Abs, Basic, Pow, S, Tuple, sign
+from sympy import Abs, Add, Basic, Expr, Pow, S, Tuple, default_sort_key, sign
 
+from symcavity.algebra.joint import JointAverage
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation
-from symcavity.record.symbols import ResponseElement
+from symcavity.record.symbols import ResponseElement, raised
 
 
 def is_sign(family: Any) -> bool:
@@ -24,12 +25,18 @@ def is_sign(family: Any) -> bool:
 def as_shown(derivation: Derivation) -> Derivation:
     """Return a derivation whose claims and data are written for a reader: the same statements, in the record's order.
 
-    Where a site has several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law
+    Averages that differ by the values of quenched parameters only are one, over these parameters, too. Where a site has
+    several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law
     of ``y`` has the values one and minus one.
     """
     sources = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
 
+    quenched = [q for step in derivation.steps for q in step.data.get("quenched") or ()]
+    drawn = [q for q in dict.fromkeys(quenched) if isinstance(q, Quenched) and isinstance(q.law, Tuple)]
+
     def known(node: Any) -> Any:
+        if isinstance(node, Add):
+            return _over_parameters(node, drawn)
         if isinstance(node, SiteResponse):
             source = sources.get(node.field.family) if node.field is not None else None
             if source is None:
@@ -52,6 +59,9 @@ def as_shown(derivation: Derivation) -> Derivation:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
+        if obj.has(JointAverage):  # the first, as what is replaced holds others
+            totals = [node for node in obj.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
+            obj = obj.xreplace({node: known(node) for node in totals})
         nodes = obj.atoms(SiteResponse, Pow, Abs, sign)
         return obj.xreplace({node: new for node in nodes if (new := known(node)) != node})
 
@@ -61,6 +71,27 @@ def as_shown(derivation: Derivation) -> Derivation:
     )
     parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+class OverParameters(Expr):
+    """An average over the fields of a site and over its quenched parameters."""
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        average, *parameters = self.args
+        below = ", ".join(["\\eta", *map(printer.doprint, parameters)])
+        return raised(f"\\left\\langle {printer.doprint(average.body)} \\right\\rangle_{{{below}}}", exp)
+
+
+def _over_parameters(total: Add, quenched: Sequence[Quenched]) -> Expr:
+    """A sum with one term for all averages of the same quantity, which differ by the values of parameters."""
+    every: dict[Expr, list[JointAverage]] = {}
+    for average in sorted(total.atoms(JointAverage), key=default_sort_key):
+        every.setdefault(average.body, []).append(average)
+    rule: dict[Expr, Expr] = {}
+    for some in every.values():
+        mine = [q[S.Zero] for q in quenched if q.slots[0].upper == ("^" in some[0].law.fields[0].tex)]
+        rule |= dict.fromkeys(some, OverParameters(some[0], *mine)) if len(some) > 1 else {}
+    return total.xreplace(rule)
 
 
 def _data(data: Mapping[str, Any], written: Any) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def test_every_derivation_compiles(name, method, tmp_path, typeset):
     assert (tmp_path / "paper.pdf").stat().st_size > 20_000
     wide = [float(pt) for pt in re.findall(r"Overfull \\hbox \(([0-9.]+)pt", log)]
     assert max(wide, default=0.0) < 10
+    assert "Overfull \\vbox" not in log
 
 
 @pytest.mark.parametrize("name", NAMES)

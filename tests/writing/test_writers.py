@@ -181,3 +181,39 @@ def test_each_equation_stands_once_and_each_symbol_is_defined_where_it_is_first_
     moments = [k for row, k in claims if row.difference.has(phi)]
     defined = [k for row, k in claims if row.lhs.has(phi) and row.rhs.has(TruncatedIntegral)]
     assert not moments or defined[0] == moments[0]
+
+
+def test_what_is_the_same_for_every_component_is_written_once():
+    from symcavity.writing.components import Alike
+    from symcavity.writing.layout import Display, layout
+    from symcavity.writing.shown import as_shown
+
+    def three_fields():
+        x, w = Coupling("x"), [Feature(f"w{k}") for k in (1, 2, 3)]
+        h = [Sum(x[mu, i] * u[i], (i, 1, N)) for u in w]
+        ridge = Sum(sum(u[i] ** 2 for u in w), (i, 1, N))
+        loss = Sum(sum(h) ** 2 + sum(u**2 for u in h), (mu, 1, P))
+        return as_shown(ConvexProblem((loss + ridge) / 2).cavity().derivation)
+
+    def written(derivation, key):
+        steps = [step for section in layout(derivation).sections for step in section.steps if step.step.key == key]
+        return [r for s in steps for b in s.blocks if isinstance(b, Display) for g in b.groups for r in g.rows]
+
+    def terms(claim):  # of what Python prints
+        return tuple(sorted(str(claim).replace(" = ", " + ").split(" + ")))
+
+    same = three_fields()
+    once = Alike(same).first
+    for key in ("feature.self_coupling", "feature.respond", "feature.cavity_equation"):
+        for claim in same[key].claims:
+            for places in (str.maketrans("123", "231"), str.maketrans("123", "213")):
+                turned = re.sub(r"(?<=_)[123]+\b|(?<=w)[123]", lambda m, p=places: m[0].translate(p), str(claim))
+                assert terms(turned) in {terms(c) for c, one in once.items() if one == once[claim]}
+        assert len(written(same, key)) == len({once[claim] for claim in same[key].claims}) < len(same[key].claims)
+    step = same["datum.self_coupling_mean"]
+    first, *rest = step.claims
+    wrong = replace(step, claims=(Equation(first.lhs, 2 * first.rhs), *rest))
+    steps = tuple(wrong if s.key == step.key else s for s in same.steps)
+    found = Alike(replace(same, steps=steps))
+    assert [found.stood_for(claim) for claim in wrong.claims].count(False) == 4  # the diagonal ones are not the same
+    assert document(same).count("\\label") < 110

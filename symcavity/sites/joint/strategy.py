@@ -149,7 +149,7 @@ def _symbols(problem: SiteProblem) -> dict[Any, LawSymbol]:
     for h in problem.heard:
         out[h.eta] = LawSymbol(str(h.eta), latex(h.eta))
     for source, plain in problem.plain_sources().items():
-        out[plain] = LawSymbol(str(plain), latex(source.xreplace(zero)))
+        out[plain] = LawSymbol(f"{plain}_{problem.kind.key}", latex(source.xreplace(zero)))
     return out
 
 
