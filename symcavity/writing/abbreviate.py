@@ -13,7 +13,7 @@ from symcavity.writing.markup import Atom, Fence, Frac, Node, Root, Row, Script,
 
 _WORTH = 9.0  # a part that is narrower than this needs no name
 _MOST = 40  # names for one display
-_CALLERS = ("id", "fun", "text", "factor", "big")  # what may be a function, or its sign, before a bracket
+_CALLERS = ("fun", "text", "big")  # what takes a bracket as its argument, though a blank stands between them
 
 
 def name_of(number: int) -> Node:
@@ -151,10 +151,12 @@ def _named(tree: Any, names: dict[Node, Node]) -> Any:
 def _bare(row: Row, names: frozenset[Node]) -> Row:
     """A row without the brackets round a mere name, unless they may hold the argument of a function."""
     items: list[Node] = []
-    for item in row.items:
+    for place, item in enumerate(row.items):
         core = item.base if isinstance(item, Script) else item
         before = items[-1] if items else Atom("open", "", "")
-        is_product = isinstance(before, Frac | Root | Fence) or before in names or role_of(before) not in _CALLERS
+        called = before.base if isinstance(before, Script) else before
+        beside = isinstance(called, Frac | Root | Fence) or role_of(called) not in (*_CALLERS, "id", "factor")
+        is_product = beside or before in names or (row.blank(place) and role_of(called) not in _CALLERS)
         is_power = not isinstance(item, Script) or item.sub is None  # brackets with an index mean something
         if isinstance(core, Fence) and core.left in "([" and core.body in names and is_product and is_power:
             name = core.body

@@ -6,6 +6,7 @@ import re
 import pytest
 from sympy import Abs, Max, Symbol, exp, sqrt, symbols
 
+from symcavity.algebra.phi import phi
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.symbols import OrderParameter
@@ -59,6 +60,12 @@ def test_brackets_that_mean_something_stay():
     assert new
     assert r"}_{1}_{+}" not in text.replace(" ", "")
     parse(text)  # a doubled script raises
+    product = tree(Equation(d, OrderParameter("q_w") * inside + phi(2, inside) * inside))
+    (short,), _, (named,) = shorten([product], {}, lambda row: width(row) < 25)
+    name = to_tex(named).split(" = ")[0]
+    assert f"\\phi_{{2}} \\left( {name} \\right)" in to_tex(short)  # the brackets of a function, and of a factor not
+    assert to_tex(short).count(name) == 3
+    assert to_tex(short).count("left") == 1
     assert text.count("_{+}") + sum(to_tex(one).count("_{+}") for one in new) >= 1
 
 
