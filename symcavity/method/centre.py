@@ -1,4 +1,8 @@
-"""Centre: couplings without their means, and the averages over all sites that the means leave."""
+"""What is written in other words before the method begins: what is sent, and means.
+
+What is sent through couplings gets a name where it is no linear function of states. Couplings are centred, and the
+averages over all sites that their means leave are global variables.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,16 @@ from symcavity.model.kinds import N
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+
+
+def emission_steps(system: System, make: StepMaker) -> list[Step]:
+    """The variables that the reading of a declaration has brought in for what is sent; nothing where it has none."""
+    emissions, make = system.centring.emissions, make.within("The problem")
+    if not emissions.equations:
+        return []
+    claims = [Equation(e.lhs, e.rhs) for e in emissions.equations]
+    claims += [Equation(total, new) for total, new in emissions.replaced.items()]
+    return [make("emissions", "emissions", claims, data={"states": list(emissions.variables)}, rests_on=("problem",))]
 
 
 def centre_steps(system: System, make: StepMaker) -> list[Step]:
@@ -43,4 +57,4 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
     ]
 
 
-__all__ = ["centre_steps"]
+__all__ = ["centre_steps", "emission_steps"]

@@ -25,8 +25,9 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     """The declaration, and the assumption about the disorder."""
     kkt = system.record
     make = make.within("The problem")
+    sent = system.centring.emissions.variables
     states = {
-        kind: [q for q in law.unknowns if not isinstance(q.family, Field) and (kkt is None or _declared(q, kkt))]
+        kind: [q for q in law.unknowns if not isinstance(q.family, Field) and q not in sent and _declared(q, kkt)]
         for kind, law in system.laws.items()
     }
     shared = set().union(*(e.atoms(Global) for e in _written(system)))
@@ -39,10 +40,10 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         "fixed": list(system.fixed),
     }
     if kkt is not None:
-        minimize, subject_to = kkt.problem.written
+        minimize, subject_to = kkt.problem.typed
         data |= {"minimize": minimize, "subject_to": list(subject_to)}
     else:
-        equations, conditions = system.written
+        equations, conditions = system.typed
         data |= {"equations": list(equations), "conditions": list(conditions)}
     couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
     claims = []
@@ -123,6 +124,8 @@ def _written(system: System) -> list[Any]:
 
 
 def _declared(q: SiteQuantity, kkt: Any) -> bool:
+    if kkt is None:
+        return True
     made = {m for m, _, _ in kkt.multipliers} | kkt.auxiliary_states | {s for s, _ in kkt.slacks}
     made |= {d for d, _ in kkt.duals}
     return q not in made

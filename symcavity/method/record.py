@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from symcavity.algebra.phi import phi
-from symcavity.method.centre import centre_steps
+from symcavity.method.centre import centre_steps, emission_steps
 from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kernel import coefficient_steps, kernel_steps
@@ -30,6 +30,7 @@ def record(theory: Theory) -> Derivation:
     steps = [
         given,
         *kernel_steps(system, make),
+        *emission_steps(system, make),
         *centre_steps(system, make),
         *disorder,
         *definitions(system, make),

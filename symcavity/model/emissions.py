@@ -48,6 +48,8 @@ class Emissions:
     ----------
     equations : list of Eq
         What each variable stands for.
+    replaced : dict
+        By each coupling sum that was rewritten, what stands in its place.
     closed : bool
         Whether no more variables are brought in.
     """
@@ -58,7 +60,13 @@ class Emissions:
         self._names |= {s.name for e in found for s in e.atoms(Symbol)}
         self.convex, self.closed = convex, False
         self.equations: list[Eq] = []
+        self.replaced: dict[Expr, Expr] = {}
         self._known: dict[Expr, SiteQuantity] = {}
+
+    @property
+    def variables(self) -> tuple[SiteQuantity, ...]:
+        """Those that were brought in."""
+        return tuple(self._known.values())
 
     def __call__(self, entry: Any) -> Any:
         """Return an entry of a declaration, or an observable, with linear emissions."""
@@ -74,7 +82,12 @@ class Emissions:
             return total.func(body, *total.limits)
         terms = Add.make_args(expand_mul(body))
         new = [self._term(term, kind, total.limits[0][0]) for term in terms]
-        return total.func(body if new == list(terms) else Add(*new), *total.limits)
+        if new == list(terms):
+            return total.func(body, *total.limits)
+        heard = total.func(Add(*new), *total.limits)
+        if not self.closed:
+            self.replaced[total] = heard
+        return heard
 
     def _term(self, term: Expr, kind: Kind, at: Any) -> Expr:
         """One product in a coupling sum, its emission linear."""

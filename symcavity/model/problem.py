@@ -173,6 +173,7 @@ class Problem:
         whole = _in_proportion(self.minimize)
         self.is_mean, self.minimize = whole != self.minimize, whole
         self.subject_to = tuple(map(squared, self.subject_to)) + implied(self.minimize, self.subject_to)
+        self.typed = (self.minimize, self.subject_to)
         emissions = Emissions([self.minimize, *self.subject_to], convex=True)
         self.minimize = emissions(self.minimize)
         self.subject_to = (*(emissions(c) for c in self.subject_to), *emissions.equations)
@@ -184,7 +185,9 @@ class Problem:
         self.minimize = self.centring(self.minimize, "the objective", objective=True)
         whole = _in_proportion(self.minimize)  # norms alone are of order one: they are global variables by now
         if whole != self.minimize:
-            self.is_mean, self.written = True, ((whole / self.minimize).cancel() * self.written[0], self.subject_to)
+            self.is_mean, size = True, (whole / self.minimize).cancel()
+            self.written = (size * self.written[0], self.subject_to)
+            self.typed = (size * self.typed[0], self.typed[1])
             self.minimize = whole
         self.subject_to = tuple(self.centring(c, f"the constraint {c}") for c in self.subject_to)
         conditions = self.centring.bounds
@@ -420,7 +423,7 @@ class Problem:
     # -- display ---------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        minimize, subject_to = self.written
+        minimize, subject_to = self.typed
         lines = [f"minimise    {minimize}"]
         lines += [f"subject to  {c}" for c in subject_to]
         lines += [f"fixed       {e}" for e in self.fixed]

@@ -65,6 +65,7 @@ class System:
         self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        self.typed = (self.declared, tuple(conditions))
         emissions = Emissions([*self.declared, *conditions])
         if centring is None:
             self.declared = tuple(emissions(e) for e in self.declared)
@@ -327,7 +328,7 @@ class System:
             record=self.record,
             centring=self.centring,
         )
-        new.written = self.written
+        new.written, new.typed = self.written, self.typed
         return new
 
     # -- display ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The witness of the rewriting of means: the declaration as the user wrote it, with couplings that have means."""
+"""Witnesses of what is rewritten before the method: the declaration as the user wrote it, sums and means and all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sympy import Eq, Expr, Sum, sqrt
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, SiteCount
-from symcavity.model.quantities import Complementary, families
+from symcavity.model.quantities import Complementary, Variable, families, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
 from symcavity.witness.registry import result, witness
@@ -41,6 +41,32 @@ def same_variance(world: World, x: Coupling, z: Coupling) -> bool:
     first, second = x.slots
     places = [{second.index: b} | {first.index: a} for a, b in product(world.sites(first), world.sites(second))]
     return all(same(world.value(x.variance, at), world.value(z.variance, at)) for at in places)
+
+
+@witness("emissions")
+def emissions(step: Step, _dps: int) -> list[Verdict]:
+    """Each claim, and the whole declaration as it was typed and as it was rewritten, with all sums written out."""
+    theory = step.evidence["theory"]
+    system = theory.system
+    source = system if system.record is None else system.record.problem
+    typed, rewritten = ([first, *rest] if system.record is not None else [*first, *rest]
+                        for first, rest in (source.typed, source.written))  # fmt: skip
+    brought = {q for entry in rewritten for side in _sides(entry) for q in site_quantities(side, Variable)}
+    brought -= {q for entry in typed for side in _sides(entry) for q in site_quantities(side, Variable)}
+    meanings = [entry for entry in rewritten if _sides(entry)[0] in brought]
+    ok = bool(meanings) and len(brought) >= len(meanings) == len(rewritten) - len(typed)
+    for seed in (2, 3):
+        world = declared_of(theory).world(seed)
+        for entry in meanings:
+            variable, meaning = _sides(entry)
+            ((kind, _),) = variable.site.items()
+            for at in world.sites(kind):
+                place = {kind.index: at}
+                world.given[world.key(variable, place)] = world.value(meaning, place)
+        rest = [entry for entry in rewritten if entry not in meanings]
+        ok = ok and len(rest) == len(typed) and all(_agree(world, a, b) for a, b in zip(typed, rest, strict=False))
+        ok = ok and all(_agree(world, claim.lhs, claim.rhs) for claim in step.claims)
+    return result(BRUTE_FORCE, ok, f"the declaration as it was typed, {SMALL}", "not what was declared")
 
 
 @witness("centre")
@@ -96,4 +122,4 @@ def _agree(world: World, one: Any, two: Any) -> bool:
     return isinstance(one, Complementary) == isinstance(two, Complementary)
 
 
-__all__ = ["centre"]
+__all__ = ["centre", "emissions"]

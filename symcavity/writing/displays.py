@@ -57,7 +57,7 @@ def system_latex(system: System) -> str:
 
 def problem_latex(problem: Problem) -> str:
     """Return what is minimised, subject to what, as displayed LaTeX."""
-    minimize, subject_to = problem.written
+    minimize, subject_to = problem.typed
     rows = [f"\\text{{minimise }} & {tex(minimize)}"]
     rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
     rows += [f"\\text{{fixed }} & {tex(e)}" for e in problem.fixed]

@@ -104,9 +104,9 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
     found["fixed"] = [{"equation": [write(e.lhs), write(e.rhs)]} for e in system.fixed]
     found["named"] = [{"equation": [write(name), write(value)]} for name, value in system.named.items()]
     if system.record is not None:
-        minimize, subject_to = system.record.problem.written
+        minimize, subject_to = system.record.problem.typed
         return found | {"minimize": write(minimize), "subject_to": [entry(c) for c in subject_to]}
-    equations, conditions = system.written
+    equations, conditions = system.typed
     return found | {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in conditions]}
 
 

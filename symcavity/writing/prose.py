@@ -56,6 +56,10 @@ _PLAIN = {
         "We add an infinitesimal source to each equation in which a field stands,",
         "The sources define the response functions, and are set to zero at the end.",
     ),
+    "emissions": (
+        "What is sent through couplings and is no linear function of states is a variable of its own. We write",
+        "",
+    ),
     "implicit": (
         "The state of a single site is given implicitly, as a function of its field, by",
         (
@@ -93,7 +97,7 @@ _PLAIN = {
 }
 
 
-_STARTS = frozenset(["sources"])
+_STARTS = frozenset(["sources", "emissions"])
 
 
 def rules() -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Spellings that a newcomer tries first: each says the same as one that is known, and gives its numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sympy import And, Eq, Max, Min, Rational, Sum, log, symbols, tanh
@@ -26,6 +28,7 @@ from symcavity import (
     i,
     mu,
 )
+from symcavity.model.equations import Equation
 
 half = Rational(1, 2)
 j = symbols("j", integer=True)
@@ -54,7 +57,16 @@ def test_what_is_sent_may_be_any_function():
     agree(currents, rates, values, (average(tanh(u[i]) ** 2), average(r[i] ** 2)))
     total = Sum(J[i, j] * tanh(u[j]), (j, 1, N))
     theory = currents.cavity()
-    assert theory.derivation.verify(dps=15)
+    derivation = theory.derivation
+    assert derivation.verify(dps=15)
+    step = derivation["emissions"]  # the record says what is brought in, and shows what was typed
+    assert step.claims[0].rhs == tanh(u[i])
+    assert step.claims[1].lhs == total
+    assert list(derivation["problem"].data["equations"][0].rhs.atoms(Sum)) == [total]
+    assert str(step.claims[0].lhs) not in str(derivation["problem"].data)
+    lie = Equation(step.claims[0].lhs, 2 * step.claims[0].rhs)
+    for claims in ((lie, step.claims[1]), (step.claims[0], Equation(total, 2 * step.claims[1].rhs))):
+        assert not replace(derivation, steps=(replace(step, claims=claims),)).verify(dps=15)
     simulation = currents.simulate(values, N=60, seeds=4)
     heard = average(total**2)
     assert simulation[heard].mean == pytest.approx(simulation[average((u[i] - b[i]) ** 2)].mean, rel=1e-9)

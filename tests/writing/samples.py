@@ -383,6 +383,7 @@ STEPS = (
     Step("first", "proof", (Equation(phi(0, kappa), kappa),), "Checks", {"text": "the definition", "first": True}),
     Step("odd", "some_new_rule", (Equation(Odd(kappa), Odd(kappa) ** 2 / 3),), "Checks"),
     Step("silent", "another_new_rule", (), "Checks"),
+    Step("emissions", "emissions", (Equation(a[i], exp(w[i])),), "The problem", {"states": [a[i]]}),
     Step(
         "centre",
         "centre",
