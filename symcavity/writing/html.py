@@ -15,13 +15,12 @@ from symcavity.writing.layout import (
     Group,
     Paragraph,
     Span,
-    fragment_tree,
-    group_lines,
     layout,
 )
 from symcavity.writing.markup import Row
 from symcavity.writing.mathml import to_mathml
 from symcavity.writing.printing import tree
+from symcavity.writing.rows import aligned_lines, fragment_tree
 
 LINE_WIDTH = 56.0
 
@@ -246,7 +245,7 @@ def _display(block: Display) -> str:
 
 
 def _group(group: Group, alone: bool) -> list[str]:
-    found = group_lines(group, LINE_WIDTH)
+    found = aligned_lines(group.rows, LINE_WIDTH)
     out = []
     for place, line in enumerate(found):
         number = f"({group.number})" if group.number is not None and place == len(found) - 1 else ""

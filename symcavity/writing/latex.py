@@ -13,17 +13,15 @@ from symcavity.writing.layout import (
     Display,
     Document,
     Group,
-    Line,
     Paragraph,
     Span,
-    fragment_tree,
-    group_lines,
     layout,
     single,
 )
 from symcavity.writing.lines import width
 from symcavity.writing.markup import Row, to_tex
 from symcavity.writing.printing import escape_tex, tex
+from symcavity.writing.rows import Line, aligned_lines, fragment_tree
 
 LINE_WIDTH = 64.0
 _INLINE = 32.0  # a formula in running text that is wider stands on a line of its own
@@ -101,7 +99,7 @@ def step_latex(step: Step) -> str:
     for block in single(step):
         if isinstance(block, Display):
             for group in block.groups:
-                rows += [_line(line) for line in group_lines(group, 1.4 * LINE_WIDTH)]
+                rows += [_line(line) for line in aligned_lines(group.rows, 1.4 * LINE_WIDTH)]
     if not rows:
         said = [_inline(block.fragments) for block in single(step) if isinstance(block, Paragraph)]
         return " ".join(said)
@@ -181,7 +179,7 @@ def _line(line: Line) -> str:
 def _display(block: Display) -> str:
     numbered = any(group.label for group in block.groups)
     star = "" if numbered else "*"
-    groups = [(group, group_lines(group, LINE_WIDTH)) for group in block.groups]
+    groups = [(group, aligned_lines(group.rows, LINE_WIDTH)) for group in block.groups]
     widest = max(
         width(line.left) + width(line.right) + 4 * line.continued for _, some in groups for line in some
     )
@@ -213,4 +211,4 @@ def _label(key: str) -> str:
     return f"\\label{{{label(key)}}}" if key else ""
 
 
-__all__ = ["document", "fragment_tree", "step_latex"]
+__all__ = ["document", "step_latex"]

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sympy import Expr, S
-from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
+from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.assumptions import assumption
 from symcavity.writing.components import Alike
-from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed
-from symcavity.writing.lines import lines, relation_at, width
-from symcavity.writing.markup import Atom, Node, Row, parse, to_tex
+from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed, plural
+from symcavity.writing.lines import lines
+from symcavity.writing.markup import Node, Row, to_tex
 from symcavity.writing.notation import meanings
-from symcavity.writing.printing import tree
 from symcavity.writing.prose import prose
+from symcavity.writing.rows import PAGE, fits, row_of
 from symcavity.writing.shown import as_shown
 
 
@@ -100,8 +100,7 @@ class Document:
         return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
 
 
-_LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
-PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+_SHORT = 2  # lines of an equation that is given again for one step of an iteration
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
 _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])
@@ -141,8 +140,8 @@ class _Numbers:
     def display(self, rows: Sequence[Any], key: str, numbered: bool = True, end: str = ".") -> list[Block]:
         """A display, and the names in it of what is too wide for a line."""
         groups = self.groups(rows, key, numbered)
-        flat = [_row(obj) for group in groups for obj in group.rows]
-        shown, old, new = shorten(flat, self.names, _fits)
+        flat = [row_of(obj) for group in groups for obj in group.rows]
+        shown, old, new = shorten(flat, self.names, fits)
         if shown == flat:
             return [Display(groups, end)]
         parts = iter(shown)
@@ -349,8 +348,16 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         else:
             running.append(fragment)
     flush()
+    repeated = _repeated(new, numbers)
+    new = [claim for claim in new if claim not in repeated]
     if new:
         blocks += numbers.display(new, step.key)
+    for shift in sorted(set(repeated.values())):
+        some = [claim for claim, when in repeated.items() if when == shift]
+        span = numbers.joined(numbers.shown[_said(_undated(claim))] for claim in some)
+        words: Fragments = ["Likewise ", *listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
+        words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
+        blocks.append(Paragraph((*words, Formula("t + 1" if shift else "t"), ". "), goes_on=True))
     _stand_in(step, numbers)
     here = meanings(step.claims, numbers.notation)
     if defined := numbers.definitions([*old, *new]):
@@ -360,6 +367,21 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     running += [numbers.cited(part) for part in said.after]
     flush(why=True)
     return tuple(blocks)
+
+
+def _undated(claim: Equation) -> Equation:
+    """An equation between numbers of a step, without the step."""
+    return claim.xreplace({node: node.args[0] for node in claim.difference.atoms(AtStep)})
+
+
+def _repeated(claims: Iterable[Any], numbers: _Numbers) -> dict[Equation, int]:
+    """Long equations that were said but for the step, which is one for all numbers on the right."""
+    out = {}
+    for claim in claims:
+        steps = {node.shift for node in claim.rhs.atoms(AtStep)} if isinstance(claim, Equation) else ()
+        if len(steps) == 1 and _said(_undated(claim)) in numbers.shown and len(lines(row_of(claim), PAGE)) > _SHORT:
+            out[claim] = min(steps)
+    return out
 
 
 def _stand_in(step: Step, numbers: _Numbers) -> None:
@@ -411,75 +433,7 @@ def _parenthesis(before: Fragments, inside: Fragments) -> Fragments:
     return [*head, bare[: len(bare) - len(mark)], " (", *inside, ")", mark]
 
 
-# ------------------------------------------------------------------------------------------ lines
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a display: what stands before the relation, and the rest."""
-
-    left: Row
-    right: Row
-    continued: bool = False
-
-
-def group_lines(group: Group, limit: float) -> list[Line]:
-    """Break a group into lines that are aligned at the relation."""
-    out: list[Line] = []
-    for place, obj in enumerate(group.rows):
-        row = _row(obj)
-        aligned = isinstance(obj, Equation | Relational | Row)
-        cut = relation_at(row) if aligned else None
-        if place and cut is not None:
-            row = Row(row.items[cut:], row.spaced[cut:])
-            cut = 0
-        found = lines(row, limit)
-        if cut and len(found) > 1 and width(_cut(row, 0, cut)) > _LEFT * limit:
-            found, cut = [*lines(_cut(row, 0, cut), limit), *lines(_cut(row, cut, None), limit)], None
-        for number, line in enumerate(found):
-            if number == 0 and cut is not None and len(line.items) > cut:
-                out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))
-            elif number == 0:
-                out.append(Line(Row(()), line))
-            else:
-                out.append(Line(Row(()), line, continued=True))
-    return out
-
-
-def _cut(row: Row, start: int, stop: int | None) -> Row:
-    return Row(row.items[start:stop], row.spaced[start:stop])
-
-
-def _fits(row: Row) -> bool:
-    found = lines(row, PAGE)
-    return len(found) <= LINES and all(width(line) <= 1.06 * PAGE for line in found)
-
-
-def _row(obj: Any) -> Row:
-    if isinstance(obj, Row):
-        return obj
-    if not isinstance(obj, tuple):
-        row = tree(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 3:
-            return tree(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
-        return row
-    items: list[Any] = []
-    for part in obj:
-        if isinstance(part, str):
-            items.append(Atom("text", part, f"\\text{{{part}}}"))
-        else:
-            items += fragment_tree(part).items
-    return Row(tuple(items), (True,) * len(items))
-
-
-def fragment_tree(fragment: Any, inline: bool = False) -> Row:
-    """Return the tree of a fragment that is mathematics."""
-    if isinstance(fragment, Row):
-        return fragment
-    return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
-
-
 __all__ = [
-    "Block", "Display", "Document", "Emphasis", "Group", "Line", "Paragraph", "Section", "Span", "StepBlocks",
-    "fragment_tree", "group_lines", "layout", "single",
+    "Block", "Display", "Document", "Emphasis", "Group", "Paragraph", "Section", "Span", "StepBlocks",
+    "layout", "single",
 ]  # fmt: skip

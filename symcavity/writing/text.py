@@ -15,13 +15,12 @@ from symcavity.writing.layout import (
     Group,
     Paragraph,
     Span,
-    fragment_tree,
-    group_lines,
     layout,
     single,
 )
 from symcavity.writing.markup import Row
 from symcavity.writing.printing import text
+from symcavity.writing.rows import aligned_lines, fragment_tree
 from symcavity.writing.unicode import to_text
 
 COLUMNS, NARROWEST = 98, 60
@@ -171,7 +170,7 @@ def _group(group: Group) -> list[str]:
     room = _columns() - len(_INDENT) - 8
     out: list[str] = []
     shift = 0
-    for place, line in enumerate(group_lines(group, 1.05 * room)):
+    for place, line in enumerate(aligned_lines(group.rows, 1.05 * room)):
         said = to_text(Row((*line.left.items, *line.right.items), (*line.left.spaced, *line.right.spaced)))
         if place == 0:
             left = to_text(line.left)

@@ -1,0 +1,88 @@
+"""Formulas of displays as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sympy.core.relational import Relational
+
+from symcavity.model.equations import Equation
+from symcavity.writing.fragments import Formula
+from symcavity.writing.lines import lines, relation_at, width
+from symcavity.writing.markup import Atom, Row, parse
+from symcavity.writing.printing import tree
+
+_LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
+PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a display: what stands before the relation, and the rest."""
+
+    left: Row
+    right: Row
+    continued: bool = False
+
+
+def aligned_lines(rows: Iterable[Any], limit: float) -> list[Line]:
+    """Break what shares one number into lines that are aligned at the relation."""
+    out: list[Line] = []
+    for place, obj in enumerate(rows):
+        row = row_of(obj)
+        aligned = isinstance(obj, Equation | Relational | Row)
+        cut = relation_at(row) if aligned else None
+        if place and cut is not None:
+            row = Row(row.items[cut:], row.spaced[cut:])
+            cut = 0
+        found = lines(row, limit)
+        if cut and len(found) > 1 and width(_cut(row, 0, cut)) > _LEFT * limit:
+            found, cut = [*lines(_cut(row, 0, cut), limit), *lines(_cut(row, cut, None), limit)], None
+        for number, line in enumerate(found):
+            if number == 0 and cut is not None and len(line.items) > cut:
+                out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))
+            elif number == 0:
+                out.append(Line(Row(()), line))
+            else:
+                out.append(Line(Row(()), line, continued=True))
+    return out
+
+
+def _cut(row: Row, start: int, stop: int | None) -> Row:
+    return Row(row.items[start:stop], row.spaced[start:stop])
+
+
+def fits(row: Row) -> bool:
+    """Whether a formula may stand as it is."""
+    found = lines(row, PAGE)
+    return len(found) <= LINES and all(width(line) <= 1.06 * PAGE for line in found)
+
+
+def row_of(obj: Any) -> Row:
+    """The tree of what stands in a display."""
+    if isinstance(obj, Row):
+        return obj
+    if not isinstance(obj, tuple):
+        row = tree(obj)
+        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 3:
+            return tree(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
+        return row
+    items: list[Any] = []
+    for part in obj:
+        if isinstance(part, str):
+            items.append(Atom("text", part, f"\\text{{{part}}}"))
+        else:
+            items += fragment_tree(part).items
+    return Row(tuple(items), (True,) * len(items))
+
+
+def fragment_tree(fragment: Any, inline: bool = False) -> Row:
+    """Return the tree of a fragment that is mathematics."""
+    if isinstance(fragment, Row):
+        return fragment
+    return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
+
+
+__all__ = ["LINES", "PAGE", "Line", "aligned_lines", "fits", "fragment_tree", "row_of"]
