@@ -91,7 +91,8 @@ def script(name):
 def published(name):
     """Return what the tests of published numbers say that they hold a derivation to."""
     found = []
-    for test in ast.parse((TESTS / "test_numbers.py").read_text(encoding="utf-8")).body:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(TESTS.glob("test_*numbers.py"))]
+    for test in (test for tree in trees for test in tree.body):
         if isinstance(test, ast.FunctionDef) and test.name.startswith("test_") and (said := ast.get_docstring(test)):
             words = {node.value for node in ast.walk(test) if isinstance(node, ast.Constant)}
             found += [said] if name in words else []

@@ -36,6 +36,7 @@ def test_a_script_shows_what_the_file_declares(name):
     )
     assert before <= after
     assert "source=" not in script
+    assert "**Known numbers**" in script  # no system without a number that was computed some other way
     assert inspect.getdoc(module).partition("\n")[0].split()[0] in ast.get_docstring(shown)
     confronted = "problem.simulate(" in script or "problem.sweep(" in script
     assert confronted == bool(getattr(module, "values", None) and getattr(module, "shown", None))

@@ -6,9 +6,12 @@ from gallery_shared import (
     ROOTS,
     WEIGHTS,
     Z,
+    agree,
     classification,
     clusters,
+    density,
     gauss,
+    hinge,
     module,
     newton,
     number,
@@ -24,12 +27,7 @@ from sympy import Rational
 
 from symcavity import P, SymcavityError, alpha, average, i, mu, response
 
-BY_HAND = 2e-5  # what the grids of the fixed points by hand resolve of kinks
 logistic = newton(lambda v: -expit(-v), lambda v: expit(v) * expit(-v))
-
-
-def hinge(slope):
-    return lambda centre, width: np.where(centre < 1 - width * slope, centre + width * slope, np.maximum(centre, 1.0))
 
 
 def square(centre, width):
@@ -40,19 +38,10 @@ def at_least_one(centre, _width):
     return np.maximum(centre, 1.0)
 
 
-def density(x):
-    return np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-
-
 def truncated(mean, spread):
     """P(v > 0), <v_+> and <v_+^2> of a Gaussian v."""
     d = mean / spread
     return ndtr(d), mean * ndtr(d) + spread * density(d), (mean**2 + spread**2) * ndtr(d) + mean * spread * density(d)
-
-
-def agree(name, found, tolerance=BY_HAND):
-    for observable, want in found.items():
-        assert number(name, observable) == pytest.approx(want, rel=tolerance, abs=tolerance), observable
 
 
 # -- regression -----------------------------------------------------------------------------------
