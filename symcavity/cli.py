@@ -266,6 +266,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(messages, values=True)
     _add_instances(messages)
     messages.add_argument("--steps", type=int, default=40, help="steps of each kind of site (default: 40)")
+    messages.add_argument("--damping", type=float, default=0.0, help="the share of each move that is not made")
     messages.add_argument(
         "--show", action="append", default=[], metavar="OBSERVABLE", help="compare only this observable (repeatable)"
     )

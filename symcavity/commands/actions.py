@@ -235,11 +235,11 @@ def messages(args: argparse.Namespace) -> int:
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
-    run = message_passing(system, values, steps=args.steps, **options)
+    run = message_passing(system, values, steps=args.steps, damping=args.damping, **options)
     print(run)
     print()
     wanted = shown or list(theory.order_parameters.values())
-    print(run.compare(theory, wanted))
+    print(theory.compare(run.simulation, wanted) if args.damping else run.compare(theory, wanted))
     with suppress(SymcavityError):  # where a stability is derived
         stability = solved_at(theory, point_at(run.setup, run.counts))[0].stability
         print(f"squared rate {run.rate.mean ** 2:.4g}, stability of the theory {float(stability):.4g}")

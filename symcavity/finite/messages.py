@@ -150,7 +150,7 @@ class Messages:
         Parameters
         ----------
         share : float
-            How much of the move is made.
+            How much is made of the moves of what is sent, and of the global variables.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Messages:
         return moved
 
     def _update(self, kind: Kind, share: float) -> float:
-        law, n = self.laws[kind], self.instance.size[kind]
+        law, n, shared = self.laws[kind], self.instance.size[kind], self.state.shared.copy()
         eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
         quiet = [m for m in self.laws[kind].moving if not np.any(eta[:, m])]
         if quiet:
@@ -188,6 +188,7 @@ class Messages:
         self._responses[kind] = answer.responses
         change = now - self.sent[kind]
         self.sent[kind] = self.sent[kind] + share * change
+        self.state.shared = shared + share * (self.state.shared - shared)
         return float(np.linalg.norm(change) / (np.linalg.norm(now) or 1.0))
 
     def _fields(self, kind: Kind) -> np.ndarray:
@@ -202,9 +203,9 @@ class Messages:
                 self._given[kind, m] = out[:, m].copy()
         return out
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, share: float = 1.0) -> Snapshot:
         """Take a step, and keep what there is after it."""
-        change = self.step()
+        change = self.step(share)
         return Snapshot(self.state.copy(), {kind: self.local(kind) for kind in self.laws}, change)
 
     def local(self, kind: Kind) -> np.ndarray:
@@ -285,7 +286,9 @@ class Snapshot:
     change: float
 
 
-def started(system: System, instance: Instance, *, averaged: bool = False) -> tuple[Messages, list[Snapshot]]:
+def started(
+    system: System, instance: Instance, share: float = 1.0, *, averaged: bool = False
+) -> tuple[Messages, list[Snapshot]]:
     """Return the messages of an instance after two steps, and what there was after each.
 
     The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
@@ -301,7 +304,7 @@ def started(system: System, instance: Instance, *, averaged: bool = False) -> tu
     for first in first_responses(list(instance.system.laws)):
         messages.begin(first)
         try:
-            return messages, [messages.snapshot(), messages.snapshot()]
+            return messages, [messages.snapshot(share), messages.snapshot(share)]
         except NotConverged as error:
             failure = failure or error
     assert failure is not None  # noqa: S101 - something has been tried

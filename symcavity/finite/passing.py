@@ -107,21 +107,23 @@ class Work:
     ----------
     setup : Setup
     steps : int
+    damping : float
     """
 
     setup: Setup
     steps: int
+    damping: float = 0.0
 
 
 def pass_one(work: Work, task: tuple[int, int]) -> Passed:
     """Pass the messages of one instance: the piece of work of every executor."""
-    instance = work.setup.instance(*task)
+    instance, share = work.setup.instance(*task), 1.0 - work.damping
     out = Passed(task[1], instance.size)
     try:
-        messages, first = started(work.setup.system, instance)
+        messages, first = started(work.setup.system, instance, share)
         out.steps += first
         while len(out.steps) <= work.steps and out.steps[-1].change >= _SETTLED:
-            out.steps.append(messages.snapshot())
+            out.steps.append(messages.snapshot(share))
     except NotConverged as error:
         out.failure = error.found
         return out
@@ -147,10 +149,13 @@ class MessagePassing:
         The number of sites of each kind.
     steps : int
         How many steps were asked for.
+    damping : float
+        The share of each move that was not made.
     """
 
     def __init__(self, work: Work, runs: list[Passed]) -> None:
         self.setup, self.system, self.steps = work.setup, work.setup.declared, work.steps
+        self.damping = work.damping
         self.runs, self.counts = tuple(runs), runs[0].counts
         self._known: dict[Expr, list[Estimate]] = {}
 
@@ -307,7 +312,7 @@ class MessagePassing:
             f"Message passing does not converge for {listed(run.seed for run in bad)} of {len(self.runs)}. {why}",
             best=self,
             residual=max(last, default=float("nan")),
-            hint="values at which theory.solve(...).stability is below one; more steps; simulate(...)",
+            hint="values at which theory.solve(...).stability is below one; more steps, damping=0.5; simulate(...)",
         )
 
     def _given(self, run: Passed, f: Any) -> np.ndarray:
@@ -336,7 +341,15 @@ class MessagePassing:
     # -- against the theory ----------------------------------------------------------------------------
 
     def evolution(self, theory: Theory, steps: int | None = None) -> StateEvolution:
-        """Return the state evolution of a theory of the same declaration, at the values and sizes of this run."""
+        """Return the state evolution of a theory of the same declaration, at the values and sizes of this run.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For a run with damping: what is sent is then a mixture of several steps.
+        """
+        if self.damping:
+            raise UnsupportedLaw("Damped steps do not follow the state evolution.", "damping=0", "theory.solve(...)")
         point = point_at(self.setup, self.counts)
         return state_evolution(theory_at(theory, point)[0], point, steps or self.steps)
 
@@ -367,19 +380,30 @@ class MessagePassing:
     def figure(self, observable: Any, theory: Theory) -> Any:
         """Plot an observable against the state evolution and, beside it, how fast messages settle and should.
 
+        With damping there is no state evolution: then the line is where it ends, the solution of the theory.
+
         Raises
         ------
         UnsupportedLaw
             Where no stability is derived.
         """
         expected = theory_at(theory, point := point_at(self.setup, self.counts))[0]
-        stability = float(solve_theory(expected, point, 15).stability)
-        return plot_passing(self, observable, state_evolution(expected, point, self.steps), stability)
+        solution = solve_theory(expected, point, 15)
+        stability = None if self.damping else float(solution.stability)
+        return plot_passing(self, observable, self._expected(theory, observable), stability)
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
-        """Plot an observable after each step, with the state evolution as a line."""
-        evolution = self.evolution(theory) if isinstance(theory, Theory) else theory
-        return plot_steps(self[observable], None if evolution is None else evolution[observable], label(observable), ax)
+        """Plot an observable after each step, with the state evolution as a line; with damping, the solution."""
+        line = "theory" if self.damping else "state evolution"
+        expected = None if theory is None else self._expected(theory, observable)
+        return plot_steps(self[observable], expected, label(observable), ax, line)
+
+    def _expected(self, theory: Theory | StateEvolution, observable: Any) -> np.ndarray:
+        """What a theory says of an observable after each step."""
+        if isinstance(theory, Theory) and self.damping:
+            point = point_at(self.setup, self.counts)
+            return np.full(self.steps + 1, float(solve_theory(theory_at(theory, point)[0], point, 15)[observable]))
+        return (self.evolution(theory) if isinstance(theory, Theory) else theory)[observable]
 
     def _told_at(self) -> tuple[list[str], list[Any], list[list[str]], list[str]]:
         """What is said before the table of steps, its observables, its rows, and what is said after it."""
@@ -416,6 +440,7 @@ def message_passing(
     N: int | None = 2000,
     seeds: int | Iterable[int] = 10,
     steps: int = 40,
+    damping: float = 0.0,
     couplings: str | Callable[..., Any] = "gaussian",
     executor: Any = None,
 ) -> MessagePassing:
@@ -432,6 +457,9 @@ def message_passing(
         How many instances, or their seeds; those of a simulation with the same seeds.
     steps : int
         How many steps; in each of them the sites of every kind solve their laws once, in turn.
+    damping : float
+        The share of each move that is not made, below one: of what is sent, and of global variables. It changes no
+        fixed point, and steps that overshoot settle; they do not follow the state evolution any more.
     couplings : str or callable
         As for a simulation.
     executor : int, Executor or None
@@ -453,7 +481,9 @@ def message_passing(
     coupling_law(couplings)
     if len(sizes) != 1:
         raise ValuesError(f"N = {sizes}.", "one number of features")
-    work = Work(setup, steps)
+    if not 0 <= damping < 1:
+        raise ValuesError(f"damping = {damping}.", "a share from zero, which is none, up to below one")
+    work = Work(setup, steps, float(damping))
     found: dict[int, Passed] = {}
     with resolved(executor) as pool:
         for (_, seed), passed in each(pool, pass_one, work, [(sizes[0], seed) for seed in wanted]):

@@ -403,21 +403,21 @@ def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any =
     return _finish(ax)
 
 
-def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None) -> Any:
-    """Plot an observable after each step of message passing: estimates as points, the state evolution as a line.
+def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None, line: str = "state evolution") -> Any:
+    """Plot an observable after each step of message passing: estimates as points, what is expected as a line.
 
     Parameters
     ----------
     measured : sequence of Estimate
     expected : sequence of float or None
-    name : str
-        What is plotted.
+    name, line : str
+        What is plotted, and what is expected.
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     """
     ax = _axes(ax)
     if expected is not None:
-        ax.plot(range(len(expected)), expected, color=BLUE, lw=1.8, label="state evolution", zorder=1)
+        ax.plot(range(len(expected)), expected, color=BLUE, lw=1.8, label=line, zorder=1)
     mean, error = [e.mean for e in measured], [np.nan_to_num(e.stderr) for e in measured]
     style: Any = {"fmt": "o", "ms": 4.5, "mfc": "white", "color": RED, "elinewidth": 1, "capsize": 2, "zorder": 2}
     ax.errorbar(range(len(mean)), mean, yerr=error, label="message passing", **style)
@@ -428,14 +428,14 @@ def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None
 
 
 @_styled
-def plot_passing(run: Any, observable: Any, evolution: Any, stability: float, *, ax: Any = None) -> Any:
+def plot_passing(run: Any, observable: Any, expected: Any, stability: float | None, *, ax: Any = None) -> Any:
     """Plot message passing beside its theory: an observable against the state evolution, and the moves of each step.
 
     Parameters
     ----------
-    run, observable, evolution : MessagePassing, Expr, StateEvolution
-    stability : float
-        Where it is below one, the moves shrink by its root in each step.
+    run, observable : MessagePassing, Expr
+    expected, stability : sequence of float, float or None
+        What the theory says of the observable after each step; the moves shrink by the root of the stability.
     ax : pair of Axes, optional
         Where to draw; a new figure otherwise.
     """
@@ -444,14 +444,16 @@ def plot_passing(run: Any, observable: Any, evolution: Any, stability: float, *,
 
         ax = panels((8.2, 3.2), 2)
     left, right = ax
-    plot_steps(run[observable], evolution[observable], f"${label_tex(observable)}$", ax=left)
+    name = f"${label_tex(observable)}$"
+    plot_steps(run[observable], expected, name, left, "theory" if stability is None else "state evolution")
     for place, moves in enumerate(run.changes):
         label = "message passing" if not place else None
         right.plot(range(len(moves)), moves, "o-", ms=3, lw=0.7, mfc="white", color=RED, label=label, zorder=2)
-    begin = max(float(np.median([moves[min(2, len(moves) - 1)] for moves in run.changes])), 1e-300)
-    steps = np.arange(run.steps + 1)
-    line = begin * float(stability) ** ((steps - 2) / 2)
-    right.plot(steps, line, color=BLUE, lw=1.8, label=f"stability {float(stability):.3f}", zorder=1)
+    if stability is not None:
+        begin = max(float(np.median([moves[min(2, len(moves) - 1)] for moves in run.changes])), 1e-300)
+        steps = np.arange(run.steps + 1)
+        line = begin * float(stability) ** ((steps - 2) / 2)
+        right.plot(steps, line, color=BLUE, lw=1.8, label=f"stability {float(stability):.3f}", zorder=1)
     right.set(yscale="log", xlabel="step", ylabel="relative move")
     right.legend(frameon=False)
     _finish(right)

@@ -123,12 +123,16 @@ class _Sites:
         law, n = self.law, self.n
         return np.concatenate([law.residual(args, n), np.where(self.active, law.p(args, n), law.q(args, n))], axis=1)
 
-    def inverse(self, args: Args) -> np.ndarray:
-        """The inverse of their derivatives in the variables; not a number where there is none."""
+    def slopes(self, args: Args) -> np.ndarray:
+        """Their derivatives in the variables."""
         law, n = self.law, self.n
         pairs = np.where(self.active[:, :, None], law.p_slopes(args, n), law.q_slopes(args, n))
         total = law.slopes(args, n) + law.hears(args, n) @ self.coupling @ law.emits(args, n)
-        matrix = np.concatenate([total, pairs], axis=1)
+        return np.concatenate([total, pairs], axis=1)
+
+    def inverse(self, args: Args) -> np.ndarray:
+        """The inverse of these derivatives; not a number where there is none."""
+        matrix = self.slopes(args)
         try:
             found = np.linalg.inv(matrix)
         except np.linalg.LinAlgError:
@@ -145,7 +149,10 @@ class _Sites:
         args = self.arguments(z)
         value, inverse = self.value(args), self.inverse(args)
         for _ in range(_NEWTON):
-            step = -np.einsum("nij,nj->ni", np.nan_to_num(inverse), value)
+            flat = np.flatnonzero(np.isnan(inverse).any(axis=(1, 2)))
+            moves = inverse.copy() if flat.size else inverse
+            moves[flat] = _pseudoinverses(self.slopes(args)[flat])  # as at the value zero of what decides on a side
+            step = -np.einsum("nij,nj->ni", moves, value)
             size = np.max(np.abs(step), axis=1, initial=0)
             if not law.affine:
                 step *= np.minimum(1.0, _FARTHEST / np.maximum(1e-300, size))[:, None]
@@ -171,6 +178,14 @@ class _Sites:
             for free in (law.p(args, self.n), law.q(args, self.n)):
                 fits &= np.min(free, axis=1, initial=0) > -1e-9 * scale
         return z, inverse, fits
+
+
+def _pseudoinverses(matrices: np.ndarray) -> np.ndarray:
+    """Those of matrices that have no inverse; zero where they are not finite."""
+    out = np.zeros_like(matrices).swapaxes(1, 2)
+    finite = np.isfinite(matrices).all(axis=(1, 2))
+    out[finite] = np.linalg.pinv(matrices[finite])
+    return out
 
 
 def unsolved(law: CompiledLaw, answer: Answer) -> NotConverged:

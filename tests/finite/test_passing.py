@@ -1,11 +1,13 @@
 """Message passing: fixed points, steps, cavity fields and debiased estimates, each against another way to it."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from declarations_simulated import x
 from families_of_messages import FAMILIES, t, w
 from scipy.optimize import minimize
-from sympy import Sum
+from sympy import Rational, Sum
 
 from symcavity import N, alpha, average, i, mu, response
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
@@ -195,6 +197,35 @@ def test_workers_do_the_same():
     alone = problem.message_passing(values, N=50, seeds=2, steps=5)
     others = problem.message_passing(values, N=50, seeds=2, steps=5, executor=2)
     assert alone[observable][5].samples == pytest.approx(others[observable][5].samples, abs=0)
+
+
+def test_damping_settles_what_overshoots():
+    """A mean and its multiplier chase each other where steps are whole; the fixed point is that of exact methods."""
+    m = import_module("symcavity.derivations.gaussian_clusters")
+    problem, values, shown, theory = m.problem, m.values, m.shown[0], m.problem.cavity()
+    with pytest.raises(NotConverged):  # though the stability is below one, as is the state evolution
+        problem.message_passing(values, N=80, seeds=2, steps=20)
+    with pytest.raises(NotConverged):
+        theory.state_evolution(values, steps=20)
+    run = problem.message_passing(values, N=80, seeds=2, steps=400, damping=0.5)
+    assert run.converged
+    exact = problem.simulate(values, N=80, seeds=2)[shown].samples
+    assert run[shown][-1].samples == pytest.approx(exact, rel=1e-6)
+    left, right = run.figure(shown, theory).axes
+    assert left.lines[0].get_ydata()[0] == pytest.approx(float(theory.solve(values | {alpha: Rational(98, 80)})[shown]))
+    assert len(right.lines) == len(run.runs)  # no pace is promised
+    with pytest.raises(UnsupportedLaw, match="damping"):
+        run.evolution(theory)
+    with pytest.raises(ValuesError, match="damping"):
+        problem.message_passing(values, N=80, seeds=2, damping=1)
+
+
+def test_a_label_that_is_the_sign_of_another_field():
+    """Its law has no slope at the value zero, where sites begin."""
+    m = import_module("symcavity.derivations.sign_teacher")
+    run = m.problem.message_passing(m.values, N=100, seeds=1, steps=250)
+    exact = m.problem.simulate(m.values, N=100, seeds=1)[m.shown[1]].samples
+    assert run[m.shown[1]][-1].samples == pytest.approx(exact, rel=1e-6)
 
 
 def test_figures():
