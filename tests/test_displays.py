@@ -49,6 +49,17 @@ def test_a_run_of_message_passing_is_a_table_of_its_steps(run):
     assert str(run).count("\n") == len(rows) + 1
 
 
+def test_equations_of_a_theory_stand_in_lines_that_fit(theory):
+    from symcavity.writing.printing import tree as formula
+    from symcavity.writing.rows import PAGE, width
+
+    _, lines = tree(theory).findall("table")
+    starts = [row for row in lines if "".join(row[0].itertext()).strip()]
+    assert len(starts) == len(theory.equations) < len(lines)  # long ones go on below
+    assert max(width(formula(e)) for e in theory.equations) > PAGE
+    assert all(len("".join(row.itertext())) < PAGE for row in lines)
+
+
 def test_state_evolution_is_a_table_of_its_steps(theory):
     evolution = theory.state_evolution(AT, steps=4)
     rows = [["".join(cell.itertext()) for cell in row] for row in tree(evolution).iter("tr")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Rational, Symbol, latex, sympify
+from sympy import Symbol, latex, sympify
 
 from symcavity.errors import MissingDependency
+from symcavity.finite.densities import density_of, exact, find_atoms
 from symcavity.finite.labels import label_tex
 from symcavity.model.quantities import Family
 
@@ -242,7 +242,7 @@ def plot_distribution(
         What is distributed.
     solution : Solution, optional
         A theory's solution, of any number of digits; masses and densities are averages of indicators, read in the
-        same words.  Its density is a mean over a third of a bin.
+        same words.  Its density is a mean over a third of a bin, or over more where averages are taken over nodes.
     density : callable, optional
         The density away from the atoms, where it is known otherwise.
     bins : int
@@ -266,7 +266,7 @@ def plot_distribution(
     def theory(relation: Any) -> float:
         return float(solution[average(relation)])
 
-    masses = {v: 1 - theory(expr > _exact(v)) - theory(expr < _exact(v)) for v in atoms} if solution is not None else {}
+    masses = {v: 1 - theory(expr > exact(v)) - theory(expr < exact(v)) for v in atoms} if solution is not None else {}
     if rest.size:
         low, high = float(rest.min()), float(np.quantile(rest, 0.9995))
         inner = [v for v in atoms if v <= low or v >= high]  # a continuous part often begins where an atom is
@@ -276,15 +276,12 @@ def plot_distribution(
         height = np.histogram(rest, edges)[0] / (values.size * np.diff(edges))
         ax.stairs(height, edges, fill=True, color=RED, alpha=0.25, label="simulation")
         ax.stairs(height, edges, color=RED, lw=1)
-        fine = np.linspace(low, high, 3 * bins + 1)
-        middle = (fine[1:] + fine[:-1]) / 2
+        middle = np.linspace(low, high, 6 * bins + 1)[1::2]
         if density is not None:
             ax.plot(middle, [float(density(u)) for u in middle], color=BLUE, lw=1.8, label="theory")
         elif solution is not None:
-            exact = [_exact(u) for u in fine]
-            tail = np.array([theory(expr > e) for e in exact])
-            inside = [sum(m for v, m in masses.items() if a < _exact(v) <= b) for a, b in pairwise(exact)]
-            ax.plot(middle, (-np.diff(tail) - inside) / np.diff(fine), color=BLUE, lw=1.8, label="theory")
+            curve = density_of(lambda u: theory(expr > exact(u)), np.linspace(low, high, 3 * bins + 1), masses)
+            ax.plot(middle, curve, color=BLUE, lw=1.8, label="theory")
         ax.set_ylim(bottom=0)
     ax.set_xlabel(f"${label_tex(expr)}$")
     ax.set_ylabel("density")
@@ -294,42 +291,6 @@ def plot_distribution(
         ax.legend(frameon=False, loc="best")
     _finish(ax)
     return ax
-
-
-def find_atoms(values: np.ndarray, least: float = 0.01) -> tuple[dict[float, float], np.ndarray]:
-    """Find the values that many sites share, and the share of the sites that have each of them.
-
-    Parameters
-    ----------
-    values : ndarray
-        One number for each site.
-    least : float
-        The smallest share that counts (at zero, any share does: solvers set it exactly).
-
-    Returns
-    -------
-    dict
-        Shares by value.
-    ndarray
-        Which of the values are at an atom.
-    """
-    order = np.argsort(values)
-    size = max(1.0, float(np.max(np.abs(values), initial=0.0)))
-    cuts = np.flatnonzero(np.diff(values[order]) > 1e-8 * size) + 1
-    out: dict[float, float] = {}
-    at_atom = np.zeros(values.shape, dtype=bool)
-    for group in np.split(order, cuts):
-        middle = float(np.median(values[group])) if group.size else np.nan
-        at_zero = abs(middle) <= 1e-8 * size
-        if group.size >= max(3, least * values.size) or (at_zero and group.size > 1):
-            out[0.0 if at_zero else middle] = group.size / values.size
-            at_atom[group] = True
-    return out, at_atom
-
-
-def _exact(value: float) -> Rational:
-    """Return a number as it is printed, without the last digits that a solver leaves open."""
-    return Rational(f"{value:.9g}")
 
 
 def _draw_atoms(ax: Any, atoms: Mapping[float, float], masses: Mapping[float, float]) -> None:

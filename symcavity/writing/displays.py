@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Add, Sum
 
-from symcavity.writing.markup import parse
+from symcavity.writing.abbreviate import shorten
+from symcavity.writing.lines import lines
+from symcavity.writing.markup import Row, parse, to_tex
 from symcavity.writing.mathml import to_mathml
 from symcavity.writing.printing import mathml, tex
+from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory
@@ -58,10 +61,15 @@ def system_latex(system: System) -> str:
 def problem_latex(problem: Problem) -> str:
     """Return what is minimised, subject to what, as displayed LaTeX."""
     minimize, subject_to = problem.typed
-    rows = [f"\\text{{minimise }} & {tex(minimize)}"]
-    rows += [f"\\text{{subject to }} & {tex(c)}" for c in subject_to]
-    rows += [f"\\text{{fixed }} & {tex(e)}" for e in problem.fixed]
+    rows = [f"\\text{{minimise }} & {_broken(minimize)}"]
+    rows += [f"\\text{{subject to }} & {_broken(c)}" for c in subject_to]
+    rows += [f"\\text{{fixed }} & {_broken(e)}" for e in problem.fixed]
     return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"
+
+
+def _broken(obj: Any) -> str:
+    """TeX in lines that fit a page."""
+    return " \\\\ & \\qquad ".join(map(to_tex, lines(row_of(obj), PAGE)))
 
 
 def theory_html(theory: Theory) -> str:
@@ -72,8 +80,20 @@ def theory_html(theory: Theory) -> str:
         f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'><math>{mathml(m)}</math></td></tr>"
         for s, m in theory.order_parameters.items()
     )
-    equations = "".join(f'<p><math displaystyle="true">{mathml(e)}</math></p>' for e in theory.equations)
-    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{equations}"
+    rows, _, named = shorten([row_of(e) for e in theory.equations], {}, fits)
+    with_names = f"<p>with</p>{_lines(named)}" if named else ""
+    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}"
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    """Formulas in lines that fit a page, aligned at their relations."""
+
+    def cell(row: Row, side: str) -> str:
+        return f'<td style="text-align:{side};padding:.2em"><math displaystyle="true">{to_mathml(row)}</math></td>'
+
+    every = [line for row in rows for line in aligned_lines([row], PAGE)]
+    body = "".join(f"<tr>{cell(line.left, 'right')}{cell(line.right, 'left')}</tr>" for line in every)
+    return f"<table>{body}</table>"
 
 
 __all__ = ["Formula", "html", "problem_latex", "system_latex", "theory_html"]

@@ -88,6 +88,23 @@ def test_atoms_are_drawn_as_atoms(simulation, theory):
     assert heights.mean() + measured[:, 1].sum() == pytest.approx(1)
 
 
+def test_a_density_does_not_show_the_nodes_of_an_average():
+    from scipy.special import ndtr
+
+    from symcavity.finite.densities import density_of
+
+    edges = np.linspace(-3, 3, 91)
+    middle = (edges[1:] + edges[:-1]) / 2
+    want = 0.9 * np.exp(-(middle**2) / 2) / np.sqrt(2 * np.pi)
+    atom = {0.5: 0.1}
+    exact = density_of(lambda u: 0.9 * ndtr(-u) + 0.1 * (u < 0.5), edges, atom)
+    assert exact == pytest.approx(want, abs=1e-3)
+    nodes = np.random.default_rng(1).standard_normal(3000)
+    rough = density_of(lambda u: 0.9 * np.mean(nodes > u) + 0.1 * (u < 0.5), edges, atom)
+    assert rough == pytest.approx(want, abs=0.04)
+    assert np.count_nonzero(np.diff(np.sign(np.diff(rough)))) < 5
+
+
 def test_figures_show_themselves_in_a_notebook(simulation, theory, tmp_path):
     comparison = theory.compare(simulation)
     ax = comparison.plot()
