@@ -223,11 +223,14 @@ class ParameterBook:
         Signs that are known of order parameters, by name.
     declared : frozenset of str
         Names that stand for something else.
+    many : frozenset of Kind
+        Those whose fields are numbered from one.
     """
 
     meanings: dict[OrderParameter, Expr] = field(default_factory=dict)
     signs: Mapping[str, int] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
+    many: frozenset[Kind] = frozenset()
 
     def close(self, expr: Expr) -> Expr:
         """Replace sums over sites by prefactors times order parameters; quenched averages stay as they are."""
@@ -275,7 +278,8 @@ class ParameterBook:
         label = "_".join([*weights, *(q.family.name for q in states)])
         base = f"{'S' if responses else 'q'}_{label}"
         numbers = [_number(q.family.name) for r in responses for q in (r.state, r.field) if q is not None]
-        if len(responses) == 1 and len(numbers) == 2 and all(numbers):  # of many states and many fields: which of each
+        many = any(kind in self.many for r in responses for kind in r.state.site)
+        if many and len(responses) == 1 and len(numbers) == 2 and all(numbers):  # which state, and which field
             base = f"S_{label.rstrip('0123456789').rstrip('_')}_{''.join(numbers)}"
         taken = {*self.declared, *(s.name for s in self.meanings)}
         name, count = base, 2

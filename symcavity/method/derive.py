@@ -27,7 +27,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.symbols import MANY, OrderParameter
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.site import Site
@@ -164,7 +164,8 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
     """Name the order parameters, average, and learn their signs until nothing new is found."""
     signs: dict[str, int] = {}
     while True:
-        book = ParameterBook(signs=signs, declared=frozenset(s.name for s in system.parameters))
+        many = frozenset(kind for kind, law in system.laws.items() if len(law.fields) >= MANY)
+        book = ParameterBook(signs=signs, declared=frozenset(s.name for s in system.parameters), many=many)
         averaged = {
             kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()
         }
