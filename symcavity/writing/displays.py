@@ -89,11 +89,12 @@ def _lines(rows: Iterable[Row]) -> str:
     """Formulas in lines that fit a page, aligned at their relations."""
 
     def cell(row: Row, side: str) -> str:
-        return f'<td style="text-align:{side};padding:.2em"><math displaystyle="true">{to_mathml(row)}</math></td>'
+        return f'<div style="text-align:{side}"><math displaystyle="true">{to_mathml(row)}</math></div>'
 
     every = [line for row in rows for line in aligned_lines([row], PAGE)]
-    body = "".join(f"<tr>{cell(line.left, 'right')}{cell(line.right, 'left')}</tr>" for line in every)
-    return f"<table>{body}</table>"
+    body = "".join(cell(line.left, "right") + cell(line.right, "left") for line in every)
+    grid = "display:grid;grid-template-columns:max-content max-content;gap:.5em .3em;align-items:baseline"
+    return f'<div style="{grid};overflow:auto hidden;padding:.5em 0">{body}</div>'
 
 
 __all__ = ["Formula", "html", "problem_latex", "system_latex", "theory_html"]
