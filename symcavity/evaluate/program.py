@@ -116,6 +116,8 @@ class Program:
         if expr in self._heights:
             return self._heights[expr]
         parts = () if isinstance(expr, BOXES) else expr.args[:1] if isinstance(expr, Average | Sum) else expr.args
+        if isinstance(expr, ImplicitAverage):
+            parts = (*parts, expr.args[2].diff(expr.args[1]))  # the density, which may hold averages of its own
         height = max((self._collect(a) for a in parts), default=0) if not isinstance(expr, SiteQuantity) else 0
         if isinstance(expr, NODES) and not isinstance(expr, BOXES):
             height += 1
