@@ -52,6 +52,7 @@ class Joint:
     """A compiled average over a joint law: call it with the values of its symbols."""
 
     def __init__(self, node: JointAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
+        node = node.merged
         key = (node.law, node.args[2])
         if key not in _shared:
             _shared[key] = Family(node.law, node.covariance)

@@ -70,13 +70,15 @@ def together(expr: Any) -> Any:
         return expr
     args = [together(a) for a in expr.args]
     if expr.is_Add:
-        sums: dict[Any, list[Expr]] = {}
+        sums: dict[Any, list[tuple[Expr, Expr]]] = {}
         for term in args:
             factor, node = term.as_independent(Average, as_Add=False)
             joins = isinstance(node, Average) and not factor.has(SiteQuantity) and _divides(node.body)
             key = frozenset(q.family for q in own_quantities(node.body)) if joins else None
-            sums.setdefault(key, []).append(factor * node.body if joins else term)
-        args = [*sums.pop(None, ()), *(Average(Add(*terms)) for terms in sums.values())]
+            sums.setdefault(key, []).append((term, factor * node.body if joins else term))
+        args = [term for term, _ in sums.pop(None, ())]
+        for terms in sums.values():
+            args.append(Average(Add(*(body for _, body in terms))) if len(terms) > 1 else terms[0][0])
     return expr if tuple(args) == expr.args else expr.func(*args)
 
 

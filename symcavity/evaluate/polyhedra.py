@@ -88,7 +88,8 @@ def np_cell(rows: np.ndarray, terms: Terms) -> np.ndarray:
                 return value
         else:
             with np.errstate(all="ignore"):
-                gap = float(np.nanmax(np.abs(value - previous) / (size + 1e-300), initial=0.0))
+                gaps = np.abs(value - previous) / (size + 1e-300)
+                gap = float(np.max(gaps, initial=0.0, where=~np.isnan(gaps)))  # what is no number stays none
             if gap < GOAL:
                 return value
         previous = value

@@ -40,6 +40,7 @@ from sympy.printing.numpy import SciPyPrinter
 from sympy.printing.pycode import MpmathPrinter
 
 from symcavity.algebra.choice import in_cases
+from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import with_scaled_tails
@@ -87,6 +88,7 @@ class Program:
         self.root = Scope(0, {})
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
+        self._bound: set[Any] = set()
         exprs = [with_scaled_tails(in_cases(together(expr))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
@@ -116,6 +118,10 @@ class Program:
         if expr in self._heights:
             return self._heights[expr]
         parts = () if isinstance(expr, BOXES) else expr.args[:1] if isinstance(expr, Average | Sum) else expr.args
+        if isinstance(expr, ImplicitAverage):
+            parts = (*parts, expr.args[2].diff(expr.args[1]))  # the density, which may hold averages of its own
+        if isinstance(expr, ImplicitAverage | GaussianAverage):
+            self._bound.add(expr.args[1])
         height = max((self._collect(a) for a in parts), default=0) if not isinstance(expr, SiteQuantity) else 0
         if isinstance(expr, NODES) and not isinstance(expr, BOXES):
             height += 1
@@ -396,7 +402,12 @@ class Program:
     def _average(self, node: Expr, path: Sequence[Scope]) -> None:
         """Write a whole group of averages: those over the same variable that live in the same scope."""
         home = path[-1]
-        members = [n for n in self._grouped[self._key(node)] if self._home(n, path) is home and n not in home.memo]
+        elsewhere = self._bound.difference(*(scope.names for scope in path))  # variables of averages not entered yet
+        members = [
+            n
+            for n in self._grouped[self._key(node)]
+            if self._home(n, path) is home and n not in home.memo and elsewhere.isdisjoint(self.needs(n))
+        ]
         group = Group(self._key(node), members, len(self.groups), home.depth)
         if group.kind == "sites" and not group.families:
             for n in members:

@@ -113,7 +113,14 @@ class RestingSolution(Solution):
             with np.errstate(all="ignore"):
                 env = {**self._given.environment("numpy"), **point}
                 return mpmath.mpf(float(self._task.compiled(expr, "numpy")(env)))
-        with mpmath.workprec(PREC):
+        value, other = (self._exactly(expr, point, prec) for prec in (PREC, PREC + 32))
+        if value and abs(value - other) <= abs(value) * DEEPER:
+            return value
+        # terms cancel, up to what is as small as the unknowns are
+        return self._exactly(expr, point, PREC + int(4 * max(abs(np.log2(abs(v))) for v in point.values() if v)))
+
+    def _exactly(self, expr: Expr, point: Point, prec: int) -> Any:
+        with mpmath.workprec(prec):
             env = {**self._given.environment("mpmath"), **{s: mpmath.mpf(v) for s, v in point.items()}}
             return limited(self._task.compiled(expr, "mpmath"), env)
 

@@ -23,6 +23,9 @@ class Verdict:
     ok: bool
     detail: str = ""
 
+    def __bool__(self) -> bool:
+        return self.ok
+
 
 @dataclass(frozen=True, repr=False)
 class Step:

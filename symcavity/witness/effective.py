@@ -19,7 +19,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import CavitySymbol
+from symcavity.record.symbols import CavitySymbol, OrderParameter
 from symcavity.witness.declared import Carrier, Row, declared_of
 from symcavity.witness.inserted import Inserted
 from symcavity.witness.points import TRIES
@@ -178,14 +178,14 @@ def _residual(
     world = next((w for w in worlds if all(w.value(e) > 0 for e in positive)), declared.world(seed + 20, digits=digits))
     site = Inserted(declared, kind, world)
     law = SolvedLaw(theory, site)
-    inner = theory.inserted[kind].problem.inner().eta
+    inner, parameters = theory.inserted[kind].problem.inner().eta, {s.name for s in theory.system.parameters}
     worst = mpmath.mpf(0)
     for k in FIELDS:
         world.given[world.cavity_key(inner, {})] = mpmath.mpf(7 * k + 1) / 5
         if implicit:  # what the field is depends on a state that is chosen freely
             (claim,) = implicit
             for x in sorted(claim.rhs.free_symbols & _free(states), key=str):
-                if x.is_Dummy or x.name not in {s.name for s in theory.system.parameters}:
+                if x.is_Dummy or not (isinstance(x, OrderParameter | CavitySymbol) or x.name in parameters):
                     world.given[("symbol", x.name)] = mpmath.mpf(3 * k + 1) / 7
             world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
         for q, expr in states.items():

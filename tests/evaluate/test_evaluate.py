@@ -3,9 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
-from sympy import Abs, Max, Rational, Sum, Symbol, cos, exp, sqrt
+from sympy import Abs, Max, Rational, Sum, Symbol, cos, exp, oo, sqrt
 
 from symcavity import N, Quenched, ValuesError, average, gaussian_average, i, mu, phi
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.grids import invert
 from symcavity.evaluate.quenched import read_quenched
@@ -33,6 +34,15 @@ def test_averages_of_both_sides_nest(backend):
     one = 1.0 if backend == "numpy" else mpmath.mpf(1)
     env = {LAWS: laws(l=[1, 3], y={2: "1/4", 0: "3/4"}), k: 2 * one, N: 2 * one}
     assert float(call(env)) == pytest.approx((np.exp(-1) + np.exp(-3)) / 2 + 8, rel=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "mpmath"])
+def test_a_law_that_holds_averages(backend):
+    """z = x (1 + <1/l> + <1/l**2>), by which <x**2> is one over the square of the slope."""
+    x = Symbol("x", real=True)
+    psi = x + x * average(1 / l[i]) + x * average(l[i] ** -2)
+    call = Compiled(ImplicitAverage(x**2, x, psi, -oo, oo), backend)
+    assert float(call({LAWS: laws(l=[1, 2])})) == pytest.approx((1 + 3 / 4 + 5 / 8) ** -2, rel=1e-13)
 
 
 def test_arrays_of_parameters_and_of_sites():

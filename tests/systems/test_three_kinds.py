@@ -1,9 +1,11 @@
 """Systems of more kinds than features and data: chains of linear laws, and networks coupled to themselves."""
 
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, symbols, tanh
+from sympy import Eq, Max, Rational, Sum, Symbol, exp, log, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Quenched, Sites, System, Variable
@@ -175,6 +177,25 @@ def test_a_smooth_law_of_two_fields_ends_where_its_sign_does():
     states = theory.sites[a].solution
     (multiplier,) = [q for q in states if str(q).startswith("nu")]
     assert states[multiplier].args[-1][0] == 0  # where the weight is positive, and not a difference of equals
+
+
+@pytest.mark.parametrize("loss", [lambda m: log(1 + exp(-m)), lambda m: Max(0, 1 - m) ** 4], ids=["logistic", "kink"])
+def test_two_kinds_heard_in_one_loss_are_one_kind_of_twice_the_size(loss):
+    """All is fixed by the sum of the two fields: the averages are over that alone, to any number of digits."""
+    h = Variable("h", a)
+    squares, data = Sum(s[i] ** 2, (i, 1, N)) / 2, (mu, 1, P)
+    heard = Sum(x[mu, i] * s[i], (i, 1, N)) + Sum(z[mu, a] * h[a], (a, 1, K))
+    two = ConvexProblem(squares + Sum(h[a] ** 2, (a, 1, K)) / 2 + Sum(loss(heard), data)).cavity()
+    whole = Sum(Coupling("X", variance=2 / N)[mu, i] * s[i], (i, 1, N))
+    one = ConvexProblem(squares + Sum(loss(whole), data)).cavity()
+    found, wanted = two.solve({alpha: 2, K / N: 1}, dps=25), one.solve({alpha: 1}, dps=25)
+    for key in (average(s[i] ** 2), response(s)):
+        assert abs(found[key] / wanted[key] - 1) < 1e-24
+    assert abs(found[average(h[a] ** 2)] / wanted[average(s[i] ** 2)] - 1) < 1e-24
+    step = two.derivation["datum.solution"]
+    assert all(step.verdicts(30))
+    wrong = [replace(c, rhs=2 * c.rhs) for c in step.claims]
+    assert not all(replace(step, claims=tuple(wrong)).verdicts(30))
 
 
 def test_a_chain_of_depth_three():

@@ -147,9 +147,11 @@ class SiteEnsemble:
         shift = self.shift
         if shift is not None and (out := shift.average(self, body)) is not None:
             return out
-        states = [q for q in self.solution.unknowns if body.has(q)]
-        if self.outer and states and not body.has(SiteResponse, *self.fields):
-            alone = joined(self, states)
+        answers = body.atoms(SiteResponse) if self.solution.is_implicit else set()
+        rest = body.xreplace({r: Dummy() for r in answers})
+        states = [q for q in self.solution.unknowns if rest.has(q)]
+        if self.outer and (states or answers) and not rest.has(SiteResponse, *self.fields):
+            alone = joined(self, states, answers)
             if alone is not None:
                 return alone.over_fields(body)
         rule, zs, mean, scale = self.standardised()

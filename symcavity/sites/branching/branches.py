@@ -25,8 +25,10 @@ from sympy import (
     S,
     Symbol,
     cancel,
+    expand_mul,
     factor_terms,
     fraction,
+    gcd_terms,
     linear_eq_to_matrix,
     linsolve,
     sign,
@@ -196,6 +198,11 @@ class SitePuzzle:
             return None  # a relation of parameters, such as "a weight is zero", which no field meets
         if len(equations) < 2:
             return self._implicit(equations, conditions, label, unknowns)
+        if (heard := one_argument(equations, unknowns)) is not None:
+            whole, combination, equation, values = heard
+            rest = [split_off(c, whole, combination, unknowns).xreplace(values) for c in conditions]
+            branch = self._implicit([equation], rest, label, [whole])
+            return branch and replace(branch, values={u: values[u] for u in unknowns})
         order = sorted(range(len(equations)), key=lambda k: equations[k].has(self.inner))
         hits = (
             (k, x, slope)
@@ -243,6 +250,75 @@ class SitePuzzle:
         if S.NegativeOne in conditions:
             return None
         return Branch({x: x}, tuple(c for c in conditions if c != S.One), label, (x, psi))
+
+
+def one_argument(
+    equations: Sequence[Expr], unknowns: Sequence[Symbol]
+) -> tuple[Symbol, Expr, Expr, dict[Symbol, Expr]] | None:
+    """All unknowns by one combination of them, if all that is not linear depends on it alone; None where it does not.
+
+    Returns
+    -------
+    (symbol, combination, equation, values)
+        A symbol, the combination that it stands for, the equation that it obeys, and every unknown in terms of it.
+    """
+    rows = [[s for t in Add.make_args(e) for s in Add.make_args(expand_mul(t, deep=False))] for e in equations]
+    found: dict[Expr, list[Expr]] = {}
+
+    def bends(expr: Expr) -> bool:
+        return any(expr.diff(u).has(*unknowns) for u in unknowns)
+
+    def collect(expr: Expr) -> None:
+        if expr.has(*unknowns) and not bends(expr):
+            found[expr] = [expr.diff(u) for u in unknowns]
+        elif expr.has(*unknowns):
+            for arg in expr.args:
+                collect(arg)
+
+    for term in (t for row in rows for t in row if bends(t)):
+        collect(term)
+    first = min(found.values(), key=str, default=[])
+    if sum(s != 0 for s in first) < 2:
+        return None
+    heard = gcd_terms(Add(*(s * u for s, u in zip(first, unknowns, strict=True))))
+    common, _ = heard.as_independent(*unknowns, as_Add=False)
+    first = [cancel(s / common) for s in first]
+    lead = next(k for k, s in enumerate(first) if s != 0)
+    shares = {e: cancel(slopes[lead] / first[lead]) for e, slopes in found.items()}
+    if any(cancel(s - shares[e] * f) for e, slopes in found.items() for s, f in zip(slopes, first, strict=True)):
+        return None
+    whole, combination = Dummy("u", real=True), Add(*(s * u for s, u in zip(first, unknowns, strict=True)))
+    zero = dict.fromkeys(unknowns, S.Zero)
+    rule = {e: share * whole + e.xreplace(zero) for e, share in shares.items()}
+    marks: dict[Expr, Symbol] = {}  # what depends on the combination is a number to the equations of the unknowns
+
+    def put(row: list[Expr]) -> Expr:
+        bent, plain = (Add(*(t for t in row if bends(t) is b)) for b in (True, False))
+        if bent != 0:
+            plain = split_off(plain, whole, combination, unknowns)
+            bent, plain = bent + plain.coeff(whole) * whole, plain.xreplace({whole: S.Zero})
+        bent = bent.xreplace(rule)
+        return plain + (bent if bent.has(*unknowns) or not bent else marks.setdefault(bent, Dummy("b")))
+
+    try:
+        matrix, right = linear_eq_to_matrix(list(map(put, rows)), list(unknowns))
+    except NonlinearError:
+        return None
+    point = next(iter(linsolve((matrix, right), *unknowns)), None)
+    if point is None or any(v.has(*unknowns) for v in point):
+        return None
+    back = {mark: bent for bent, mark in marks.items()}
+    values = dict(zip(unknowns, point, strict=True))
+    gap = fraction(cancel(whole - combination.xreplace(values)))[0]
+    return whole, combination, gap.xreplace(back), {u: v.xreplace(back) for u, v in values.items()}
+
+
+def split_off(expr: Expr, whole: Symbol, combination: Expr, unknowns: Sequence[Symbol]) -> Expr:
+    """An expression with a multiple of a combination named, if none of its unknowns is left besides it."""
+    parts = {u: rate for u in unknowns if (rate := combination.diff(u)) != 0}
+    share = next((cancel(turn / rate) for u, rate in parts.items() if (turn := expr.diff(u)) != 0), S.Zero)
+    rest = (expr - share * combination).expand()
+    return expr if share == 0 or rest.has(*parts) else rest + share * whole
 
 
 def _of_one_sign(condition: Expr) -> Expr:

@@ -8,10 +8,11 @@ from typing import Any
 
 from sympy import Add, Expr, S, Symbol, cancel
 
+from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
 
 
-def joined(ensemble: Any, states: Iterable[SiteQuantity]) -> Any:
+def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[SiteResponse] = ()) -> Any:
     """Return the ensemble of a site that hears one field in place of several; None where there is no such field.
 
     Parameters
@@ -21,14 +22,21 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity]) -> Any:
     states : iterable of SiteQuantity
         What is averaged: all of them, and the borders between their branches, have to depend on ``inner + sum_f c_f
         f`` alone, with numbers or parameters ``c_f``.
+    answers : iterable of SiteResponse
+        Responses that are averaged, of implicit states.
     """
     solution = ensemble.solution
     inner, outer = solution.inner, ensemble.outer
-    if solution.is_implicit or not solution.regions:
+    if not solution.regions:
         return None
-    states = tuple(states)
+    states, answers = tuple(states), tuple(answers)
     exprs = [r.values[q] for r in solution.regions for q in states]
-    # a border t = b in the reflected inner field lies where inner - b/reflection changes its sign
+    exprs = [e for e in exprs if e.has(inner, *outer)]
+    # an implicit state depends on the fields as inner - psi does, a border t = b in the reflected inner field on
+    # inner - b/reflection
+    exprs += [inner - r.implicit[1] for r in solution.regions if r.implicit is not None]
+    if any(ensemble.response(r.values, r.implicit, a).has(inner, *outer) for r in solution.regions for a in answers):
+        return None
     exprs += [inner - end / solution.reflection for r in solution.regions for end in (r.low, r.high) if end is not None]
     shares: dict[Symbol, Expr] = {}
     for expr in exprs:

@@ -13,7 +13,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.sites.branching.branches import KINKS, piece_of
+from symcavity.sites.branching.branches import KINKS, one_argument, piece_of
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.joint.solution import JointEnsemble, JointSolution
 from symcavity.sites.protocol import SiteProblem, Solution
@@ -37,11 +37,12 @@ class Joint:
         equations = [e.difference for e in problem.equations()]
         if len(equations) + len(problem.law.pairs) < 2:
             return False
-        return any(
-            len(_eliminated([_one_piece(e, unknowns, last) for e in [*equations, *some]], unknowns)[0]) > 1
+        pieces = (
+            [_one_piece(e, unknowns, last) for e in [*equations, *some]]
             for last in (False, True)
             for some in product(*(p.pair for p in problem.law.pairs[:3]))
         )
+        return any(len(_eliminated(ps, unknowns)[0]) > 1 and one_argument(ps, unknowns) is None for ps in pieces)
 
     def solve(self, problem: SiteProblem) -> Solution:
         """Put the law into symbols, without the states that others give.
