@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Add, Derivative, Expr, Integer, Rational, S, Symbol, latex, sympify
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Equality
 from sympy.tensor.indexed import Indexed
 
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, mp
 from symcavity.errors import ValuesError
 
 __all__ = ["Check", "check"]
@@ -55,13 +54,13 @@ class Check:
         lines = [f"{self.lhs} = {self.rhs}"]
         for point, residual in zip(self.points, self.residuals, strict=True):
             where = point_text(point) or "no free symbols"
-            lines.append(f"  {where}: relative difference {mpmath.nstr(residual, 3)}")
+            lines.append(f"  {where}: relative difference {mp.nstr(residual, 3)}")
         lines.append(f"The two sides {verdict} to {self.dps} digits at {len(self.points)} point(s).")
         return "\n".join(lines)
 
     def _repr_latex_(self) -> str:
         verdict = "agree" if self.ok else "disagree"
-        size = mpmath.nstr(self.residual, 3)
+        size = mp.nstr(self.residual, 3)
         text = f"{verdict} to {self.dps} digits at {len(self.points)} points, relative difference {size}"
         return rf"$\displaystyle {latex(self.lhs)} = {latex(self.rhs)}\quad\text{{{text}}}$"
 
@@ -138,9 +137,9 @@ def check(
                 raise ValuesError(f"The point {given} has no value for {', '.join(missing)}.")
             residual = _residual(left, right, point, digits)
             chosen.append(point)
-            residuals.append(mpmath.mpf("inf") if residual is None else residual)
-    worst = max(residuals, default=mpmath.mpf(0))
-    ok = bool(residuals) and worst < mpmath.mpf(10) ** -digits
+            residuals.append(mp.mpf("inf") if residual is None else residual)
+    worst = max(residuals, default=mp.mpf(0))
+    ok = bool(residuals) and worst < mp.mpf(10) ** -digits
     return Check(left, right, ok, worst, chosen, digits, residuals)
 
 
@@ -177,18 +176,18 @@ def _value(name: Expr, rng: np.random.Generator) -> Expr:
 def _residual(lhs: Expr, rhs: Expr, point: Mapping[Expr, Expr], digits: int) -> Any:
     """Return the relative difference of the two sides at a point, or None where one is not finite."""
     work = 2 * digits + 20
-    with mpmath.workdps(work):
-        sums, scale = [], mpmath.mpf(0)
+    with mp.workdps(work):
+        sums, scale = [], mp.mpf(0)
         for side in (lhs, rhs):
             terms = [_number(term, point, work) for term in Add.make_args(side)]
             if any(term is None for term in terms):
                 return None
-            sums.append(mpmath.fsum(terms))
+            sums.append(mp.fsum(terms))
             scale = max([scale, *map(abs, terms)])
         gap, size = abs(sums[0] - sums[1]), max(map(abs, sums))
         if gap == 0:
-            return mpmath.mpf(0)
-        if size <= scale * mpmath.mpf(10) ** -(digits + 5):
+            return mp.mpf(0)
+        if size <= scale * mp.mpf(10) ** -(digits + 5):
             size = scale
         return +(gap / size)
 
@@ -204,8 +203,8 @@ def _number(term: Expr, point: Mapping[Expr, Expr], work: int) -> Any:
         raise ValuesError(f"{term} has no value at {point_text(point)}.", "expressions that evalf evaluates.")
     if not all(part.is_finite for part in parts):
         return None
-    re, im = (mpmath.mpmathify(part) for part in parts)
-    return mpmath.mpc(re, im) if im else re
+    re, im = (mp.convert(part) for part in parts)
+    return mp.mpc(re, im) if im else re
 
 
 def both_sides(lhs: Any, rhs: Any) -> tuple[Expr, Expr]:

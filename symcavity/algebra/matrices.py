@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import mpmath
 from sympy import Add, Expr, Identity, MatAdd, MatMul, Max, Mul, S, Trace, Transpose, ZeroMatrix, sympify
 from sympy.matrices.expressions.inverse import Inverse
 from sympy.matrices.expressions.matexpr import MatrixExpr, MatrixSymbol
 from sympy.matrices.expressions.matpow import MatPow
+
+from symcavity.algebra.precision import mp
 
 
 class BoldMatrix(MatrixSymbol):
@@ -165,17 +166,17 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
         rows, columns = (
             int(size.subs({k: v for k, v in values.items() if k.is_Symbol and k.is_integer})) for size in expr.shape
         )
-        return mpmath.eye(rows) if isinstance(expr, Identity) else mpmath.zeros(rows, columns)
+        return mp.eye(rows) if isinstance(expr, Identity) else mp.zeros(rows, columns)
     if isinstance(expr, Form):
         x, m, y = (evaluate(arg, values) for arg in expr.args)
         return (x.T * m * y)[0, 0]
     if isinstance(expr, Trace):
         matrix = evaluate(expr.args[0], values)
-        return mpmath.fsum(matrix[k, k] for k in range(matrix.rows))
+        return mp.fsum(matrix[k, k] for k in range(matrix.rows))
     if isinstance(expr, Transpose):
         return evaluate(expr.args[0], values).T
     if isinstance(expr, Inverse):
-        return mpmath.inverse(evaluate(expr.args[0], values))
+        return mp.inverse(evaluate(expr.args[0], values))
     if isinstance(expr, MatPow):
         return evaluate(expr.base, values) ** int(expr.exp)
     if isinstance(expr, MatAdd | MatMul | Add | Mul):
@@ -189,8 +190,8 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
     if expr.is_Pow:
         return evaluate(expr.base, values) ** evaluate(expr.exp, values)
     if expr.is_Rational:
-        return mpmath.mpf(int(expr.p)) / int(expr.q)
-    return mpmath.mpf(expr.subs({k: v for k, v in values.items() if not isinstance(v, mpmath.matrix)}))
+        return mp.mpf(int(expr.p)) / int(expr.q)
+    return mp.mpf(expr.subs({k: v for k, v in values.items() if not isinstance(v, mp.matrix)}))
 
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import factorial, log2, sqrt
 from typing import Any
 
@@ -35,6 +35,7 @@ from sympy import (
 )
 from sympy import sqrt as sym_sqrt
 
+from symcavity.algebra.precision import GENERATED, context, mp
 from symcavity.errors import ValuesError
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "phi_coefficients",
     "phi_in",
     "phi_reduce",
+    "phis_in",
 ]
 
 
@@ -128,8 +130,8 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
             if n.is_integer and n.is_nonnegative:
                 return _half_moment(n)
         if kappa.is_Float and n.is_Integer:
-            with mpmath.workprec(kappa._prec):  # noqa: SLF001 - the precision that this Float carries
-                return Float._new(mp_phi(int(n), kappa)._mpf_, kappa._prec)  # noqa: SLF001
+            prec = kappa._prec  # noqa: SLF001 - the precision that this Float carries
+            return Float._new(phi_in(context(prec), int(n), kappa)._mpf_, prec)  # noqa: SLF001
         return None
 
     # -- calculus ---------------------------------------------------------------------------------
@@ -205,17 +207,16 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
             return None
         try:
             rough = kappa._to_mpmath(53)  # noqa: SLF001 - SymPy's own door from Expr to mpmath
-            extra = 15 + 2 * max(0, mpmath.mag(rough) if rough else 0) + int(n).bit_length()
+            extra = 15 + 2 * max(0, mp.mag(rough) if rough else 0) + int(n).bit_length()
             value = kappa._to_mpmath(prec + extra)  # noqa: SLF001
         except (ValueError, TypeError, NotImplementedError, AttributeError):
             return None
-        with mpmath.workprec(prec):
-            out = mp_phi(int(n), value)
-            if isinstance(out, mpmath.mpc):
-                re, im = out.real, out.imag
-                # an mpf goes into Float as its tuple: the precision is the one asked for, not the context's
-                return Float._new(re._mpf_, prec) + I * Float._new(im._mpf_, prec)  # noqa: SLF001
-            return Float._new(out._mpf_, prec)  # noqa: SLF001
+        out = phi_in(context(prec), int(n), value)
+        # an mpf goes into Float as its tuple: the precision is the one asked for
+        if hasattr(out, "_mpc_"):
+            re, im = out._mpc_
+            return Float._new(re, prec) + I * Float._new(im, prec)  # noqa: SLF001
+        return Float._new(out._mpf_, prec)  # noqa: SLF001
 
     def _numpycode(self, printer: Any) -> str:
         return self._call(printer, "symcavity.evaluate.special.np_phi")
@@ -340,26 +341,28 @@ def mp_phi(n: Any, x: Any) -> Any:
     return phi_in(mpmath.mp, n, x)
 
 
-def phi_in(context: Any, n: Any, x: Any) -> Any:
+def phi_in(at: Any, n: Any, x: Any) -> Any:
     """Return phi(n, x) as a number of an mpmath context, relatively accurate at its precision.
 
     Parameters
     ----------
-    context : mpmath context
+    at : mpmath context
     n, x
         As for :func:`mp_phi`.
     """
     order = checked_order(n)
-    x = context.convert(x)
+    x = at.convert(x)
     if not hasattr(x, "_mpf_"):
-        return context.convert(_complex_phi(order, mpmath.mp.convert(x)))
-    return context.make_mpf(_phis_mpf(order, x._mpf_, context.prec)[-1])
+        return _complex_phi(at, order, x)
+    return at.make_mpf(_phis_mpf(order, x._mpf_, at.prec)[-1])
 
 
-def mp_phis(n: int, x: Any) -> list[Any]:
-    """Return phi(0, x) to phi(n, x) of a real x, each relatively accurate at mpmath's current precision."""
-    mp = mpmath.mp
-    return [mp.make_mpf(v) for v in _phis_mpf(n, mp.convert(x)._mpf_, mp.prec)]
+GENERATED["mp_phi"] = partial(phi_in, mp)
+
+
+def phis_in(at: Any, n: int, x: Any) -> list[Any]:
+    """Return phi(0, x) to phi(n, x) of a real x, each relatively accurate at the precision of an mpmath context."""
+    return [at.make_mpf(v) for v in _phis_mpf(n, at.convert(x)._mpf_, at.prec)]
 
 
 def checked_order(n: Any) -> int:
@@ -427,20 +430,19 @@ def _cancelled_bits(n: int, size: float) -> int:
     return int(bits) + 4
 
 
-def _complex_phi(n: int, x: Any) -> Any:
+def _complex_phi(at: Any, n: int, x: Any) -> Any:
     """Return phi(n, x) at a complex point: the precision is raised until two values agree."""
-    mp = mpmath.mp
-    prec = mp.prec
+    prec = at.prec
     extra = 30
     previous = None
     while extra < 200 * prec + 10**5:
-        with mp.workprec(prec + extra):
-            lower = mp.erfc(-x / mp.sqrt(2)) / 2
-            upper = x * lower + mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+        with at.workprec(prec + extra):
+            lower = at.erfc(-x / at.sqrt(2)) / 2
+            upper = x * lower + at.exp(-x * x / 2) / at.sqrt(2 * at.pi)
             for k in range(1, n):
                 lower, upper = upper, x * upper + k * lower
             value = lower if n == 0 else upper
-            if previous is not None and abs(value - previous) <= abs(value) * mp.ldexp(1, -prec - 5):
+            if previous is not None and abs(value - previous) <= abs(value) * at.ldexp(1, -prec - 5):
                 break
             previous = value
         extra *= 2

@@ -9,7 +9,7 @@ places where that one is not smooth are known: the corners.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -40,9 +40,10 @@ from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
-from symcavity.algebra.phi import gaussian_moment, mp_phis
+from symcavity.algebra.phi import gaussian_moment, phis_in
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
-from symcavity.algebra.quadrature import mp_gaussian
+from symcavity.algebra.precision import GENERATED, mp
+from symcavity.algebra.quadrature import gaussian_in
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import ValuesError
 
@@ -190,11 +191,11 @@ class CellAverage(GaussianAverage):
     def _eval_evalf(self, prec: int) -> Expr | None:
         if self.free_symbols or not self.has_many_digits:
             return None
-        with mpmath.workprec(prec + 20):
-            rows = [[mpmath.mpmathify(c.evalf(mpmath.mp.dps)) for c in row] for row in self.rows()]
-            terms = [(powers, mpmath.mpmathify(c.evalf(mpmath.mp.dps))) for powers, c in self.terms()]
-        with mpmath.workprec(prec):
-            return Float._new(mp_cell(rows, terms)._mpf_, prec)  # noqa: SLF001
+        with mp.workprec(prec + 20):
+            rows = [[mp.convert(c.evalf(mp.dps)) for c in row] for row in self.rows()]
+            terms = [(powers, mp.convert(c.evalf(mp.dps))) for powers, c in self.terms()]
+            mp.prec = prec
+            return Float._new(cell_in(mp, rows, terms)._mpf_, prec)  # noqa: SLF001
 
     def _mpmathcode(self, printer: Any) -> str:
         name = printer._module_format("symcavity.algebra.polyhedral.mp_cell")  # noqa: SLF001
@@ -401,11 +402,12 @@ def _terms(body: Expr, owned: Sequence[Sequence[Symbol]]) -> list[tuple[Expr, ..
 # -- numbers ----------------------------------------------------------------------------------------
 
 
-def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...], Any]]) -> Any:
-    """Return ``<sum of c*z^powers * 1[all rows >= 0]>`` at mpmath's precision.
+def cell_in(at: Any, rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...], Any]]) -> Any:
+    """Return ``<sum of c*z^powers * 1[all rows >= 0]>`` at the precision of an mpmath context.
 
     Parameters
     ----------
+    at : mpmath context
     rows : sequence of sequences
         For each condition the offset and the slopes.
     terms : sequence of (powers, coefficient)
@@ -420,23 +422,30 @@ def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...]
     -----
     The integral over the last variable is one of truncated moments; the other is split at the corners.
     """
-    return _cell(mpmath.mp.prec, tuple(map(tuple, rows)), tuple(terms))
+    return _cell(at, at.prec, tuple(map(tuple, rows)), tuple(terms))
+
+
+def mp_cell(rows: Sequence[Sequence[Any]], terms: Sequence[tuple[tuple[int, ...], Any]]) -> Any:
+    """The same at the precision that the user's mpmath has now."""
+    return cell_in(mpmath.mp, rows, terms)
+
+
+GENERATED["mp_cell"] = partial(cell_in, mp)
 
 
 @lru_cache(maxsize=512)  # the two sides of an equation are averages over the same cells
-def _cell(_prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[tuple[int, ...], Any], ...]) -> Any:
-    """Return the average at mpmath's current precision, which is a part of its key."""
-    mp = mpmath.mp
+def _cell(at: Any, _prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[Any, Any], ...]) -> Any:
+    """Return the average at the context's present precision, which is a part of its key."""
     count = len(terms[0][0])
     if count > EXACT_FIELDS:
         raise ValuesError(
-            f"{mp.dps} digits of an average over {count} fields of one site.",
+            f"{at.dps} digits of an average over {count} fields of one site.",
             "dps <= 15 there; up to two fields that come back to their site at any dps",
         )
     if count == 0:
-        return terms[0][1] if all(row[0] >= 0 for row in rows) else mp.zero
+        return terms[0][1] if all(row[0] >= 0 for row in rows) else at.zero
     if count == 1:
-        return _segment([(row[0], row[1]) for row in rows], {p[0]: c for p, c in terms})
+        return _segment(at, [(row[0], row[1]) for row in rows], {p[0]: c for p, c in terms})
     corners = []
     for (a, b, c), (d, e, f) in combinations(rows, 2):
         if b * f != c * e:
@@ -447,46 +456,44 @@ def _cell(_prec: int, rows: tuple[tuple[Any, ...], ...], terms: tuple[tuple[tupl
         here: dict[int, Any] = {}
         for (n, k), c in terms:
             here[k] = here.get(k, 0) + c * z**n
-        return _segment([(a + b * z, c) for a, b, c in rows], here)
+        return _segment(at, [(a + b * z, c) for a, b, c in rows], here)
 
-    return mp_gaussian(slice_at, corners)
+    return gaussian_in(at, slice_at, corners)
 
 
-def _segment(rows: Sequence[tuple[Any, Any]], polynomial: Mapping[int, Any]) -> Any:
+def _segment(at: Any, rows: Sequence[tuple[Any, Any]], polynomial: Mapping[int, Any]) -> Any:
     """Average a polynomial of one Gaussian over the interval on which all rows are positive."""
-    mp = mpmath.mp
-    low, high = -mp.inf, mp.inf
+    low, high = -at.inf, at.inf
     for offset, slope in rows:
         if not slope:
             if offset < 0:
-                return mp.zero
+                return at.zero
         elif slope > 0:
             low = max(low, -offset / slope)
         else:
             high = min(high, -offset / slope)
     if not low < high:
-        return mp.zero
+        return at.zero
     if low > 0:  # the tail on the right, reflected: both ends are then on the left, where phi is small
         low, high = -high, -low
         polynomial = {k: (-1) ** k * c for k, c in polynomial.items()}
     if high <= 0:
-        return _below(polynomial, high) - _below(polynomial, low)
+        return _below(at, polynomial, high) - _below(at, polynomial, low)
     mirrored = {k: (-1) ** k * c for k, c in polynomial.items()}
-    return _below(polynomial, mp.inf) - _below(polynomial, low) - _below(mirrored, -high)
+    return _below(at, polynomial, at.inf) - _below(at, polynomial, low) - _below(at, mirrored, -high)
 
 
-def _below(polynomial: Mapping[int, Any], end: Any) -> Any:
+def _below(at: Any, polynomial: Mapping[int, Any], end: Any) -> Any:
     """Average a polynomial over ``z < end``, in powers of ``end - z``."""
-    mp = mpmath.mp
-    if end == -mp.inf:
-        return mp.zero
-    if end == mp.inf:
-        return mp.fsum(c * int(gaussian_moment(k)) for k, c in polynomial.items())
+    if end == -at.inf:
+        return at.zero
+    if end == at.inf:
+        return at.fsum(c * int(gaussian_moment(k)) for k, c in polynomial.items())
     degree = max(polynomial)
-    shifted = [mp.zero] * (degree + 1)
+    shifted = [at.zero] * (degree + 1)
     for k, c in polynomial.items():
         for j in range(k + 1):
-            shifted[j] += c * mp.binomial(k, j) * end ** (k - j) * (-1) ** j
-    return mp.fdot(shifted, mp_phis(degree, end))
+            shifted[j] += c * at.binomial(k, j) * end ** (k - j) * (-1) ** j
+    return at.fdot(shifted, phis_in(at, degree, end))
 
 

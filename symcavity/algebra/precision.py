@@ -1,10 +1,24 @@
-"""The working precision of mpmath belongs to the whole process: whoever changes it does so alone."""
+"""Numbers of many digits are the engine's own: the user's ``mpmath.mp`` is read, and never changed.
+
+The engine has one mpmath context, ``mp``, whose precision whoever changes it does so alone.  A number that leaves it
+is made one of the user's (``given_out``); where numbers of two contexts meet, mpmath would silently compute at the
+precision of the left one, so what comes in passes through ``mp.convert``.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from contextlib import ContextDecorator
+from collections.abc import Iterator
+from contextlib import ContextDecorator, contextmanager
+from typing import Any
+
+import mpmath
+from mpmath.ctx_mp import MPContext
+from mpmath.ctx_mp_python import _mpf
+from sympy import lambdify
+from sympy.printing.pycode import MpmathPrinter
+from sympy.utilities.lambdify import MPMATH_TRANSLATIONS
 
 
 class _Alone(ContextDecorator):
@@ -27,4 +41,67 @@ class _Alone(ContextDecorator):
 
 alone = _Alone()
 
-__all__ = ["alone"]
+
+class _Own(MPContext):
+    """A context whose precision is changed by one thread at a time."""
+
+    @contextmanager
+    def workdps(self, n: int) -> Iterator[None]:
+        with alone, super().workdps(n):
+            yield
+
+    @contextmanager
+    def workprec(self, n: int) -> Iterator[None]:
+        with alone, super().workprec(n):
+            yield
+
+
+mp = _Own()
+_LOCAL = threading.local()
+
+# what generated code calls; functions of our own that print themselves add theirs
+GENERATED = {name: getattr(mp, name) for name in dir(mp) if not name.startswith("_")}
+GENERATED |= {name: GENERATED[other] for name, other in MPMATH_TRANSLATIONS.items() if other in GENERATED}
+_PRINTED = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
+
+
+def _again(raw: tuple[Any, ...]) -> Any:
+    return mp.make_mpf(raw)
+
+
+# a context's own type of numbers is none of its module's, so that pickle does not find it
+mp.mpf.__reduce__ = lambda self: (_again, (self._mpf_,))
+
+
+def context(prec: int) -> Any:
+    """Return this thread's mpmath context of a precision in bits."""
+    known = _LOCAL.__dict__.setdefault("contexts", {})
+    if prec not in known:
+        known[prec] = MPContext()
+        known[prec].prec = prec
+    return known[prec]
+
+
+def given_out(value: Any) -> Any:
+    """Return a number of any context as one of the user's, digit by digit; anything else as it is."""
+    if hasattr(value, "_mpf_"):
+        return mpmath.mp.make_mpf(value._mpf_)
+    return mpmath.mp.make_mpc(value._mpc_) if hasattr(value, "_mpc_") else value
+
+
+def exact_function(arguments: Any, expr: Any) -> Any:
+    """Return an expression as a function of numbers of the engine's context."""
+    return lambdify(arguments, expr, [GENERATED], printer=MpmathPrinter(_PRINTED))
+
+
+def digits_of_user() -> int:
+    """How many digits the user's own mpmath works with now."""
+    return int(mpmath.mp.dps)
+
+
+def is_mpf(value: Any) -> bool:
+    """Whether a value is a real number of some mpmath context."""
+    return isinstance(value, _mpf)
+
+
+__all__ = ["GENERATED", "alone", "context", "digits_of_user", "exact_function", "given_out", "is_mpf", "mp"]

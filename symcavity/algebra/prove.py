@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import mpmath
 from sympy import (
     Add,
     Derivative,
@@ -35,6 +34,7 @@ from sympy.printing.precedence import PRECEDENCE
 from symcavity.algebra.checks import Check, both_sides, check, point_text
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
+from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
 from symcavity.errors import ValuesError
 
@@ -367,6 +367,6 @@ def _counterexample(lhs: Expr, rhs: Expr) -> dict[Expr, Expr] | None:
     except ValuesError:
         return None
     for point, residual in zip(seen.points, seen.residuals, strict=True):
-        if residual > mpmath.mpf(10) ** -15:
+        if residual > mp.mpf(10) ** -15:
             return point
     return None

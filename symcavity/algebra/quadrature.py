@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import partial, reduce
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -21,7 +21,6 @@ from sympy import (
     Pow,
     S,
     Symbol,
-    lambdify,
     preorder_traversal,
     sign,
     sqrt,
@@ -29,10 +28,11 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.piecewise import BRANCHING
+from symcavity.algebra.precision import GENERATED, exact_function, is_mpf, mp
 from symcavity.algebra.signs import sign_of, tidy
 from symcavity.errors import ValuesError
 
-__all__ = ["break_points", "mp_average", "mp_gaussian"]
+__all__ = ["break_points", "gaussian_in", "mp_average", "mp_gaussian"]
 
 
 def break_points(expr: Expr, z: Symbol) -> list[Expr]:
@@ -135,94 +135,99 @@ def mp_average(expr: Expr, z: Symbol, breaks: Iterable[Expr], prec: int) -> Any:
     prec : int
         The precision in bits.
     """
-    with mpmath.workprec(prec + 30):
+    with mp.workprec(prec + 30):
         points = []
         for t in breaks:
-            value = mpmath.mpmathify(t.evalf(mpmath.mp.dps + 5))
-            if isinstance(value, mpmath.mpf):
+            value = mp.convert(t.evalf(mp.dps + 5))
+            if is_mpf(value):
                 points.append(value)
         points.extend(_hidden_switches(expr, z))
         f = _callable(expr, z)
-    with mpmath.workprec(prec):
-        return mp_gaussian(f, points)
+        mp.prec = prec
+        return gaussian_in(mp, f, points)
 
 
-def mp_gaussian(f: Callable[[Any], Any], points: Iterable[Any] = ()) -> Any:
-    """Return E[f(z)] of a standard Gaussian z at mpmath's precision, the line split at the points.
+def gaussian_in(at: Any, f: Callable[[Any], Any], points: Iterable[Any] = ()) -> Any:
+    """Return E[f(z)] of a standard Gaussian z at the precision of an mpmath context, the line split at the points.
 
     The working precision is raised when the result turns out to be much smaller than the integrand, so
     that the error is relative to the result.
     """
-    mp = mpmath.mp
-    prec = mp.prec
-    splits = [t for t in map(mp.convert, points) if isinstance(t, mpmath.mpf) and mp.isfinite(t)]
+    prec = at.prec
+    splits = [t for t in map(at.convert, points) if is_mpf(t) and at.isfinite(t)]
     extra = 20
     while True:
-        with mp.workprec(prec + extra):
-            value, size = _panels(f, splits)
-        lost = int(mp.mag(size) - mp.mag(value)) if value and size else 0
+        with at.workprec(prec + extra):
+            value, size = _panels(at, f, splits)
+        lost = int(at.mag(size) - at.mag(value)) if value and size else 0
         if lost + 15 <= extra or extra > 4 * prec + 200:
             return +value
         extra = lost + 20
 
 
-def _panels(f: Callable[[Any], Any], points: list[Any]) -> tuple[Any, Any]:
+def mp_gaussian(f: Callable[[Any], Any], points: Iterable[Any] = ()) -> Any:
+    """The same at the precision that the user's mpmath has now."""
+    return gaussian_in(mpmath.mp, f, points)
+
+
+GENERATED["mp_gaussian"] = partial(gaussian_in, mp)
+
+
+def _panels(at: Any, f: Callable[[Any], Any], points: list[Any]) -> tuple[Any, Any]:
     """Integrate panel by panel; also return the sum of the absolute values."""
-    mp = mpmath.mp
-    norm = 1 / mp.sqrt(2 * mp.pi)
+    norm = 1 / at.sqrt(2 * at.pi)
 
     def weighted(x: Any) -> Any:
-        return f(x) * mp.exp(-x * x / 2) * norm
+        return f(x) * at.exp(-x * x / 2) * norm
 
-    reach = mp.sqrt(2 * mp.prec * mp.ln2) + 2
+    reach = at.sqrt(2 * at.prec * at.ln2) + 2
     low, high = -reach, reach
     for _ in range(40):  # a growing integrand moves the peak: go on until the ends do not matter
-        samples = [low + (high - low) * mp.mpf(k) / 64 for k in range(1, 64)]
-        samples.extend(t + mp.mpf(s) / 64 for t in points for s in (-1, 1))
+        samples = [low + (high - low) * at.mpf(k) / 64 for k in range(1, 64)]
+        samples.extend(t + at.mpf(s) / 64 for t in points for s in (-1, 1))
         top = max(abs(weighted(x)) for x in samples)
-        far_left, far_right = (abs(weighted(x)) > top * mp.eps for x in (low, high))
+        far_left, far_right = (abs(weighted(x)) > top * at.eps for x in (low, high))
         if not (far_left or far_right):
             break
         low, high = (low * 1.25 if far_left else low), (high * 1.25 if far_right else high)
     if not top:
-        return mp.zero, mp.zero
+        return at.zero, at.zero
 
     def scaled(x: Any) -> Any:  # mpmath's own stopping rule is absolute
         return weighted(x) / top
 
-    grid = sorted({low, high, mp.zero, *points, *(t + s * reach for t in points for s in (-1, 1))})
-    total = size = mp.zero
+    grid = sorted({low, high, at.zero, *points, *(t + s * reach for t in points for s in (-1, 1))})
+    total = size = at.zero
     for a, b in pairwise(grid):
-        count = max(1, int(mp.ceil((b - a) / 5)))
+        count = max(1, int(at.ceil((b - a) / 5)))
         for k in range(count):
             ends = a + (b - a) * k / count, a + (b - a) * (k + 1) / count
-            panel = _adaptive(scaled, *ends, 8)
+            panel = _adaptive(at, scaled, *ends, 8)
             total += panel
             size += abs(panel)
     return total * top, size * top
 
 
-def _adaptive(f: Callable[[Any], Any], a: Any, b: Any, depth: int) -> Any:
-    value, error = mpmath.quad(f, [a, b], error=True)
-    if depth == 0 or error <= mpmath.mp.eps * 1024 * (abs(value) + 1):
+def _adaptive(at: Any, f: Callable[[Any], Any], a: Any, b: Any, depth: int) -> Any:
+    value, error = at.quad(f, [a, b], error=True)
+    if depth == 0 or error <= at.eps * 1024 * (abs(value) + 1):
         return value
     middle = (a + b) / 2
-    return _adaptive(f, a, middle, depth - 1) + _adaptive(f, middle, b, depth - 1)
+    return _adaptive(at, f, a, middle, depth - 1) + _adaptive(at, f, middle, b, depth - 1)
 
 
 def _callable(expr: Expr, z: Symbol) -> Callable[[Any], Any]:
     """Return the integrand as a function of an mpf, of mpmath's functions or else by evalf."""
-    mp = mpmath.mp
 
     def slow(x: Any) -> Any:
         value = expr.subs(z, Float._new(mp.mpf(x)._mpf_, mp.prec)).evalf(mp.dps + 5)  # noqa: SLF001
         re, im = value.as_real_imag()
         if im != 0:
             raise ValuesError(f"{expr} is not real at {z} = {mp.nstr(x, 5)}.", "a real integrand.")
-        return re._to_mpmath(mp.prec)  # noqa: SLF001 - SymPy's own door from Expr to mpmath
+        return mp.convert(re._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door from Expr to mpmath
 
     try:
-        fast = lambdify(z, expr, "mpmath")
+        fast = exact_function(z, expr)
         fast(mp.mpf("0.3141"))
     except (NameError, TypeError, AttributeError, KeyError, NotImplementedError, SyntaxError):
         return slow
@@ -231,7 +236,6 @@ def _callable(expr: Expr, z: Symbol) -> Callable[[Any], Any]:
 
 def _hidden_switches(expr: Expr, z: Symbol) -> list[Any]:
     """Find numerically the switching points that no formula is at hand for."""
-    mp = mpmath.mp
     out = []
     for argument in _switches(expr, z):
         if all(branch.is_polynomial(z) for branch in _branches(argument, z)):

@@ -142,9 +142,9 @@ def solve(args: argparse.Namespace) -> int:
 
 
 def _digits(value: Any, digits: int) -> str:
-    import mpmath
+    from symcavity.algebra.precision import mp
 
-    return str(mpmath.nstr(value, digits))
+    return str(mp.nstr(value, digits))
 
 
 def solved(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import mpmath
-
+from symcavity.algebra.precision import mp
 from symcavity.commands.actions import read_theory
 from symcavity.commands.arguments import read_grid, read_observable, read_pairs
 from symcavity.commands.files import check_figure, check_writable, save_figure, write
@@ -20,7 +19,7 @@ def sensitivity(args: argparse.Namespace) -> int:
     of = read_observable(args.of, system, theory.order_parameters)
     by = _named(args.by, theory)
     value = theory.sensitivity(of, by, values, dps=args.dps)
-    print(f"d({args.of})/d({args.by}) = {mpmath.nstr(value, args.dps)}")
+    print(f"d({args.of})/d({args.by}) = {mp.nstr(value, args.dps)}")
     return 0
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Symbol
 
+from symcavity.algebra.precision import digits_of_user, given_out, is_mpf, mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
 from symcavity.evaluate.quenched import exact_value
 from symcavity.evaluate.values import check_sign
@@ -79,8 +79,8 @@ def _float(value: Any, name: str) -> float:
 def each(
     arguments: Sequence[Symbol], points: Sequence[Any], errors: str, one: Callable[[Sequence[Any]], Any]
 ) -> Any:
-    """Apply to each of the broadcast points at mpmath's precision."""
-    dps = mpmath.mp.dps
+    """Apply to each of the broadcast points to as many digits as the user's mpmath has."""
+    dps = digits_of_user()
     columns = []
     for symbol, value in zip(arguments, points, strict=True):
         array = np.asarray(value, dtype=object)
@@ -101,21 +101,19 @@ def each(
     for index in np.ndindex(out.shape):
         point = [column[index] for column in grid]
         try:
-            out[index] = mpmath.nan if any(v is None for v in point) else one(point)
+            with mp.workdps(dps):
+                out[index] = given_out(mp.nan if any(v is None for v in point) else +mp.convert(one(point)))
         except NO_SOLUTION as problem:
             if errors == "raise" or isinstance(problem, SeveralSolutions):
                 raise
-            out[index] = mpmath.nan
+            out[index] = given_out(mp.nan)
     return out if out.shape else out[()]
 
 
 def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
     """One exact value; None where it is not admissible and errors become nan."""
     try:
-        if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
-            exact = value
-        else:
-            exact = exact_value(value, str(symbol), dps)
+        exact = value if is_mpf(value) and mp.isfinite(value) else exact_value(value, str(symbol), dps)
         check_sign(symbol, exact)
     except SymcavityError:
         if errors == "raise" or (isinstance(value, float) and np.isfinite(value) and dps > 15):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mpmath
 from sympy import Expr
 
+from symcavity.algebra.precision import mp
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.integrals import LAWS, Environment, Pass
 from symcavity.evaluate.names import number_in
@@ -38,7 +38,7 @@ class Compiled:
 
 def to_mpf(value: Any) -> Any:
     """Return an exact value as an mpf of the current precision."""
-    return number_in(mpmath.mp, value)
+    return number_in(mp, value)
 
 
 __all__ = ["LAWS", "Compiled", "to_mpf"]

@@ -8,17 +8,17 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Basic, Expr, Symbol
 
+from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import exact_rule
 from symcavity.evaluate.grids import COUNT, invert, within
 from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
-from symcavity.evaluate.legendre import context, exact_legendre
+from symcavity.evaluate.legendre import exact_legendre
 from symcavity.evaluate.names import loop_names, number_in
 from symcavity.evaluate.nodes import BOXES, NODES, together
 from symcavity.evaluate.program import Program
@@ -134,7 +134,6 @@ class _ExactBox:
 
     def __call__(self, values: Mapping[Any, Any], laws: Any, _rows: Any) -> tuple[Any, tuple[Any, ...]]:
         """Return the value; there are no tangents here."""
-        mp = mpmath.mp
         with mp.workprec(self.at.prec):
             env = {LAWS: laws, **{k: mp.convert(v) for k, v in values.items()}}
             return self.at.convert(self.call(env)), ()
@@ -246,7 +245,6 @@ class ExactPass:
 
     def __call__(self, env: Environment) -> list[Any]:
         """Return the values at mpmath's current precision."""
-        mp = mpmath.mp
         values, _ = self.settled(env, mp.prec, self.guide(env))
         return [+mp.convert(v) if hasattr(v, "_mpf_") or hasattr(v, "_mpc_") else v for v in values]
 

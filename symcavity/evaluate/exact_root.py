@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Symbol
 
+from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.digits import ExactPass, panel_ends
 from symcavity.evaluate.evolution import NOTHING, Evolution, Root
-from symcavity.evaluate.legendre import context
 from symcavity.evaluate.watch import tick
 
 GUARD = 8  # digits beyond those asked for
@@ -71,9 +70,9 @@ def exact_root(
             if extra > 12 * GUARD:
                 break
         last = size
-        known = max(known, min(dps, int(-mpmath.log10(size)) + GAIN if size else dps))
+        known = max(known, min(dps, int(-mp.log10(size)) + GAIN if size else dps))
     raise NotConverged(
-        f"The root was not polished to {dps} digits: the last step was {mpmath.nstr(size, 3)}.",
+        f"The root was not polished to {dps} digits: the last step was {mp.nstr(size, 3)}.",
         dict(zip(evolution.unknowns, x, strict=True)),
         float(size),
     )

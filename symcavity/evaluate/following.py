@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Symbol
 
+from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.evolution import ROUNDED
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
@@ -325,7 +325,7 @@ def _exact_step(here: Reduced, start: Point) -> Point | None:
     guard = here.given.guards[0] + GUARD
     try:
         root = here.refined([start[s] for s in here.left], guard)
-        with mpmath.workdps(here.given.dps + guard):
+        with mp.workdps(here.given.dps + guard):
             found = {s: float(v) for s, v in zip(here.order, here.complete_exactly(root), strict=True)}
     except (NotConverged, ArithmeticError, TypeError, ValueError):
         return None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Add, Expr, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, digits_of_user, is_mpf, mp
 from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.evaluate.arguments import check_count, double_arrays, each
 from symcavity.evaluate.binding import bind, task_of
@@ -77,7 +76,7 @@ def make_function(
     arguments = [ratio_named(argument) for argument in arguments]
     values = {ratio_named(key): value for key, value in values.items()} if isinstance(values, Mapping) else values
     _check_arguments(task, arguments, values)
-    dps = 15 if backend == "numpy" else max(mpmath.mp.dps, 16)
+    dps = 15 if backend == "numpy" else max(digits_of_user(), 16)
     probe = {**values, **dict.fromkeys(arguments, 1)}
     given = read_values(task, probe, dps if backend == "mpmath" else 15)
     _check_target(theory, task, target)
@@ -254,21 +253,19 @@ class _Explicit:
 
     @alone
     def _mpmath(self, points: Sequence[Any]) -> Any:
-        dps = mpmath.mp.dps
+        dps = digits_of_user()
         if dps > 15:
             read_values(self.task, {**self.values, **dict.fromkeys(self.arguments, 1)}, dps)
         env: dict[Any, Any] = {LAWS: self.given.laws}
-        with mpmath.workdps(dps + GUARD):
+        with mp.workdps(dps + GUARD):
             env.update({k: to_mpf(v) for k, v in self.fixed.items()})
         return each(self.arguments, points, self.errors, lambda point: self._one(point, env, dps))
 
     def _one(self, point: Sequence[Any], fixed: dict[Any, Any], dps: int) -> Any:
-        mp = mpmath.mp
         if self.once and not self.bounds:
             with mp.workdps(dps + GUARD):
                 here = {s: _mpf(v) for s, v in zip(self.arguments, point, strict=True)}
-                value = self.call(completed(self.task.kinds, {**fixed, **here}))
-            return +value
+                return self.call(completed(self.task.kinds, {**fixed, **here}))
 
         def evaluate() -> list[Any]:
             env: dict[Any, Any] = {LAWS: self.given.laws, **{k: to_mpf(v) for k, v in self.fixed.items()}}
@@ -283,7 +280,7 @@ class _Explicit:
                 break
         if mp.isnan(value.value):
             raise _no_number(self.arguments, point)
-        return +value.value
+        return value.value
 
     def _violated(self, point: Sequence[float]) -> dict[Symbol, float]:
         """The unknowns that have the wrong sign at a point."""
@@ -323,7 +320,7 @@ def _sample(symbol: Symbol, rng: np.random.Generator) -> np.ndarray:
 
 
 def _mpf(value: Any) -> Any:
-    return value if isinstance(value, mpmath.mpf) else to_mpf(value)
+    return mp.convert(value) if is_mpf(value) else to_mpf(value)
 
 
 def _no_number(arguments: Sequence[Symbol], point: Sequence[Any]) -> NotConverged:

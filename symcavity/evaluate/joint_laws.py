@@ -70,10 +70,10 @@ class Joint:
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Return the average at the values of the symbols; arrays broadcast."""
         if self.backend == "mpmath":
-            import mpmath
+            from symcavity.algebra.precision import mp
 
-            if mpmath.mp.dps > 60:
-                raise ValuesError(f"{self.node} has no {mpmath.mp.dps} digits.", "dps <= 15: it is taken in double")
+            if mp.dps > 60:
+                raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is taken in double")
         values = [np.asarray(c(env), dtype=float) for c in (*self.leaves, *self.own)]
         count = len(self.leaves)
         if all(v.ndim == 0 for v in values):

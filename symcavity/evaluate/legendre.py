@@ -1,24 +1,13 @@
-"""Gauss-Legendre rules in double and to any number of digits, and the mpmath contexts of threads."""
+"""Gauss-Legendre rules in double and to any number of digits."""
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from mpmath.ctx_mp import MPContext
 
-_LOCAL = threading.local()
-
-
-def context(prec: int) -> Any:
-    """Return this thread's mpmath context of a precision in bits."""
-    known = _LOCAL.__dict__.setdefault("contexts", {})
-    if prec not in known:
-        known[prec] = MPContext()
-        known[prec].prec = prec
-    return known[prec]
+from symcavity.algebra.precision import context
 
 
 @lru_cache(maxsize=64)
@@ -47,4 +36,4 @@ def legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(count)
 
 
-__all__ = ["context", "exact_legendre", "legendre"]
+__all__ = ["exact_legendre", "legendre"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import S, Symbol
 
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, digits_of_user
 from symcavity.errors import SeveralSolutions, SymcavityError
 from symcavity.evaluate.arguments import NO_SOLUTION, check_count, double_arrays, each
 from symcavity.evaluate.binding import solve_bound, task_of
@@ -49,7 +48,7 @@ class PointByPoint:
         last: list[Solution] = []
         if self.backend == "mpmath":
             return each(
-                self.arguments, points, self.errors, lambda point: self._one(point, mpmath.mp.dps, last)
+                self.arguments, points, self.errors, lambda point: self._one(point, digits_of_user(), last)
             )
         arrays, valid = double_arrays(self.arguments, points, self.errors)
         grid = np.broadcast_arrays(*arrays)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Expr, S
 
@@ -101,7 +100,7 @@ def number_in(context: Any, value: Any) -> Any:
         return context.mpf(value)
     if value in (S.Infinity, S.NegativeInfinity, S.NaN):
         return {S.Infinity: context.inf, S.NegativeInfinity: -context.inf, S.NaN: context.nan}[value]
-    if isinstance(value, mpmath.mpf) or hasattr(value, "_mpf_"):
+    if hasattr(value, "_mpf_"):
         return +context.convert(value)
     if getattr(value, "is_Rational", False):
         return context.mpf(int(value.p)) / int(value.q)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
-from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage, mp_cell
+from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage, cell_in
+from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.legendre import legendre
 from symcavity.evaluate.special import np_phi
@@ -47,7 +48,7 @@ class Cell:
         rows = [[c(env) for c in row] for row in self.rows]
         terms = [(powers, c(env)) for powers, c in self.terms]
         if self.backend == "mpmath":
-            return mp_cell(rows, terms)
+            return cell_in(mp, rows, terms)
         flat = np.broadcast_arrays(*(np.asarray(c, dtype=float) for row in rows for c in row), *(c for _, c in terms))
         size = self.count + 1
         matrix = np.stack(flat[: len(rows) * size], axis=-1).reshape(*flat[0].shape, len(rows), size)

@@ -11,10 +11,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
+from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.evaluate.densities import FINEST, rule
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
@@ -54,8 +54,8 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
         if not np.isfinite(float(value)):
             raise ValuesError(f"The value of {name} is {value}.", "finite numbers")
         return float(value)
-    if isinstance(value, mpmath.mpf):
-        if not mpmath.isfinite(value):
+    if is_mpf(value):
+        if not mp.isfinite(value):
             raise ValuesError(f"The value of {name} is {value}.", "finite numbers")
         return Rational(*_mpf_ratio(value))
     expr = sympify(value) if isinstance(value, Basic) else None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Add, Dummy, Expr, StrictGreaterThan, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import InternalError, NotConverged
 from symcavity.evaluate.roots import STARTS, Rough, Unknown, find_roots, polish
 from symcavity.evaluate.solution import GUARDS, evaluate_twice, limited
@@ -150,7 +150,7 @@ class Reduced:
         """Return the unknowns left, polished with a number of guard digits."""
         if not self.left:
             return []
-        with mpmath.workdps(self.given.dps + guard):
+        with mp.workdps(self.given.dps + guard):
             env = self.given.environment("mpmath")
             calls = [self.task.compiled(expr, "mpmath") for expr in self.core]
 
@@ -161,9 +161,9 @@ class Reduced:
             signed = [u.sign != 0 for u in self.unknowns]
             found = polish(residual, list(root), self.given.dps + guard - self.given.guards[0], signed)
             # an unknown of either sign that is zero to the precision, and solves as zero too, is zero
-            small = mpmath.mpf(10) ** (-self.given.dps)
-            snapped = [v if s or abs(v) > small else mpmath.mp.zero for v, s in zip(found, signed, strict=True)]
-            if snapped != found and max(map(abs, residual(*snapped))) < small * mpmath.mpf(10) ** (6 - guard):
+            small = mp.mpf(10) ** (-self.given.dps)
+            snapped = [v if s or abs(v) > small else mp.zero for v, s in zip(found, signed, strict=True)]
+            if snapped != found and max(map(abs, residual(*snapped))) < small * mp.mpf(10) ** (6 - guard):
                 return snapped
             return found
 
@@ -192,10 +192,10 @@ def _exact_complaint(system: Reduced, root: np.ndarray) -> str:
         found, _, guard = exactly(system, root)
     except NotConverged as problem:
         return problem.found
-    plain = {k: float(v) if isinstance(v, mpmath.mpf) else float("nan") for k, v in found.items()}
+    plain = {k: float(v) if is_mpf(v) else float("nan") for k, v in found.items()}
     if complaint := inadmissible(system, plain, solved=True):
         return complaint
-    with mpmath.workdps(system.given.dps + guard):
+    with mp.workdps(system.given.dps + guard):
         env = {**system.given.environment("mpmath"), **found}
         compiled = system.task.compiled
         return _spurious(system, plain, lambda es: [float(limited(compiled(e, "mpmath"), env)) for e in es])
@@ -378,7 +378,7 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
         complete = partial(system.complete_exactly, list(root))
         twice = evaluate_twice(complete, dps, guard, system.task.is_numerical)
         last = guard == guards[-1] or system.given.at_edge
-        if all(v.sound and (last or mpmath.isfinite(v.value)) for v in twice):
+        if all(v.sound and (last or mp.isfinite(v.value)) for v in twice):
             break
         if previous is not None and last:
             limits = [old.limit(new) for old, new in zip(previous, twice, strict=True)]

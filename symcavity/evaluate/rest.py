@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Expr, Symbol
 
+from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import Evolution
@@ -83,7 +83,7 @@ class RestingSolution(Solution):
     """
 
     def __init__(self, task: Task, given: Given, rest: Rest, observable: Callable[[Any], Expr]) -> None:
-        super().__init__(task, given, {s: mpmath.mpf(v) for s, v in rest.limits.items()}, observable)
+        super().__init__(task, given, {s: mp.mpf(v) for s, v in rest.limits.items()}, observable)
         self._rest = rest
         self.at_rest = rest.vanishing
 
@@ -91,7 +91,7 @@ class RestingSolution(Solution):
     def stability(self) -> Any:
         """The factor by which the moments that vanish shrink in one round: there they are the spread themselves."""
         moments = [step for s, step in self._rest.drift.items() if step < 0 and s not in self._task.responses]
-        return mpmath.exp(max(moments) * (2 if self._task.gains().there_and_back else 1))
+        return given_out(mp.exp(max(moments) * (2 if self._task.gains().there_and_back else 1)))
 
     @property
     def is_limit(self) -> bool:
@@ -101,10 +101,10 @@ class RestingSolution(Solution):
     def _evaluate(self, expr: Expr) -> Any:
         near, nearer = (self._near(expr, self._rest.deeper(factor)) for factor in (1.0, DEEPER))
         if abs(nearer) < GOES * abs(near):
-            return mpmath.mp.zero
+            return mp.zero
         if abs(nearer) * GOES > abs(near):
-            return mpmath.sign(nearer) * mpmath.inf
-        with mpmath.workdps(self.dps):
+            return mp.sign(nearer) * mp.inf
+        with mp.workdps(self.dps):
             return +nearer
 
     def _near(self, expr: Expr, point: Point) -> Any:
@@ -112,7 +112,7 @@ class RestingSolution(Solution):
         if self._task.is_in_double:
             with np.errstate(all="ignore"):
                 env = {**self._given.environment("numpy"), **point}
-                return mpmath.mpf(float(self._task.compiled(expr, "numpy")(env)))
+                return mp.mpf(float(self._task.compiled(expr, "numpy")(env)))
         value, other = (self._exactly(expr, point, prec) for prec in (PREC, PREC + 32))
         if value and abs(value - other) <= abs(value) * DEEPER:
             return value
@@ -120,12 +120,12 @@ class RestingSolution(Solution):
         return self._exactly(expr, point, PREC + int(4 * max(abs(np.log2(abs(v))) for v in point.values() if v)))
 
     def _exactly(self, expr: Expr, point: Point, prec: int) -> Any:
-        with mpmath.workprec(prec):
-            env = {**self._given.environment("mpmath"), **{s: mpmath.mpf(v) for s, v in point.items()}}
+        with mp.workprec(prec):
+            env = {**self._given.environment("mpmath"), **{s: mp.mpf(v) for s, v in point.items()}}
             return limited(self._task.compiled(expr, "mpmath"), env)
 
     def _measure(self) -> Any:
-        return mpmath.mpf(self._rest.gap)
+        return mp.mpf(self._rest.gap)
 
     def __str__(self) -> str:
         return f"{super().__str__()}\n  at rest            : {', '.join(map(str, self.at_rest))}"
@@ -252,7 +252,7 @@ def _moved(evolution: Evolution, t: np.ndarray, image: Callable[[np.ndarray], An
     if out is None or any(v * s < 0 for v, s in zip(out, evolution.signs[evolution.places], strict=True)):
         return None
     moved = np.empty_like(t)
-    moved[evolution.places] = [float(mpmath.log(abs(v))) if v else FLOOR for v in out]
+    moved[evolution.places] = [float(mp.log(abs(v))) if v else FLOOR for v in out]
     lowest = np.minimum(FLOOR, 2 * t)  # a limit may be tested far below
     return np.maximum(moved, lowest) if np.all(np.isfinite(moved)) else None
 
@@ -272,13 +272,13 @@ def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray) -> Any:
 def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: np.ndarray) -> Any:
     """The same with digits enough for what cancels."""
     prec = PREC + int(4 * float(np.max(np.abs(t))))
-    with mpmath.workprec(prec):
-        point = {s: sign * mpmath.exp(v) for s, sign, v in zip(evolution.unknowns, evolution.signs, t, strict=True)}
+    with mp.workprec(prec):
+        point = {s: sign * mp.exp(v) for s, sign, v in zip(evolution.unknowns, evolution.signs, t, strict=True)}
         try:
             out = exact.at({**given.environment("mpmath"), **point}, prec, {})
         except (ArithmeticError, NotConverged):
             return None
-    return out if all(map(mpmath.isfinite, out)) else None
+    return out if all(map(mp.isfinite, out)) else None
 
 
 __all__ = ["Rest", "RestingSolution", "at_rest"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import mpmath
 import numpy as np
 
+from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.watch import tick
 
@@ -368,7 +368,7 @@ def nearest_miss(residual: Residual, unknowns: Sequence[Unknown]) -> tuple[np.nd
 def polish(
     residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: int, signed: Sequence[bool] = ()
 ) -> list[Any]:
-    """Polish a root at the current mpmath precision by Newton steps with difference quotients.
+    """Polish a root at the engine's present precision by Newton steps with difference quotients.
 
     Parameters
     ----------
@@ -384,7 +384,6 @@ def polish(
     NotConverged
         If the steps do not shrink to the precision; it carries the best point.
     """
-    mp = mpmath.mp
     x = [mp.mpf(v) for v in start]
     count = len(x)
     target = mp.mpf(10) ** (-dps - 3)
@@ -396,7 +395,7 @@ def polish(
         except ZeroDivisionError:
             found = [mp.nan]
         if any(mp.im(v) or not mp.isfinite(v) for v in found):
-            raise NotConverged("The equations are not defined near the root.", x, float("nan"))
+            raise NotConverged("The equations are not defined near the root.", list(map(given_out, x)), float("nan"))
         return found
 
     for _ in range(60):
@@ -416,7 +415,8 @@ def polish(
         except (ZeroDivisionError, TypeError):  # of no pivot mpmath makes a TypeError
             if all(v == 0 for v in value):
                 return x
-            raise NotConverged("The equations are degenerate at the root.", x, float(max(map(abs, value)))) from None
+            best, gap = list(map(given_out, x)), float(max(map(abs, value)))
+            raise NotConverged("The equations are degenerate at the root.", best, gap) from None
         x = [v - step[k] for k, v in enumerate(x)]
         size = max(abs(step[k]) / (abs(x[k]) + mp.mpf(10) ** (-dps)) for k in range(count))
         if size < target:
@@ -425,5 +425,7 @@ def polish(
             return x
         last = size
     raise NotConverged(
-        f"The root was not polished to {dps} digits: the last step was {mp.nstr(last, 3)}.", x, float(last)
+        f"The root was not polished to {dps} digits: the last step was {mp.nstr(last, 3)}.",
+        list(map(given_out, x)),
+        float(last),
     )

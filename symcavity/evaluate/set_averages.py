@@ -7,10 +7,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Dummy, Eq, Expr, Piecewise, Sum, Symbol, lambdify, oo
 
+from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
 from symcavity.evaluate.slack import ball_points, capped_integrals, with_slack
@@ -99,10 +99,10 @@ class Projected:
         cap = np.inf if self.cap is None else self.cap(env)
         parameters = [value(env) for value in self.parameters]
         if self.backend == "mpmath" and has_many_digits(shape) and self.moment and not self.node.is_slack:
-            return self.moment(_many_digits(shape, k, mpmath.mp.dps))
-        if self.backend == "mpmath" and mpmath.mp.dps > 60:
+            return self.moment(_many_digits(shape, k, mp.dps))
+        if self.backend == "mpmath" and mp.dps > 60:
             raise ValuesError(
-                f"{self.node} has no {mpmath.mp.dps} digits: {shape!r} is averaged in double precision.",
+                f"{self.node} has no {mp.dps} digits: {shape!r} is averaged in double precision.",
                 "dps <= 15; balls, segments and pairs of points at any dps",
             )
         arrays = [np.asarray(x, dtype=float) for x in (k, cap, self.soft(env), *parameters)]

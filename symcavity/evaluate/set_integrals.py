@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import mpmath
 import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.ellipsoids import ellipsoid_averages
 from symcavity.evaluate.legendre import legendre
@@ -117,7 +117,7 @@ def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
     return {name: float(weight @ row) for name, row in zip(_NAMES, rows, strict=True)} | {"partial": 0.0}
 
 
-def ball_integrals(shape: Ellipsoid, K: mpmath.mpf, dps: int) -> Averages:
+def ball_integrals(shape: Ellipsoid, K: Any, dps: int) -> Averages:
     """Return the averages of a ball to ``dps`` digits, as mpf of 12 more.
 
     Raises
@@ -127,35 +127,35 @@ def ball_integrals(shape: Ellipsoid, K: mpmath.mpf, dps: int) -> Averages:
     """
     radii = [R for R in shape.radii if not R.is_zero]
     D = max(len(radii), 1)
-    with mpmath.workdps(dps + 12):
-        R = mpmath.mpf(sympy.N(radii[0], dps + 15)) if radii else mpmath.mpf(0)
-        c = mpmath.mpf(sympy.N(shape.center, dps + 15))
+    with mp.workdps(dps + 12):
+        R = mp.mpf(sympy.N(radii[0], dps + 15)) if radii else mp.mpf(0)
+        c = mp.mpf(sympy.N(shape.center, dps + 15))
         reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
-        norm = mpmath.exp((D - mpmath.mpf(2)) / 2 * mpmath.log(2)) * mpmath.gamma(mpmath.mpf(D) / 2)
-        rows: dict[mpmath.mpf, tuple[Any, ...]] = {}
+        norm = mp.exp((D - mp.mpf(2)) / 2 * mp.log(2)) * mp.gamma(mp.mpf(D) / 2)
+        rows: dict[Any, tuple[Any, ...]] = {}
 
-        def row(x: mpmath.mpf, which: int) -> mpmath.mpf:
+        def row(x: Any, which: int) -> Any:
             if x not in rows:
-                density = x ** (D - 1) * mpmath.exp(-x * x / 2) / norm
+                density = x ** (D - 1) * mp.exp(-x * x / 2) / norm
                 rows[x] = tuple(density * y for y in _ball_rows(x, D, R, c, K, _normal))
             return rows[x][which]
 
-        edges = [mpmath.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach))]
-        averages: Averages = {"partial": mpmath.mpf(0)}
+        edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach))]
+        averages: Averages = {"partial": mp.mpf(0)}
         for which, name in enumerate(_NAMES):
-            averages[name], error = mpmath.quad(
+            averages[name], error = mp.quad(
                 lambda x, which=which: row(x, which), edges, error=True, method="gauss-legendre", maxdegree=9
             )
-            if error > mpmath.mpf(10) ** (-dps) * max(1, abs(averages[name])):
+            if error > mp.mpf(10) ** (-dps) * max(1, abs(averages[name])):
                 raise ValuesError(
-                    f"The integral for {name} did not reach {dps} digits (error {mpmath.nstr(error, 2)}).",
+                    f"The integral for {name} did not reach {dps} digits (error {mp.nstr(error, 2)}).",
                     "fewer digits",
                 )
         return averages
 
 
-def _normal(a: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
-    return mpmath.ncdf(a), mpmath.npdf(a)
+def _normal(a: Any) -> tuple[Any, Any]:
+    return mp.ncdf(a), mp.npdf(a)
 
 
 __all__ = ["Averages", "axial_panels", "ball_integrals", "has_many_digits", "integrated"]

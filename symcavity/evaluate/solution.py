@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Basic, Expr, Float, Integer, Symbol
 from sympy.stats.rv import RandomSymbol
@@ -14,7 +13,7 @@ from sympy.stats.rv import RandomSymbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, given_out, is_mpf, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.sizes import completed, ratio_named
@@ -63,8 +62,8 @@ class Solution:
         guard: int = GUARD,
     ) -> None:
         self._task, self._given, self._observable = task, given, observable
-        self.values, self.dps = values, given.dps
-        if wrong := [s for s, v in values.items() if mpmath.isnan(v)]:
+        self.values, self.dps = _given_out(values), given.dps
+        if wrong := [s for s, v in values.items() if mp.isnan(v)]:
             names = ", ".join(map(str, wrong))
             raise NotConverged(f"{names} would be no number at this solution.", hint="other values of the parameters")
         self._refine, self._guard = refine, guard
@@ -85,7 +84,7 @@ class Solution:
     @property
     def is_limit(self) -> bool:
         """Whether some unknowns are limits that the equations do not reach."""
-        return any(map(mpmath.isinf, self.values.values()))
+        return any(map(mp.isinf, self.values.values()))
 
     @property
     def quick(self) -> bool:
@@ -95,17 +94,21 @@ class Solution:
     def environment(self, backend: str) -> dict[Any, Any]:
         """Everything known, for compiled expressions (of mpmath: rounded to the current precision)."""
         env = self._given.environment(backend)
-        env.update({k: (float(v) if backend == "numpy" else +v) for k, v in self.values.items()})
+        env.update({k: (float(v) if backend == "numpy" else +mp.convert(v)) for k, v in self.values.items()})
         return completed(self._task.kinds, env)  # the sizes that a load found implies
 
-    @alone
     def __getitem__(self, key: Any) -> Any:
+        return given_out(self.number(key))
+
+    @alone
+    def number(self, key: Any) -> Any:
+        """The value of an observable as a number of the engine's own context."""
         expr = self.expression(key)
         if expr in self.values:
-            with mpmath.workdps(self.dps):
-                return self._number(+self.values[expr], key)
+            with mp.workdps(self.dps):
+                return self._number(+mp.convert(self.values[expr]), key)
         value = self._evaluate(expr)
-        if not mpmath.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
+        if not mp.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
             value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
         return self._number(value, key)
 
@@ -128,7 +131,7 @@ class Solution:
 
     def _number(self, value: Any, key: Any) -> Any:
         """Refuse what is no number."""
-        if mpmath.isnan(value):
+        if mp.isnan(value):
             raise NotConverged(
                 f"{key} has no value at this solution: its expression is not a number there.",
                 self.values,
@@ -180,7 +183,7 @@ class Solution:
     def sharpen(self, guard: int) -> int:
         """Know the unknowns to at least so many digits beyond those asked for; return to how many."""
         if self._refine is not None and guard > self._guard:
-            self.values, self._guard = self._refine(guard), guard
+            self.values, self._guard = _given_out(self._refine(guard)), guard
         return self._guard
 
     def _in_core_unknowns(self, expr: Expr) -> Expr:
@@ -192,7 +195,6 @@ class Solution:
         return expr
 
     def _evaluate(self, expr: Expr) -> Any:
-        mp = mpmath.mp
         check_tails({"the observable": expr}, self._given.laws, self.environment("numpy"))
         once = expr.has(GaussianAverage, ImplicitAverage)
         given = self._given
@@ -207,7 +209,7 @@ class Solution:
             self.sharpen(guard)
             (value,) = evaluate_twice(lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once)
             last = guard == guards[-1] or self._given.at_edge
-            if value.sound and (last or mpmath.isfinite(value.value)):
+            if value.sound and (last or mp.isfinite(value.value)):
                 break
             if last and previous is not None and (limit := previous.limit(value)) is not None:
                 return limit
@@ -232,22 +234,21 @@ class Solution:
         found = self._task.gains()
         if (product := found.product) is not None:
             return self[product]
-        matrix = mpmath.matrix([[self[e] if e != 0 else 0 for e in row] for row in found.matrix])
-        with mpmath.workdps(self.dps + GUARD):
-            largest = max(abs(e) for e in mpmath.eig(matrix, left=False, right=False))
-        with mpmath.workdps(self.dps):
-            return +largest ** (2 if found.there_and_back else 1)
+        matrix = mp.matrix([[self.number(e) if e != 0 else 0 for e in row] for row in found.matrix])
+        with mp.workdps(self.dps + GUARD):
+            largest = max(abs(e) for e in mp.eig(matrix, left=False, right=False))
+        with mp.workdps(self.dps):
+            return given_out(+largest ** (2 if found.there_and_back else 1))
 
     @property
     def residual(self) -> Any:
         """The largest relative residual of the closed equations, at higher precision than the solution."""
         if self._residual is None:
-            self._residual = self._measure()
+            self._residual = given_out(self._measure())
         return self._residual
 
     @alone
     def _measure(self) -> Any:
-        mp = mpmath.mp
         sides = self._task.absorbed(self._given.laws)
         if self.quick:
             env = _extended(self.environment("numpy"))
@@ -274,10 +275,10 @@ class Solution:
     def __str__(self) -> str:
         digits = max(self.dps, 6)
         lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
-        lines += [f"  {s!s:<18} = {mpmath.nstr(v, digits)}" for s, v in self.rows()]
+        lines += [f"  {s!s:<18} = {mp.nstr(v, digits)}" for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            lines.append(f"  stability          = {mpmath.nstr(self.stability, 6)}  (stable below 1)")
-        lines.append(f"  residual           = {mpmath.nstr(self.residual, 3)}")
+            lines.append(f"  stability          = {mp.nstr(self.stability, 6)}  (stable below 1)")
+        lines.append(f"  residual           = {mp.nstr(self.residual, 3)}")
         if self.certified is not None:
             lines.append("  certified          : exactly one solution in the box of .certified")
         return "\n".join(lines)
@@ -290,11 +291,15 @@ class Solution:
 
     def _repr_html_(self) -> str:
         digits = max(self.dps, 6)
-        rows: list[tuple[str, str]] = [(Formula.of(s), mpmath.nstr(v, digits)) for s, v in self.rows()]
+        rows: list[tuple[str, str]] = [(Formula.of(s), mp.nstr(v, digits)) for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            rows.append(("stability", f"{mpmath.nstr(self.stability, 6)} (stable below 1)"))
-        rows.append(("residual", mpmath.nstr(self.residual, 3)))
+            rows.append(("stability", f"{mp.nstr(self.stability, 6)} (stable below 1)"))
+        rows.append(("residual", mp.nstr(self.residual, 3)))
         return html(["", "value"], rows, str(self).splitlines()[0])
+
+
+def _given_out(values: Values) -> Values:
+    return {s: given_out(v) for s, v in values.items()}
 
 
 def _brief(value: Any) -> str:
@@ -321,7 +326,7 @@ def _gaps(sides: Sequence[Any]) -> list[Any]:
 
 def _relative(a: Any, b: Any) -> Any:
     if a == b:
-        return 0 * abs(b) if np.isfinite(float(b)) else mpmath.mpf(0)
+        return 0 * abs(b) if np.isfinite(float(b)) else mp.mpf(0)
     return abs(a - b) / max(abs(a), abs(b), 1 if a == 0 or b == 0 else 0)
 
 
@@ -352,14 +357,13 @@ class Twice:
 
     def __init__(self, value: Any, other: Any, dps: int, guard: int) -> None:
         self.value, self.dps, self.guard = value, dps, guard
-        if not (mpmath.isfinite(value) and mpmath.isfinite(other)):
-            self.sound = bool(value == other or mpmath.isnan(value))
+        if not (mp.isfinite(value) and mp.isfinite(other)):
+            self.sound = bool(value == other or mp.isnan(value))
         else:
-            self.sound = abs(value - other) <= mpmath.mpf(10) ** (-dps) / 4 * abs(value)
+            self.sound = abs(value - other) <= mp.mpf(10) ** (-dps) / 4 * abs(value)
 
     def limit(self, finer: Twice) -> Any | None:
         """Zero or infinity, if that is where the value goes as the precision grows."""
-        mp = mpmath.mp
         if not (mp.isfinite(self.value) and mp.isfinite(finer.value)):
             return finer.value
         if self.value == 0 or finer.value == 0:
@@ -386,7 +390,6 @@ def evaluate_twice(call: Callable[[], list[Any]], dps: int, guard: int, once: bo
     once : bool
         Whether to trust the first evaluation (averages by quadrature mind their own precision).
     """
-    mp = mpmath.mp
     with mp.workdps(dps + guard):
         first = call()
     if once:
@@ -398,7 +401,6 @@ def evaluate_twice(call: Callable[[], list[Any]], dps: int, guard: int, once: bo
 
 def limited(call: Compiled, env: dict[Any, Any]) -> Any:
     """Evaluate; at a pole, return the infinity that nearby values show (or nan)."""
-    mp = mpmath.mp
     try:
         return mp.mpf(call(env))
     except ZeroDivisionError:
@@ -406,7 +408,7 @@ def limited(call: Compiled, env: dict[Any, Any]) -> Any:
     except TypeError:  # the root of a negative number: no real value
         return mp.nan
     shift = mp.mpf(10) ** (-mp.dps // 2)
-    near = {k: (v + shift if isinstance(v, mpmath.mpf) and v == 0 else v) for k, v in env.items()}
+    near = {k: (v + shift if is_mpf(v) and v == 0 else v) for k, v in env.items()}
     try:
         value = mp.mpf(call(near))
     except (ZeroDivisionError, TypeError, ValueError, NotConverged):

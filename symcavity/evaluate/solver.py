@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, mp
 from symcavity.algebra.signs import sign_given
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
@@ -37,7 +36,7 @@ from symcavity.model.kinds import N, P
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
-UNSEEN = mpmath.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
+UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 FEW = 9  # starting points before a continuation is tried
 
 
@@ -143,15 +142,15 @@ def _evolved(
     if inadmissible(whole, root.point, solved=True):
         return None
     if given.is_quick(task) and root.error < ROUGHEST:
-        quick = Solution(task, given, {s: mpmath.mpf(v) for s, v in root.point.items()}, observable)
+        quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
         if not _has_cancelled(quick, task, given):
             return quick
 
     def refine(guard: int) -> dict[Symbol, Any]:
-        with mpmath.workdps(given.dps + guard + GUARD):
+        with mp.workdps(given.dps + guard + GUARD):
             env = given.environment("mpmath")
             found = exact_root(evolution, exact, env, root, given.dps + guard)
-            return {s: mpmath.mp.convert(v) for s, v in found.items()}
+            return {s: mp.convert(v) for s, v in found.items()}
 
     try:
         values = refine(GUARD)
@@ -332,14 +331,14 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
     task, given = system.task, system.given
     if given.is_quick(task):
         found = system.complete(root)
-        quick = Solution(task, given, {s: mpmath.mpf(found[s]) for s in system.order}, observable)
+        quick = Solution(task, given, {s: mp.mpf(found[s]) for s in system.order}, observable)
         if not _has_cancelled(quick, task, given):
             return quick
     values, exact, guard = exactly(system, root)
 
     def refine(more: int) -> dict[Symbol, Any]:
         finer = system.refined(exact, more)
-        with mpmath.workdps(given.dps + more):
+        with mp.workdps(given.dps + more):
             return dict(zip(system.order, system.complete_exactly(finer), strict=True))
 
     solution = Solution(task, given, values, observable, refine, guard)

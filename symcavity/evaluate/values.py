@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Expr, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.memory import Memory
+from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.digits import ExactPass
@@ -214,7 +214,7 @@ class Given:
     def guards(self) -> tuple[int, ...]:
         """Digits to work with beyond those asked for, tried in turn: powers of a far parameter may cancel."""
         far = [v for k, v in self.exact.items() if v != 0 and not isinstance(k, SiteCount)]  # counts stand in ratios
-        sizes = (abs(mpmath.log10(abs(to_mpf(v)))) for v in far)
+        sizes = (abs(mp.log10(abs(to_mpf(v)))) for v in far)
         lost = max(0, int(4 * (max(sizes, default=0) - NEAR)))
         return tuple(guard + lost for guard in GUARDS)
 

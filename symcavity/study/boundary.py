@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Equality, Symbol, sympify
 
+from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import Infeasible, NotConverged, UnstableSolution, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.quenched import exact_value
@@ -85,7 +85,7 @@ class Boundary:
         digits = max(6, *(round(-np.log10(max(e / (abs(float(y)) or 1), 1e-300))) for _, y, e in self.points))
         at = "" if self.along is None else f"{self.along} = {{}}: "
         return "\n".join(
-            [head, *(f"  {at.format(x)}{self.across} = {mpmath.nstr(y, digits)}" for x, y, _ in self.points)]
+            [head, *(f"  {at.format(x)}{self.across} = {mp.nstr(y, digits)}" for x, y, _ in self.points)]
         )
 
     def _repr_html_(self) -> str:
@@ -175,8 +175,8 @@ class _Line:
 
     def solution(self, y: Any) -> Solution | None:
         """The solution at a place; None where it is lost."""
-        tick(f"the boundary, {self.across} = {mpmath.nstr(mpmath.mpf(y), 6)}")
-        exact = float(y) if self.dps <= 15 else mpmath.nstr(y, self.dps + 15)
+        tick(f"the boundary, {self.across} = {mp.nstr(mp.mpf(y), 6)}")
+        exact = float(y) if self.dps <= 15 else mp.nstr(y, self.dps + 15)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnstableSolution)
             try:
@@ -223,7 +223,6 @@ class _Line:
         """The place between two others at which it is lost, and the error of it."""
         if isinstance(self.what, Equality):
             return self._crossing(a, b)
-        mp = mpmath.mp
         with mp.workdps(self.dps + 15):
             inner, outer = mp.mpf(a), mp.mpf(b)
             start = min(self.solved, key=lambda pair: abs(pair[0] - a))[1]
@@ -274,7 +273,7 @@ class _Line:
                     hint="boundary('feasibility', ...)",
                 )
         with mp.workdps(self.dps):
-            return +end, float(max(error, abs(end) * mp.mpf(10) ** -self.dps))
+            return given_out(+end), float(max(error, abs(end) * mp.mpf(10) ** -self.dps))
 
     def _halved(self, states: list[tuple[Any, Solution]], inner: Any, outer: Any, share: Any) -> tuple[Any, Any]:
         """A narrower bracket."""
@@ -288,14 +287,14 @@ class _Line:
     def _measure(self, states: list[Solution]) -> Measure:
         """What vanishes at the boundary, smoothly, and has another sign of slope on neither side."""
         if self.what == STABILITY:
-            return lambda s: 1 - s.stability
+            return lambda s: 1 - mp.convert(s.stability)
         if self.what != FEASIBILITY:
-            return lambda s: s[self.what] / slope(s, self.what, self.across)
+            return lambda s: s.number(self.what) / slope(s, self.what, self.across)
         last = states[-1]
 
         def distance(u: Any, s: Solution) -> Any:
             move = slope(s, u, self.across)
-            return s[u] / move if move else mpmath.inf
+            return s.number(u) / move if move else mp.inf
 
         unknown = min((u for u in last.values if last[u]), key=lambda u: abs(distance(u, last)))
         return lambda s: distance(unknown, s)
@@ -303,18 +302,17 @@ class _Line:
     def _crossing(self, a: float, b: float) -> tuple[Any, float]:
         """Where the two sides of an equation meet: solutions exist on both sides."""
         gap = self.what.lhs - self.what.rhs
-        mp = mpmath.mp
         with mp.workdps(self.dps + 15):
 
             def value(y: Any) -> Any:
                 found = self.solution(y)
                 if found is None:
                     raise NotConverged(f"The solution ends before {self.what} holds.", {self.across: float(y)})
-                return found[gap]
+                return found.number(gap)
 
             root = mp.findroot(value, (mp.mpf(a), mp.mpf(b)), solver="anderson", tol=mp.mpf(10) ** (-2 * self.dps + 2))
         with mp.workdps(self.dps):
-            return +root, float(abs(root)) * 10.0**-self.dps
+            return given_out(+root), float(abs(root)) * 10.0**-self.dps
 
 
 def _at_zero(points: list[tuple[Any, Any]]) -> Any:

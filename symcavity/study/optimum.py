@@ -8,10 +8,10 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Symbol
 
+from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
 from symcavity.evaluate.quenched import exact_value
@@ -58,7 +58,7 @@ class Optimum:
     def __str__(self) -> str:
         digits = max(self.solution.dps, 6)
         where = f", at the {self.bound} bound" if self.bound else ""
-        return f"{mpmath.nstr(self.value, digits)} at {self.parameter} = {mpmath.nstr(self.place, digits)}{where}"
+        return f"{mp.nstr(self.value, digits)} at {self.parameter} = {mp.nstr(self.place, digits)}{where}"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>{self.solution._repr_html_()}"
@@ -143,10 +143,9 @@ def optimize(
     if bound:
         exact = bounds[bound == "upper"] if bounds else place
     elif dps > 15:
-        exact = mpmath.nstr(_exactly(theory, observable, over, values, place, dps), dps + 10)
+        exact = mp.nstr(_exactly(theory, observable, over, values, place, dps), dps + 10)
     solution = solve_theory(theory, {**values, over: exact}, dps)
-    with mpmath.workdps(dps):
-        return Optimum(over, +solution[over], solution[observable], bound, solution, unsolved)
+    return Optimum(over, solution[over], solution[observable], bound, solution, unsolved)
 
 
 def checked_range(theory: Theory, over: Any, values: Mapping[Any, Any], bounds: Any) -> tuple[float, float]:
@@ -185,11 +184,10 @@ def _refined(
 
 def _exactly(theory: Theory, observable: Any, over: Any, values: Any, place: float, dps: int) -> Any:
     """The same to any number of digits: by secants, with ever more digits."""
-    with mpmath.workdps(dps + 10):
-        mp = mpmath.mp
+    with mp.workdps(dps + 10):
 
         def derivative(x: Any) -> Any:
-            return sensitivity(theory, observable, over, {**values, over: mp.nstr(x, dps + 10)}, dps + 5)
+            return mp.convert(sensitivity(theory, observable, over, {**values, over: mp.nstr(x, dps + 10)}, dps + 5))
 
         a, b = mp.mpf(place), mp.mpf(place) * (1 + mp.mpf("1e-7")) + (mp.mpf("1e-7") if not place else 0)
         fa, fb = derivative(a), derivative(b)

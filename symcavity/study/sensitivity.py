@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Derivative, Expr, Symbol
 
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.digits import ExactPass
@@ -40,8 +39,8 @@ def sensitivity(
         Where the equations are degenerate: the solution moves without bound, as at a capacity.
     """
     solution = solve_theory(theory, values, dps, guess)
-    with mpmath.workdps(dps):
-        return +slope(solution, observable, parameter)
+    with mp.workdps(dps):
+        return given_out(+slope(solution, observable, parameter))
 
 
 @alone
@@ -71,7 +70,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
     guard, lost = solution.sharpen(0), 0.0
     for _ in range(ROUNDS):
         guard = solution.sharpen(int(min(lost, MOST)) + SPARE)
-        with mpmath.workdps(solution.dps + guard):
+        with mp.workdps(solution.dps + guard):
             rows, rough = _rows(solution, exprs, names)
             value, lost = _through(rows)
         if rough or lost < guard - 4:
@@ -82,14 +81,13 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
             solution.values,
             hint="values away from the end of the solution",
         )
-    if not mpmath.isfinite(value):
+    if not mp.isfinite(value):
         raise NotConverged(f"{observable} has no derivative with respect to {parameter} here.", solution.values)
     return value
 
 
 def _through(rows: Sequence[Sequence[Any]]) -> tuple[Any, float]:
     """The total derivative from partial ones, and the digits that the linear equations cost."""
-    mp = mpmath.mp
     *equations, last = rows
     count = len(equations)
     if not count:
@@ -103,7 +101,7 @@ def _through(rows: Sequence[Sequence[Any]]) -> tuple[Any, float]:
 
 def _rows(solution: Solution, exprs: Sequence[Expr], names: tuple[Symbol, ...]) -> tuple[list[list[Any]], bool]:
     """The derivatives of expressions, one row for each; and whether they are known in double only."""
-    task, mp = solution.task, mpmath.mp
+    task = solution.task
     if not solution.quick:
         table = [[e.diff(s) for s in names] for e in exprs]
         if not any(d.has(Derivative) for row in table for d in row):
@@ -120,7 +118,7 @@ def _rows(solution: Solution, exprs: Sequence[Expr], names: tuple[Symbol, ...]) 
 def _lost(rows: Sequence[Sequence[Any]]) -> float:
     """The digits that solving costs: the condition of the matrix, its rows and columns scaled."""
     sizes = [max(map(abs, row[:-1])) for row in rows]
-    if not all(mpmath.isfinite(s) and s for s in sizes):
+    if not all(mp.isfinite(s) and s for s in sizes):
         return float("inf")
     a = np.array([[float(v / s) for v in row[:-1]] for row, s in zip(rows, sizes, strict=True)])
     columns = np.max(np.abs(a), axis=0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-import mpmath
 from sympy import Add, Dummy, Expr, Float, Max, Min, Rational, S, sqrt
 
+from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -32,7 +32,7 @@ def response(step: Step, dps: int) -> list[Verdict]:
     """Averaged responses, by Gaussian integration by parts from the states alone."""
     theory, kind = step.evidence["theory"], step.data["kind"]
     side, index = theory.inserted[kind], {S.Zero: kind.index}
-    worst, digits, how = mpmath.mpf(0), dps, ""
+    worst, digits, how = mp.mpf(0), dps, ""
     for claim in step.claims:
         if not isinstance(claim.lhs, DisorderAverage):
             return result(numeric(dps), False, "", f"{claim.lhs} is no average")
@@ -48,9 +48,9 @@ def _from_zero(expr: Expr, rule: dict[Any, Any]) -> Expr:
 
 
 def _verdict(worst: Any, digits: int, dps: int, how: str) -> list[Verdict]:
-    ok = bool(worst < mpmath.mpf(10) ** (-digits))
+    ok = bool(worst < mp.mpf(10) ** (-digits))
     kind = numeric(dps) if digits >= dps - EASY else f"quadrature to {digits} digits"
-    return result(kind, ok, how, f"differs by {mpmath.nstr(worst, 3)} from {how}")
+    return result(kind, ok, how, f"differs by {mp.nstr(worst, 3)} from {how}")
 
 
 @witness("closure")
@@ -92,7 +92,7 @@ def global_condition(step: Step, dps: int) -> list[Verdict]:
     world = declared.world(2)
     shared = [e for e in theory.system.declared if kind_of(e) is None]
     equation = [*shared, *(Equation(pair.args[1], S.Zero) for pair in theory.system.shared_pairs)][number]
-    total = mpmath.fsum(world.value(e, {kind.index: at}) for kind, e in parts.items() for at in world.sites(kind))
+    total = mp.fsum(world.value(e, {kind.index: at}) for kind, e in parts.items() for at in world.sites(kind))
     ok = same(world.value(equation.difference), total)
     out = result(BRUTE_FORCE, ok, "the declared condition, written out", f"the declared condition is {equation}")
     averages = step.evidence["averages"]
@@ -148,11 +148,11 @@ def load(step: Step, dps: int) -> list[Verdict]:
     solution, digits, where = solved_point(theory, dps)
     if solution is None:
         return [Verdict(numeric(dps), False, where)]
-    worst = mpmath.mpf(0)
-    with mpmath.workdps(dps + 10):
+    worst = mp.mpf(0)
+    with mp.workdps(dps + 10):
         for claim in step.claims:
             rule = {node: _at_point(theory, solution, node) for node in claim.rhs.atoms(DisorderAverage)}
-            left, right = solution[claim.lhs], solution[claim.rhs.xreplace(rule)]
+            left, right = solution.number(claim.lhs), solution.number(claim.rhs.xreplace(rule))
             worst = largest(worst, abs(left - right) / abs(left))
     how = f"at the solution for {where}; averages over the field of the site"
     return _verdict(worst, digits, dps, how)
@@ -168,12 +168,12 @@ def _at_point(theory: Any, solution: Any, node: DisorderAverage) -> Expr:
         body = _from_zero(body, {S.Zero: eta.kind.index}).xreplace({convex.V: eta + strength * convex.Lam})
         return site.ensemble.average(body)
     variance = site.covariance[eta, eta]
-    z, digits = Dummy("z", real=True), mpmath.mp.dps
+    z, digits = Dummy("z", real=True), mp.dps
     values = {s: Float(solution[s], digits) for s in {*body.free_symbols, *variance.free_symbols} - {eta}}
     density = body.xreplace({eta: sqrt(variance) * z}).xreplace(values)
     gaps = [first - second for kink in density.atoms(Max, Min) for first, second in combinations(kink.args, 2)]
     breaks = [-gap.xreplace({z: S.Zero}) / gap.diff(z) for gap in gaps if gap.diff(z).is_number and gap.diff(z) != 0]
-    return Rational(mpmath.nstr(mp_average(density, z, breaks, mpmath.mp.prec), digits))
+    return Rational(mp.nstr(mp_average(density, z, breaks, mp.prec), digits))
 
 
 def _worlds(theory: Any) -> list[Any]:

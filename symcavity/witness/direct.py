@@ -7,13 +7,11 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import (
     Abs,
     Dummy,
     Expr,
-    Float,
     Heaviside,
     Matrix,
     Max,
@@ -26,9 +24,11 @@ from sympy import (
     Tuple,
     lambdify,
     sign,
+    sympify,
 )
 
-from symcavity.algebra.quadrature import break_points, mp_gaussian
+from symcavity.algebra.precision import exact_function, mp
+from symcavity.algebra.quadrature import break_points, gaussian_in
 from symcavity.errors import NotConverged
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.quenched import read_quenched
@@ -90,28 +90,28 @@ def _hold(
     squared = any(marked.diff(r, s) != 0 for r in marks.values() for s in marks.values())
     body = body if squared else by_parts(side, body)
     simple = len(side.heard) == 1 and not solution.is_implicit and bool(solution.regions)
-    worst, lost, few = mpmath.mpf(0), mpmath.mpf(0), min(dps, 50)
+    worst, lost, few = mp.mpf(0), mp.mpf(0), min(dps, 50)
     for seed in range(SEEDS if simple else 1):
         few = min(dps, 50 if seed == 0 else QUICK)  # all digits at one point, that nothing cancels at another one
         values, laws = _point(theory, claimed, side, seed)
-        with mpmath.workdps(few + 12):
+        with mp.workdps(few + 12):
             if simple:
                 direct = _exact(side, body, values, laws, few)
             else:
                 coarse, direct = (_double(side, body, values, laws, nodes) for nodes in GRIDS[len(side.heard)])
-                lost = max(lost, abs(direct - coarse) / max(abs(direct), mpmath.mpf("1e-12")))
+                lost = max(lost, abs(direct - coarse) / max(abs(direct), mp.mpf("1e-12")))
             if size is not None:
-                direct *= mpmath.mpf(int(values[size].p)) / int(values[size].q)
+                direct *= mp.mpf(int(values[size].p)) / int(values[size].q)
             expected = _claimed(claimed, values, laws, few, double=not simple)
             scale = max(abs(direct), abs(expected))
-            gap = abs(direct - expected) / (scale if scale > mpmath.mpf("1e-12") else 1)
-            worst = largest(worst, gap if seed == 0 or gap > mpmath.mpf(10) ** (8 - few) else mpmath.mpf(0))
+            gap = abs(direct - expected) / (scale if scale > mp.mpf("1e-12") else 1)
+            worst = largest(worst, gap if seed == 0 or gap > mp.mpf(10) ** (8 - few) else mp.mpf(0))
     if simple:
         digits = min(dps, 50) - 8
         return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
     digits = JUMPING if squared and len(side.heard) > 1 else DIGITS[len(side.heard)]
     if lost > 0:  # what a coarser grid loses is more than what the finer one does
-        digits = max(min(LEAST, digits), min(digits, int(mpmath.floor(-mpmath.log10(4 * lost)))))
+        digits = max(min(LEAST, digits), min(digits, int(mp.floor(-mp.log10(4 * lost)))))
     return worst, digits, "direct quadrature in double of the solution found by bisection"
 
 
@@ -205,16 +205,16 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
         },
         key=str,
     )
-    total = mpmath.mpf(0)
-    with mpmath.workdps(dps + 12):
+    total = mp.mpf(0)
+    with mp.workdps(dps + 12):
         for case, weight in _cases(quenched, laws):
             rule = {**values, **case}
 
             def number(expr: Expr, rule: dict[Any, Any] = rule) -> Any:
                 value = _averages(expr, laws).xreplace(rule)
-                return mpmath.mpf(value.evalf(dps + 12)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001
+                return mp.mpf(value.evalf(dps + 12)._to_mpmath(mp.prec))  # noqa: SLF001
 
-            sigma = mpmath.sqrt(number(side.covariance[h.eta, h.eta]))
+            sigma = mp.sqrt(number(side.covariance[h.eta, h.eta]))
             s = number(solution.reflection)
             edges = [number(r.high) for r in quiet.regions if r.high is not None]
             insides = []
@@ -224,15 +224,15 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
                     up, down = (here[r.state].xreplace({h.eta: h.eta + way * CLOSE}) for way in (1, -1))
                     here[r] = (up - down) / (2 * CLOSE * h.factor)
                 insides.append(_averages(body.xreplace(here), laws).xreplace(rule))
-            share = mpmath.mpf(int(weight.p)) / int(weight.q)
-            polynomials = [coefficients(e.xreplace({h.eta: h.eta * Float(sigma)}), h.eta) for e in insides]
+            share = mp.mpf(int(weight.p)) / int(weight.q)
+            polynomials = [coefficients(e.xreplace({h.eta: h.eta * sympify(sigma)}), h.eta) for e in insides]
             known = [p for p in polynomials if p is not None]
             if len(known) == len(polynomials):
                 ends = sorted(e / (s * sigma) for e in edges)
                 order = known if s > 0 else known[::-1]
-                total += share * integral(order, [-mpmath.inf, *ends, mpmath.inf])
+                total += share * integral(order, [-mp.inf, *ends, mp.inf])
                 continue
-            calls = [lambdify(h.eta, e, "mpmath") for e in insides]
+            calls = [exact_function(h.eta, e) for e in insides]
 
             def integrand(z: Any, calls: Any = calls, edges: Any = edges, s: Any = s, sigma: Any = sigma) -> Any:
                 eta = sigma * z
@@ -242,7 +242,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
 
             extra = _body_breaks(body, solution, rule, laws, h.eta, source, dps)
             points = [e / (s * sigma) for e in edges] + [p / sigma for p in extra]
-            total += share * mp_gaussian(integrand, points)
+            total += share * gaussian_in(mp, integrand, points)
     return total
 
 
@@ -259,7 +259,7 @@ def _body_breaks(
         for b in break_points(inside, eta):
             value = b.evalf(dps + 12)
             if value.is_real:
-                out.append(mpmath.mpf(value._to_mpmath(mpmath.mp.prec)))  # noqa: SLF001
+                out.append(mp.mpf(value._to_mpmath(mp.prec)))  # noqa: SLF001
     return out
 
 
@@ -300,7 +300,7 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         else:
             found = states(weight * body, fields)
         total += float(np.sum(weights * found))
-    return mpmath.mpf(total)
+    return mp.mpf(total)
 
 
 def _factor(side: Any, node: SiteResponse) -> Expr:
@@ -428,10 +428,10 @@ def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: i
     if double:
         env: dict[Any, Any] = {k: float(v) for k, v in values.items()}
         with np.errstate(all="ignore"):
-            return mpmath.mpf(float(Compiled(claimed, "numpy")({**env, LAWS: site_laws})))
-    with mpmath.workdps(dps + 12):
+            return mp.mpf(float(Compiled(claimed, "numpy")({**env, LAWS: site_laws})))
+    with mp.workdps(dps + 12):
         env = {k: to_mpf(v) for k, v in values.items()}
-        return mpmath.mpf(Compiled(claimed, "mpmath")({**env, LAWS: site_laws}))
+        return mp.mpf(Compiled(claimed, "mpmath")({**env, LAWS: site_laws}))
 
 
 __all__ = ["direct_average", "hold"]

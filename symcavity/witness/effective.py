@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import mpmath
 from sympy import Expr, S
 
+from symcavity.algebra.precision import mp
 from symcavity.method.close import positive_parts
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -45,19 +45,19 @@ class Tuned:
     def _inverse(self) -> Any:
         """Couplings by fields: the least of those that give them."""
         given = self.world.given
-        with mpmath.workdps(self.world.digits):
-            A = mpmath.zeros(len(self.slots), len(self.keys))
+        with mp.workdps(self.world.digits):
+            A = mp.zeros(len(self.slots), len(self.keys))
             for k, key in enumerate(self.keys):
-                given.update(dict.fromkeys(self.keys, mpmath.mpf(0)))
-                given[key] = mpmath.mpf(1)
+                given.update(dict.fromkeys(self.keys, mp.mpf(0)))
+                given[key] = mp.mpf(1)
                 for r, (f, env) in enumerate(self.slots):
                     A[r, k] = self.site.heard(f, env)
-            return A.T * mpmath.inverse(A * A.T)
+            return A.T * mp.inverse(A * A.T)
 
     def hear(self, fields: list[Any]) -> None:
         """Choose the couplings such that the site hears these fields."""
-        with mpmath.workdps(self.world.digits):
-            found = self.inverse * mpmath.matrix(fields)
+        with mp.workdps(self.world.digits):
+            found = self.inverse * mp.matrix(fields)
         for key, value in zip(self.keys, found, strict=True):
             self.world.given[key] = value
         self.site.forget()
@@ -90,7 +90,7 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
         for b in site.sent(g)
     }
     if is_dropped(theory, kind):
-        means = dict.fromkeys(means, mpmath.mpf(0))
+        means = dict.fromkeys(means, mp.mpf(0))
     etas = eta_of(theory, kind)
     tuned = Tuned(site)
     rows = site.declared.rows[kind]
@@ -158,14 +158,14 @@ def solution(step: Step, dps: int) -> list[Verdict]:
     implicit = [c for c in step.claims if c.lhs in etas.values()]
     if len(implicit) > 1:
         return []  # several implicit branches: nothing says here which of them holds at a field
-    worst = mpmath.mpf(0)
+    worst = mp.mpf(0)
     ok = {q.family for q in states} >= {q.family for q in theory.system.laws[kind].unknowns}
-    with mpmath.workdps(dps + 12):
+    with mp.workdps(dps + 12):
         for seed in range(POINTS):
             worst = largest(worst, _residual(theory, kind, states, implicit, seed, dps + 12))
-    ok = ok and bool(worst < mpmath.mpf(10) ** (-dps + 8))
+    ok = ok and bool(worst < mp.mpf(10) ** (-dps + 8))
     good = "put into the declared equations at seeded fields"
-    return result(numeric(dps), ok, good, f"residual {mpmath.nstr(worst, 3)}")
+    return result(numeric(dps), ok, good, f"residual {mp.nstr(worst, 3)}")
 
 
 def _residual(
@@ -179,14 +179,14 @@ def _residual(
     site = Inserted(declared, kind, world)
     law = SolvedLaw(theory, site)
     inner, parameters = theory.inserted[kind].problem.inner().eta, {s.name for s in theory.system.parameters}
-    worst = mpmath.mpf(0)
+    worst = mp.mpf(0)
     for k in FIELDS:
-        world.given[world.cavity_key(inner, {})] = mpmath.mpf(7 * k + 1) / 5
+        world.given[world.cavity_key(inner, {})] = mp.mpf(7 * k + 1) / 5
         if implicit:  # what the field is depends on a state that is chosen freely
             (claim,) = implicit
             for x in sorted(claim.rhs.free_symbols & _free(states), key=str):
                 if x.is_Dummy or not (isinstance(x, OrderParameter | CavitySymbol) or x.name in parameters):
-                    world.given[("symbol", x.name)] = mpmath.mpf(3 * k + 1) / 7
+                    world.given[("symbol", x.name)] = mp.mpf(3 * k + 1) / 7
             world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
         for q, expr in states.items():
             world.given[world.key(q, {})] = world.value(expr)
@@ -231,7 +231,7 @@ class SolvedLaw:
                 value += world.value(self.named[f].source, {**zero, **env})
             targets.append(value)
         self.tuned.hear(targets)
-        worst = mpmath.mpf(0)
+        worst = mp.mpf(0)
         for row in self.rows:
             for inner in _inner(self.site, row.declared, row):
                 left, right = (world.value(side, {**zero, **inner}) for side in (row.declared.lhs, row.declared.rhs))
@@ -262,7 +262,7 @@ def mean_factors(theory: Any, site: Inserted) -> list[tuple[Way, Any]]:
         for at in site.components(f):
             for sent in site.sent(g):
                 env = dict(zip(getattr(s, "indices", ()), (*at.values(), *sent.values()), strict=False))
-                out.append(((f, g, at, sent), mpmath.mpf(0) if none else site.world.value(known[s], env)))
+                out.append(((f, g, at, sent), mp.mpf(0) if none else site.world.value(known[s], env)))
     return out
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import mpmath
 from sympy import S
 
 from symcavity.algebra.phi import phi
+from symcavity.algebra.precision import mp
 from symcavity.algebra.prove import prove
 from symcavity.method.symmetry import FACTOR
 from symcavity.method.theory import Theory
@@ -68,13 +68,13 @@ def contradiction(step: Step, dps: int) -> list[Verdict]:
     solution, _, where = solved_point(theory, min(dps, 30), sized=sized)
     if solution is None:
         return [Verdict(numeric(dps), False, where)]
-    first, second = (solution[c.rhs] for c in step.claims)
+    first, second = (solution.number(c.rhs) for c in step.claims)
     named = step.claims[0]
     mine = Equation(alpha, named.rhs) if step.data["loads"] else named  # the load has a name for each formula
     out = held(theory, [mine], min(dps, 30))
     gap = abs(first - second) / max(abs(first), abs(second))
-    detail = f"the formulas give {mpmath.nstr(first, 6)} and {mpmath.nstr(second, 6)} at {where}"
-    return [*out, Verdict(numeric(dps), bool(gap > mpmath.mpf("1e-6")), detail)]
+    detail = f"the formulas give {mp.nstr(first, 6)} and {mp.nstr(second, 6)} at {where}"
+    return [*out, Verdict(numeric(dps), bool(gap > mp.mpf("1e-6")), detail)]
 
 
 @witness("symmetry")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mpmath
 from sympy import Expr
 
+from symcavity.algebra.precision import mp
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.witness.declared import Carrier, Declared
@@ -47,10 +47,10 @@ class Inserted:
     def move(self, key: Key) -> Any:
         """How a variable changes to first order: its responses to all that the site adds to equations of its kind."""
         if len(key[2]) != 1 or key[3][0] == 0:
-            return mpmath.mpf(0)
+            return mp.mpf(0)
         if key not in self._moves:
             (kind,) = key[2]
-            total = mpmath.mpf(0)
+            total = mp.mpf(0)
             for row in self.declared.carriers(kind):
                 if row.field.sender != self.kind or self.only not in (None, row.field):
                     continue
@@ -103,7 +103,7 @@ class Inserted:
 
     def echo(self, f: RandomField, env: Env = NOWHERE) -> Any:
         """What the answers of the others add to that field."""
-        with mpmath.workdps(DIGITS):
+        with mp.workdps(DIGITS):
             return self.answered(lambda: self.heard(f, env)) - self.heard(f, env)
 
     def self_coupling(self, f: RandomField, g: RandomField, env: Env = NOWHERE, sent: Env = NOWHERE) -> Any:
@@ -111,7 +111,7 @@ class Inserted:
         states = g.states()
         self.only = g
         try:
-            with mpmath.workdps(DIGITS):
+            with mp.workdps(DIGITS):
                 if not states:
                     self.forget()
                     return self.echo(f, env) / self._emission(g, sent)

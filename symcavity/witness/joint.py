@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Dummy, Expr, Float, S, lambdify
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.memory import Memory
+from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.compiler import LAWS, Compiled
 from symcavity.evaluate.quenched import read_quenched
@@ -176,10 +176,10 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
         expected = float(Compiled(given, "numpy")({**env, LAWS: laws}))
     size = max(abs(total), abs(expected), 1e-3)
     if not (kinked or count > max(NODES)):
-        return mpmath.mpf(abs(total - expected) / size), DIGITS, "a product rule over the law, solved again"
+        return mp.mpf(abs(total - expected) / size), DIGITS, "a product rule over the law, solved again"
     score = abs(total - expected) / (np.sqrt(square) + 1e-9 * size)
     how = f"random fields at which the law is solved again, {score:.2g} standard errors"
-    return mpmath.mpf(0 if score < WORST else abs(total - expected) / size), 2, how
+    return mp.mpf(0 if score < WORST else abs(total - expected) / size), 2, how
 
 
 def _fields(count: int, samples: int, *, random: bool) -> tuple[np.ndarray, np.ndarray]:

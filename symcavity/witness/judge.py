@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import mpmath
-
-from symcavity.algebra.precision import alone
+from symcavity.algebra.precision import alone, mp
 from symcavity.errors import SymcavityError
 from symcavity.evaluate.progress import counted
 from symcavity.record.derivation import Checked, Derivation, Step, Verdict
@@ -58,7 +56,7 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
     out: list[Verdict] = []
     for witness in WITNESSES.get(step.rule, ()):
         try:
-            with mpmath.workdps(DIGITS):
+            with mp.workdps(DIGITS):
                 out += witness(step, dps)
         except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError, SymcavityError) as problem:
             detail = f"the check could not be carried out: {type(problem).__name__}: {problem}"

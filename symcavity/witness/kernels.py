@@ -6,9 +6,9 @@ import random
 from itertools import product
 from typing import Any
 
-import mpmath
 from sympy import Expr, Sum
 
+from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
 from symcavity.model.kernels import KernelValue
 from symcavity.model.kinds import DATUM, FEATURE
@@ -34,7 +34,7 @@ class Numbers:
             (index, low, high), *rest = expr.limits
             body = Sum(expr.function, *rest) if rest else expr.function
             values = range(int(low), SIZES[high] + 1)
-            return mpmath.fsum(self(body, {**env, index: value}) for value in values)
+            return mp.fsum(self(body, {**env, index: value}) for value in values)
         if isinstance(expr, ExampleAverage):
             return self._over(expr, env)
         if isinstance(expr, KernelValue):
@@ -44,32 +44,32 @@ class Numbers:
         if isinstance(expr, SiteQuantity):
             return self.of(expr.family.name, tuple(int(k.xreplace(env)) for k in expr.indices))
         if expr.func.__name__ == "KroneckerDelta":
-            return mpmath.mpf(expr.args[0].xreplace(env) == expr.args[1].xreplace(env))
+            return mp.mpf(expr.args[0].xreplace(env) == expr.args[1].xreplace(env))
         if expr.is_Symbol and expr in env:
-            return mpmath.mpf(env[expr])
+            return mp.mpf(env[expr])
         if expr.is_Symbol:
             return self.of(expr.name, ())
         if not expr.args:
-            return mpmath.mpf(str(expr.evalf(30)))
+            return mp.mpf(str(expr.evalf(30)))
         parts = [self(arg, env) for arg in expr.args]
         if expr.is_Pow:
             return parts[0] ** parts[1]
-        return mpmath.fsum(parts) if expr.is_Add else mpmath.fprod(parts)
+        return mp.fsum(parts) if expr.is_Add else mp.fprod(parts)
 
     def of(self, name: str, indices: tuple[int, ...]) -> Any:
         """The number of one quantity."""
         key = name, indices
         if key not in self.given:
             rng = random.Random(f"{self.seed} {key}")  # noqa: S311 - seeded sampling, not cryptography
-            self.given[key] = mpmath.mpf(rng.randint(200, 1500)) / 1000
+            self.given[key] = mp.mpf(rng.randint(200, 1500)) / 1000
         return self.given[key]
 
     def _over(self, node: ExampleAverage, env: dict[Any, Any]) -> Any:
         """The average over one example: every sign of every eigenfunction there, which has its variance."""
         body, index = node.args
         phi = next(q.family for q in body.atoms(SiteQuantity) if len(q.indices) == 2)
-        at, kept, total = int(index.xreplace(env)), dict(self.given), mpmath.mpf(0)
-        scale = mpmath.sqrt(self(phi.variance, {**env, FEATURE.size: SIZES[FEATURE.size]}))
+        at, kept, total = int(index.xreplace(env)), dict(self.given), mp.mpf(0)
+        scale = mp.sqrt(self(phi.variance, {**env, FEATURE.size: SIZES[FEATURE.size]}))
         for signs in product((1, -1), repeat=SIZES[FEATURE.size]):
             for k, sign in enumerate(signs):
                 self.given[phi.name, (at, k + 1)] = sign * scale
@@ -136,12 +136,12 @@ def coefficients(step: Step, _dps: int) -> list[Verdict]:
         found = at(values)
         return [found(claim.lhs, {mu: k + 1}) - found(claim.rhs, {mu: k + 1}) for k in range(count)]
 
-    root = list(mpmath.findroot(gap, [mpmath.mpf(k + 1) / 5 for k in range(count)]))
+    root = list(mp.findroot(gap, [mp.mpf(k + 1) / 5 for k in range(count)]))
     slopes = [
-        mpmath.diff(lambda x, k=k: at([*root[:k], x, *root[k + 1 :]])(declared, {}), root[k]) for k in range(count)
+        mp.diff(lambda x, k=k: at([*root[:k], x, *root[k + 1 :]])(declared, {}), root[k]) for k in range(count)
     ]
     value, worst = at(root)(declared, {}), largest(*map(abs, slopes))
-    ok = bool(worst < mpmath.mpf("1e-8") * (1 + abs(value)))
+    ok = bool(worst < mp.mpf("1e-8") * (1 + abs(value)))
     return result(BRUTE_FORCE, ok, "the slope of the declared problem in the coefficients vanishes there")
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import mpmath
 from sympy import Abs, Equality, Expr, Integer, LessThan, Max, Min
 
+from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N
@@ -18,7 +18,7 @@ from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, si
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.world import Env, Key, World, free_points, same
 
-STEP = mpmath.mpf(10) ** -20
+STEP = mp.mpf(10) ** -20
 PRECISION = 70
 POINTS = 5
 
@@ -63,7 +63,7 @@ class Optimality:
             others = [k for k in declared if len(k.args) <= 2 and kind_of(Equation(k, k * 0)) == kind]
             for at in self.world.sites(kind):
                 env = {kind.index: at}
-                out[self._mark_at(here, env)] = (bound, env, here, mpmath.mpf(1))
+                out[self._mark_at(here, env)] = (bound, env, here, mp.mpf(1))
                 gaps = [world.value(_gap(here), env) for world in worlds] if len(kink.args) <= 2 else []
                 for other in others if all(gaps) else ():
                     ratios = [w.value(_gap(other), env) / gap for w, gap in zip(worlds, gaps, strict=True)]
@@ -72,13 +72,13 @@ class Optimality:
         return out
 
     def _mark_at(self, kink: Expr, env: Env) -> Any:
-        with mpmath.workdps(PRECISION):
+        with mp.workdps(PRECISION):
             return _mark(type(kink).__name__, [self.world.value(a, env) for a in kink.args])
 
     def objective(self) -> Any:
         """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
         rule = {norm.node.xreplace(self.sums): norm.product.xreplace(self.sums) for norm in self.record.norms}
-        bounds = mpmath.fsum(
+        bounds = mp.fsum(
             self.world.value(norm.s, env) * self.world.value(norm.slack, env) / 2
             for norm in self.record.norms
             for env in self.sites(norm.s)
@@ -93,11 +93,11 @@ class Optimality:
             for env in self.sites(norm.s):
                 own = [self.world.value(q, env) for q in norm.p]
                 along = [self.world.value(e, env) for e in slopes]
-                whole = mpmath.sqrt(mpmath.fsum(v**2 for v in along))
-                linear = mpmath.fsum(a * b for a, b in zip(own, along, strict=True))
+                whole = mp.sqrt(mp.fsum(v**2 for v in along))
+                linear = mp.fsum(a * b for a, b in zip(own, along, strict=True))
                 ok = ok and same(whole, self.world.value(norm.node.xreplace(self.sums), env))
                 ok = ok and same(linear, self.world.value(norm.product.xreplace(self.sums), env))
-                ok = ok and same(1 - mpmath.fsum(v**2 for v in own), self.world.value(norm.slack, env))
+                ok = ok and same(1 - mp.fsum(v**2 for v in own), self.world.value(norm.slack, env))
         return ok
 
     def _bounded(self, expr: Expr) -> Any:
@@ -133,7 +133,7 @@ class Optimality:
         for multiplier, expr, _ in self.record.multipliers:
             for env in self.sites(multiplier):
                 out -= self.world.value(multiplier, env) * self.constraint(expr, env)
-        return out - mpmath.fsum(self.world.value(nu) * value for nu, _, value in self.shared())
+        return out - mp.fsum(self.world.value(nu) * value for nu, _, value in self.shared())
 
     def shared(self) -> Iterator[tuple[Global, bool, Any]]:
         """The multiplier of each declared condition on sums over all sites, and the condition as the user wrote it.
@@ -143,7 +143,7 @@ class Optimality:
         declared = [r for r in self.problem.subject_to if kind_of(Equation(r.lhs, r.rhs)) is None]
         for (nu, condition), relation in zip(self.record.conditions, declared, strict=True):
             expr = relation.rhs - relation.lhs if isinstance(relation, LessThan) else relation.lhs - relation.rhs
-            times = mpmath.nint(self.constraint(condition.total, {}) / self.world.value(expr))
+            times = mp.nint(self.constraint(condition.total, {}) / self.world.value(expr))
             if times not in (1, self.world.value(N)):
                 raise ValueError(f"{condition.total} is not the condition {relation}")
             yield nu, isinstance(relation, Equality), times * self._bounded(expr)
@@ -158,7 +158,7 @@ class Optimality:
 
     def slope(self, key: Key, base: Any) -> Any:
         """The difference quotient of the Lagrangian in one of its numbers."""
-        with mpmath.workdps(PRECISION):
+        with mp.workdps(PRECISION):
             values = []
             for sign in (1, -1):
                 self.world.given[key] = base + sign * STEP
@@ -193,8 +193,8 @@ class Optimality:
                         self.slope(key, self.world.number(key, state=True)),
                     )
                 )
-            with mpmath.workdps(PRECISION):
-                found = mpmath.lu_solve(mpmath.matrix([r[0] for r in rows]), mpmath.matrix([r[1] for r in rows]))
+            with mp.workdps(PRECISION):
+                found = mp.lu_solve(mp.matrix([r[0] for r in rows]), mp.matrix([r[1] for r in rows]))
             for g, value in zip(fields, found, strict=True):
                 self._messages[g, mark[1]] = -value
         return self._messages[mark]
@@ -262,7 +262,7 @@ def _each(family: Any) -> list[Any]:
 def _mark(word: str, values: list[Any]) -> tuple[str, tuple[str, ...]]:
     values = [abs(values[0])] if word == "Abs" else values  # SymPy chooses the sign of what stands in it
     # far fewer digits than the step of a difference quotient moves: the kink is the same on both sides
-    return word, tuple(sorted(mpmath.nstr(v, 12) for v in values))
+    return word, tuple(sorted(mp.nstr(v, 12) for v in values))
 
 
 def points(theory: Any, number: int = POINTS) -> list[Optimality]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mpmath
 from sympy import Expr
 
+from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity
@@ -54,7 +54,7 @@ def _joined(rows: Any) -> tuple[Kind, bool, list[Any]]:
 
 def _explains(values: list[Any], pieces: dict[int, list[Any]], *, equality: bool) -> set[int] | None:
     """The pieces whose least is a multiple of the declared values; none where a bound says nothing."""
-    ratios = {mpmath.nstr(row[k] / values[k], 25): row[k] / values[k] for row in pieces.values() for k in (0, 1)}
+    ratios = {mp.nstr(row[k] / values[k], 25): row[k] / values[k] for row in pieces.values() for k in (0, 1)}
     for ratio in ratios.values():
         if equality:
             exact = {k for k, row in pieces.items() if _equal(row, [ratio * v for v in values])}
@@ -143,7 +143,7 @@ def _is_slope(every: list[Optimality], claim: Equation, state: Expr) -> bool:
             rows.setdefault(number, []).append((point.slope_in(state, env), value))
     for pairs in rows.values():  # a factor may hold parameters of the site, which are the same at each point
         ratios = [a / b for a, b in pairs if b != 0]
-        if not ratios or abs(ratios[0]) < mpmath.mpf("1e-15"):
+        if not ratios or abs(ratios[0]) < mp.mpf("1e-15"):
             return False
         if not all(same(a, ratios[0] * b) for a, b in pairs):
             return False

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import mpmath
 import numpy as np
 from sympy import Expr, Integer, Rational, Symbol
 
@@ -15,6 +14,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SCRAMBLE
 from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.precision import mp
 from symcavity.errors import SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, solve_theory, supports
 from symcavity.evaluate.rest import RestingSolution
@@ -196,13 +196,13 @@ def compare_with_naive(theory: Theory, *, symmetric: bool) -> list[Verdict]:
     targets = [alpha] if theory.system.fixed else _moments(cavity) or list(cavity.order_parameters.values())
     details = []
     for values in _feasible(cavity):
-        a = mpmath.mpf(solve_shared(cavity, values)[targets[0]])
+        a = mp.mpf(solve_shared(cavity, values)[targets[0]])
         try:
-            b = mpmath.mpf(solve_shared(naive, values)[targets[0]])
+            b = mp.mpf(solve_shared(naive, values)[targets[0]])
         except SymcavityError as problem:
             return [Verdict(kind, not symmetric, f"the naive theory has no solution: {problem.found}")]
-        agree = bool(abs(a - b) < mpmath.mpf("1e-9") * max(abs(a), abs(b)))
-        details.append(f"{targets[0]}: cavity {mpmath.nstr(a, 8)}, naive {mpmath.nstr(b, 8)}")
+        agree = bool(abs(a - b) < mp.mpf("1e-9") * max(abs(a), abs(b)))
+        details.append(f"{targets[0]}: cavity {mp.nstr(a, 8)}, naive {mp.nstr(b, 8)}")
         if not agree:
             return [Verdict(kind, not symmetric, details[-1])]
         if len(details) > 1:

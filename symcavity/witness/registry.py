@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import mpmath
-
+from symcavity.algebra.precision import mp
 from symcavity.record.derivation import NUMERIC, Step, Verdict
 
 A = TypeVar("A")
@@ -41,7 +40,7 @@ def result(kind: str, ok: bool, good: str, bad: str = "the two sides differ") ->
 
 def largest(*gaps: Any) -> Any:
     """The largest of some gaps; infinite where one of them is no number, which no comparison would notice."""
-    return math.inf if any(mpmath.isnan(gap) for gap in gaps) else max(gaps)
+    return math.inf if any(mp.isnan(gap) for gap in gaps) else max(gaps)
 
 
 def one_to_one(claims: Iterable[A], rows: Iterable[B], fits: Callable[[A, B], bool]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mpmath
 import numpy as np
 from sympy import Indexed, S, Sum, lambdify, symbols
 from sympy.core.relational import Relational
 
 from symcavity.algebra.matrices import BoldMatrix, evaluate
+from symcavity.algebra.precision import mp
 from symcavity.model.extrema import Extremum
 from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
@@ -90,7 +90,7 @@ def multiplier(step: Step, _dps: int) -> list[Verdict]:
     side, s = site_of(step), step.data["s"]
     solution = side.solution
     convex = solution.convex
-    worst, supporting = mpmath.mpf(0), 0
+    worst, supporting = mp.mpf(0), 0
     for seed, shape in enumerate(shapes(convex.components.size)):
         fixed = site_values(side, seed)
         given = fixed | {q.xreplace({side.kind.index: S.Zero}): v for q, v in fixed.items()}
@@ -100,16 +100,16 @@ def multiplier(step: Step, _dps: int) -> list[Verdict]:
         V, lam, anchor = projected(shape, T, bound, cap, strength, softness)
         for t, v, found, point in zip(T, V, lam, anchor, strict=True):
             nodes = {node for c in step.claims for node in c.rhs.atoms(Support)}
-            levels = dict.fromkeys(nodes, mpmath.mpf(float(shape.support(v[None])[0])))
-            values = {**given, **levels, s: mpmath.matrix(list(map(float, point)))}
+            levels = dict.fromkeys(nodes, mp.mpf(float(shape.support(v[None])[0])))
+            values = {**given, **levels, s: mp.matrix(list(map(float, point)))}
             fields = {m for c in step.claims for m in c.rhs.atoms(BoldMatrix)} - {s}
-            values |= {m: mpmath.matrix(list(map(float, t))) for m in fields}
+            values |= {m: mp.matrix(list(map(float, t))) for m in fields}
             values |= of_size(convex.components.size, shape.dimension)
             worst = largest(worst, *(abs(evaluate(c.rhs, values) - float(found)) for c in step.claims))
             supporting += int(found > 0)
     ok = bool(worst < 1e-8) and supporting > 20
     good = "projections of seeded fields on explicit sets, with their anchor points"
-    return [Verdict(EXPLICIT, ok, good if ok else f"differs by {mpmath.nstr(worst, 3)}")]
+    return [Verdict(EXPLICIT, ok, good if ok else f"differs by {mp.nstr(worst, 3)}")]
 
 
 __all__ = ["minimum", "multiplier", "support_function"]

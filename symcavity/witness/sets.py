@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-import mpmath
 import numpy as np
-from sympy import Expr, Piecewise, S, Symbol, diff, lambdify
+from sympy import Expr, Piecewise, S, Symbol, diff
 
 from symcavity.algebra.matrices import evaluate
+from symcavity.algebra.precision import exact_function, mp
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
@@ -53,7 +53,7 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     claims = {c.lhs: c.rhs for c in step.claims}
     if convex.Lam.xreplace(zero) not in claims:
         return [Verdict(EXPLICIT, False, "no claim about the vector multiplier")]
-    worst, supporting = mpmath.mpf(0), 0
+    worst, supporting = mp.mpf(0), 0
     declared = declared_of(theory)
     for seed in range(3):
         site = Inserted(declared, kind, declared.world(seed + 50))
@@ -71,13 +71,13 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
             for t, v, multiplier, anchor in zip(T, V, lam, s, strict=True):
                 world.touching = float(shape.support(v[None])[0]), anchor
                 full = multiplier >= cap * (1 - 1e-12)  # at its bound, but for rounding
-                lam_at = world.value(solution.cap.xreplace(zero)) if full else mpmath.mpf(float(multiplier))
+                lam_at = world.value(solution.cap.xreplace(zero)) if full else mp.mpf(float(multiplier))
                 world.given[world.key(convex.lam.xreplace(zero), {})] = lam_at
                 eta = law.etas[f]
                 for k in components:
                     at = {convex.components.index: k, **dict.fromkeys(eta.indices, k)}
-                    world.given[world.cavity_key(eta, at)] = mpmath.mpf(float(t[k - low]))
-                    world.given[world.key(convex.V.xreplace(zero), at)] = mpmath.mpf(float(v[k - low]))
+                    world.given[world.cavity_key(eta, at)] = mp.mpf(float(t[k - low]))
+                    world.given[world.key(convex.V.xreplace(zero), at)] = mp.mpf(float(v[k - low]))
                 for q, expr in claims.items():
                     for env in free_points(world, [Equation(q, q)]):
                         world.given[world.key(q, env)] = world.value(expr, env)
@@ -85,7 +85,7 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
                 supporting += int(multiplier > 0)
     ok = bool(worst < 1e-8) and supporting > 20
     good = "the declared equations at projections of seeded fields on explicit sets"
-    return [Verdict(EXPLICIT, ok, good if ok else f"residual {mpmath.nstr(worst, 3)}")]
+    return [Verdict(EXPLICIT, ok, good if ok else f"residual {mp.nstr(worst, 3)}")]
 
 
 # -- the response ----------------------------------------------------------------------------------
@@ -96,10 +96,10 @@ def _matrices(response: Any, strength: Any, lam: Any, rows: int, seed: int, soft
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
 
     def draw() -> Any:
-        return mpmath.mpf(rng.randint(-900, 900)) / 1000
+        return mp.mpf(rng.randint(-900, 900)) / 1000
 
-    s = mpmath.matrix([draw() + 1 for _ in range(rows)])
-    B = mpmath.matrix([[draw() for _ in range(rows)] for _ in range(rows)])
+    s = mp.matrix([draw() + 1 for _ in range(rows)])
+    B = mp.matrix([[draw() for _ in range(rows)] for _ in range(rows)])
     H = -(B * B.T)
     return with_response(response, strength, lam, s, H, rows, softness)
 
@@ -109,20 +109,20 @@ def with_response(
 ) -> dict[Any, Any]:
     """All matrices of a point: the unknown ones from the bordered linear system of the law."""
     F, ell = strength, lam
-    system = mpmath.zeros(rows + 1, rows + 1)
+    system = mp.zeros(rows + 1, rows + 1)
     system[rows, rows] = softness
     for r in range(rows):
         for c in range(rows):
             system[r, c] = (r == c) - F * ell * H[r, c]
         system[r, rows], system[rows, r] = -F * s[r], s[r]
-    J, l = mpmath.zeros(rows, rows), mpmath.zeros(rows, 1)
+    J, l = mp.zeros(rows, rows), mp.zeros(rows, 1)
     for c in range(rows):
-        right = mpmath.matrix([mpmath.mpf(r == c) for r in range(rows + 1)])
-        found = mpmath.lu_solve(system, right)
+        right = mp.matrix([mp.mpf(r == c) for r in range(rows + 1)])
+        found = mp.lu_solve(system, right)
         for r in range(rows):
             J[r, c] = found[r]
         l[c] = found[rows]
-    P = mpmath.inverse(mpmath.eye(rows) - F * ell * H)
+    P = mp.inverse(mp.eye(rows) - F * ell * H)
     M = (s * l.T) + ell * (H * J)
     return {response.J: J, response.l: l, response.s: s, response.H: H, response.P: P, response.message.lhs: M}
 
@@ -132,8 +132,8 @@ def _point(side: Any, response: Any, rows: int, seed: int) -> dict[Any, Any]:
     convex = side.solution.convex
     lam = convex.lam.xreplace({side.law.index: S.Zero})
     rng = random.Random(seed + 40)  # noqa: S311 - seeded sampling, not cryptography
-    values = in_strength(side, lambda: mpmath.mpf(rng.randint(300, 1700)) / 1000)
-    values[lam] = mpmath.mpf(rng.randint(300, 1700)) / 1000
+    values = in_strength(side, lambda: mp.mpf(rng.randint(300, 1700)) / 1000)
+    values[lam] = mp.mpf(rng.randint(300, 1700)) / 1000
     F = evaluate(strength, values)
     values |= {s: rows - int(convex.components.size.subs(s, 0)) for s in convex.components.size.free_symbols}
     softness = evaluate(side.solution.softness, values)
@@ -154,7 +154,7 @@ def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
 
 def with_strength(side: Any, value: Any) -> dict[Any, Any]:
     """The same, such that the self-coupling, which is proportional to a response, has a given value."""
-    values = in_strength(side, lambda: mpmath.mpf(1))
+    values = in_strength(side, lambda: mp.mpf(1))
     for s in side.solution.strength.atoms(OrderParameter):
         values[s] = value / evaluate(side.solution.strength, values)
     return values
@@ -177,13 +177,13 @@ def of_size(size: Any, rows: int) -> dict[Any, int]:
 def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
     left, right = (_side(x, values) for x in (claim.lhs, claim.rhs))
     difference = left - right
-    return largest(*map(abs, difference)) if isinstance(difference, mpmath.matrix) else abs(difference)
+    return largest(*map(abs, difference)) if isinstance(difference, mp.matrix) else abs(difference)
 
 
 def _side(expr: Any, values: dict[Any, Any]) -> Any:
     if type(expr).__name__ == "_Trace":
         matrix = values[expr.args[0]]
-        return mpmath.fsum(matrix[k, k] for k in range(matrix.rows))
+        return mp.fsum(matrix[k, k] for k in range(matrix.rows))
     return evaluate(expr, values)
 
 
@@ -192,14 +192,14 @@ def matrices(step: Step, dps: int) -> list[Verdict]:
     """Explicit matrices of numbers, and derivatives of explicit projections."""
     side, response = site_of(step), step.evidence["response"]
     size = side.solution.convex.components.size
-    worst = mpmath.mpf(0)
-    with mpmath.workdps(dps + 12):
+    worst = mp.mpf(0)
+    with mp.workdps(dps + 12):
         for rows in [int(size)] if size.is_Integer else [2, 3]:
             for seed in range(2):
                 values = _point(side, response, rows, seed)
                 worst = largest(worst, *(_gap(c, values) for c in step.claims))
-    ok = bool(worst < mpmath.mpf(10) ** (-dps + 8))
-    out = [Verdict(numeric(dps), ok, "with explicit matrices" if ok else f"differs by {mpmath.nstr(worst, 3)}")]
+    ok = bool(worst < mp.mpf(10) ** (-dps + 8))
+    out = [Verdict(numeric(dps), ok, "with explicit matrices" if ok else f"differs by {mp.nstr(worst, 3)}")]
     return out + _differences(step, min(dps, 50))
 
 
@@ -207,8 +207,8 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
     """The claims at explicit sets, where dV/dI and dlambda/dI are difference quotients of the solved law."""
     side, response = site_of(step), step.evidence["response"]
     strength, lam = side.solution.strength, side.solution.convex.lam.xreplace({side.law.index: S.Zero})
-    worst, count = mpmath.mpf(0), 0
-    unit = evaluate(side.solution.softness, in_strength(side, lambda: mpmath.mpf(1)))
+    worst, count = mp.mpf(0), 0
+    unit = evaluate(side.solution.softness, in_strength(side, lambda: mp.mpf(1)))
     for shape, point in explicit_points(dps, unit):
         size = side.solution.convex.components.size
         if size.is_Integer and shape.dimension != int(size):
@@ -217,20 +217,20 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
             response.J: point["J"], response.l: point["l"], response.s: point["s"], response.H: point["H"],
             response.message.lhs: point["M"], lam: point["lam"],
         }  # fmt: skip
-        with mpmath.workdps(dps + 12):
+        with mp.workdps(dps + 12):
             values |= with_strength(side, point["F"])
             rows = shape.dimension
             values |= of_size(side.solution.convex.components.size, rows)
-            values[response.P] = mpmath.inverse(mpmath.eye(rows) - point["F"] * point["lam"] * point["H"])
+            values[response.P] = mp.inverse(mp.eye(rows) - point["F"] * point["lam"] * point["H"])
             if strength.is_number:
                 continue
             worst = largest(worst, *(_gap(c, values) for c in step.claims))
             count += 1
     if not count:
         return []
-    ok = bool(worst < mpmath.mpf(10) ** (-dps + 10))
+    ok = bool(worst < mp.mpf(10) ** (-dps + 10))
     how = "difference quotients of explicit projections (ball D = 1, ellipsoid D = 2)"
-    return [Verdict(numeric(dps), ok, how if ok else f"differs by {mpmath.nstr(worst, 3)} from {how}")]
+    return [Verdict(numeric(dps), ok, how if ok else f"differs by {mp.nstr(worst, 3)} from {how}")]
 
 
 def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) -> list[Any]:
@@ -242,8 +242,8 @@ def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) 
         s = slope(*v)
         return [*(v[k] - T[k] - F * lam * s[k] for k in range(rows)), value(*v) - bound + softness * lam]
 
-    tolerance = mpmath.mpf(10) ** (-3 * dps - 20)
-    return list(mpmath.findroot(gap, guess, tol=tolerance, maxsteps=80, verify=False))
+    tolerance = mp.mpf(10) ** (-3 * dps - 20)
+    return list(mp.findroot(gap, guess, tol=tolerance, maxsteps=80, verify=False))
 
 
 @lru_cache(maxsize=4)
@@ -267,25 +267,25 @@ def explicit_points(dps: int, softness: Any) -> list[tuple[Any, dict[str, Any]]]
             [diff(e, y).replace(lambda e: e.func.__name__ == "DiracDelta", lambda _: S.Zero) for y in X]
             for e in gradient
         ]
-        F, bound = mpmath.mpf("0.8"), mpmath.mpf(1)
-        with mpmath.workdps(2 * dps + 30):
-            value, slope, curve = (lambdify(X, e, "mpmath") for e in (g, gradient, hessian))
+        F, bound = mp.mpf("0.8"), mp.mpf(1)
+        with mp.workdps(2 * dps + 30):
+            value, slope, curve = (exact_function(X, e) for e in (g, gradient, hessian))
             p = with_slack(shape, np.array([start]), 1, np.inf, float(softness) / 0.8)
             guess = [float(v) for v in p.v[0]] + [float(p.lam[0]) / 0.8]
-            base = [mpmath.mpf(str(t)) for t in start]
+            base = [mp.mpf(str(t)) for t in start]
 
             law = (value, slope, F, bound, softness, rows)
             here = _solved_law(law, base, guess, dps)
-            step = mpmath.mpf(10) ** (-dps // 2 - 8)
-            J, l = mpmath.zeros(rows, rows), mpmath.zeros(rows, 1)
+            step = mp.mpf(10) ** (-dps // 2 - 8)
+            J, l = mp.zeros(rows, rows), mp.zeros(rows, 1)
             for c in range(rows):
                 up, down = ([t + w * step * (k == c) for k, t in enumerate(base)] for w in (1, -1))
                 a, b = _solved_law(law, up, here, dps), _solved_law(law, down, here, dps)
                 for r in range(rows):
                     J[r, c] = (a[r] - b[r]) / (2 * step)
                 l[c] = (a[rows] - b[rows]) / (2 * step)
-            s, H = mpmath.matrix(slope(*here[:rows])), mpmath.matrix(curve(*here[:rows]))
-            M = (J - mpmath.eye(rows)) / F
+            s, H = mp.matrix(slope(*here[:rows])), mp.matrix(curve(*here[:rows]))
+            M = (J - mp.eye(rows)) / F
         out.append((shape, {"J": J, "l": l, "s": s, "H": H, "M": M, "lam": here[rows], "F": F}))
     return out
 
@@ -297,14 +297,14 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
     strength = side.solution.strength
     worst, count = 0.0, 0
     for shape in shapes(side.solution.convex.components.size):
-        values = in_strength(side, lambda: mpmath.mpf("0.8"))
+        values = in_strength(side, lambda: mp.mpf("0.8"))
         rho = float(evaluate(side.solution.softness, values) / evaluate(strength, values))
         for _, _, J in _quotients(shape, which, rho=rho):
             rows = shape.dimension
             values |= of_size(side.solution.convex.components.size, rows)
             F = evaluate(strength, values)
-            values[response.J] = mpmath.matrix(J.tolist())
-            values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
+            values[response.J] = mp.matrix(J.tolist())
+            values[response.message.lhs] = (values[response.J] - mp.eye(rows)) / F
             if "n" in step.evidence:
                 values[step.evidence["n"]] = normal(shape)
             worst = largest(worst, *(float(_gap(c, values)) for c in step.claims))
@@ -317,7 +317,7 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
 def normal(shape: Any) -> Any:
     """The vector that has the product one with every point of a flat set."""
     points = shape.anchor(np.random.default_rng(4).normal(size=(60, shape.dimension)))
-    return mpmath.matrix(np.linalg.lstsq(points, np.ones(60), rcond=None)[0].tolist())
+    return mp.matrix(np.linalg.lstsq(points, np.ones(60), rcond=None)[0].tolist())
 
 
 def _quotients(
@@ -371,10 +371,10 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
             # the minimum: a step C along a point s of the set that v sees at g(v), below the bound
             away = np.random.default_rng(seed).normal(size=(200, rows))
             miss = [v @ s - level, level - bound, *(shape.support(away) - away @ s), *np.abs(v - t - F * C * s)]
-            values[side.solution.convex.lam.xreplace(zero)] = mpmath.mpf(float(p.lam[0]) / F)
-            values[theirs.N] = mpmath.matrix(shape.nearest(-t / (F * C)).jacobian[0].tolist())
-            values[response.J] = mpmath.matrix(J.tolist())
-            values[response.message.lhs] = (values[response.J] - mpmath.eye(rows)) / F
+            values[side.solution.convex.lam.xreplace(zero)] = mp.mpf(float(p.lam[0]) / F)
+            values[theirs.N] = mp.matrix(shape.nearest(-t / (F * C)).jacobian[0].tolist())
+            values[response.J] = mp.matrix(J.tolist())
+            values[response.message.lhs] = (values[response.J] - mp.eye(rows)) / F
             worst = largest(worst, *miss, *(float(_gap(c, values)) for c in step.claims))
             count += 1
     ok = worst < 1e-6 and count > 4
@@ -395,7 +395,7 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
     size = side.solution.convex.components.size
     slack = step.evidence.get("saturated")
     cap = np.inf if slack is None else 1.2
-    unit = in_strength(side, lambda: mpmath.mpf(1))
+    unit = in_strength(side, lambda: mp.mpf(1))
     softness = evaluate(side.solution.softness, unit)
     rho = float(softness / evaluate(side.solution.strength, unit))
     worst, seen = 0.0, set()
@@ -419,11 +419,11 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
                     except Exception:  # noqa: BLE001, S112 - no Hessian here: a flat set, which touches at a corner
                         continue
                     lam = side.solution.convex.lam.xreplace({side.law.index: S.Zero})
-                    values[lam] = mpmath.mpf(float(p.lam[k])) / evaluate(side.solution.strength, values)
-                    args = (values[lam], mpmath.matrix(p.anchor[k].tolist()), mpmath.matrix(H.tolist()), rows, softness)
+                    values[lam] = mp.mpf(float(p.lam[k])) / evaluate(side.solution.strength, values)
+                    args = (values[lam], mp.matrix(p.anchor[k].tolist()), mp.matrix(H.tolist()), rows, softness)
                     values |= with_response(response, evaluate(side.solution.strength, values), *args)
                 if code == 4 and slack is not None:
-                    values[slack.N] = mpmath.matrix(shape.nearest(-t[k] / cap).jacobian[0].tolist())
+                    values[slack.N] = mp.matrix(shape.nearest(-t[k] / cap).jacobian[0].tolist())
                 if code == 2 and rho:  # the absorbed directions are counted with the slack as one more
                     continue
                 if code == 2:

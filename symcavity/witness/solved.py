@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-import mpmath
 from sympy import Expr, Float, Rational, S, Sum
 
+from symcavity.algebra.precision import mp
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.model.equations import Equation
@@ -79,26 +79,26 @@ def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:
     worst, sampled = _gaps(theory, solution, claims, dps, digits)
     worst, sampled = largest(worst, memory[dps][0]), largest(sampled, memory[dps][1])
     if sampled:
-        detail = f"{mpmath.nstr(sampled, 3)} standard errors of the sampled averages, {where}"
+        detail = f"{mp.nstr(sampled, 3)} standard errors of the sampled averages, {where}"
         return [Verdict("sampled averages at a solved point", bool(sampled < FAR and worst < 1), detail)]
-    ok = worst < mpmath.mpf(10) ** (-digits)
+    ok = worst < mp.mpf(10) ** (-digits)
     kind = numeric(dps) if digits >= dps - EASY else f"{digits} digits at a solved point"
-    return result(kind, bool(ok), f"at the solution for {where}", f"residual {mpmath.nstr(worst, 3)} at {where}")
+    return result(kind, bool(ok), f"at the solution for {where}", f"residual {mp.nstr(worst, 3)} at {where}")
 
 
 def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digits: int) -> tuple[Any, Any]:
     """The largest relative gap, and the largest in standard errors where averages were sampled."""
-    worst, sampled = mpmath.mpf(0), mpmath.mpf(0)
-    with mpmath.workdps(dps + 10):
+    worst, sampled = mp.mpf(0), mp.mpf(0)
+    with mp.workdps(dps + 10):
         for claim in claims:
-            left, right = solution[claim.lhs], solution[claim.rhs] if claim.rhs != 0 else mpmath.mpf(0)
-            size = max(abs(left), abs(right), mpmath.mpf(1) if right == 0 or left == 0 else mpmath.mpf(0))
+            left, right = solution.number(claim.lhs), solution.number(claim.rhs) if claim.rhs != 0 else mp.mpf(0)
+            size = max(abs(left), abs(right), mp.mpf(1) if right == 0 or left == 0 else mp.mpf(0))
             gap = abs(left - right) / size if size else abs(left - right)
-            if not mpmath.isfinite(gap):
-                gap = mpmath.inf
-            if gap >= mpmath.mpf(10) ** (-digits) and isinstance(solution, SampledSolution):
+            if not mp.isfinite(gap):
+                gap = mp.inf
+            if gap >= mp.mpf(10) ** (-digits) and isinstance(solution, SampledSolution):
                 error = scatter(theory, solution, claim) / size
-                sampled, gap = largest(sampled, gap / error), mpmath.mpf(0)
+                sampled, gap = largest(sampled, gap / error), mp.mpf(0)
             worst = largest(worst, gap)
     return worst, sampled
 
@@ -110,9 +110,9 @@ def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digi
 def line(step: Step, dps: int) -> list[Verdict]:
     """Both sides of a line of a proof at seeded points."""
     gaps = [_gap_at(claim, seed, dps) for claim in step.claims for seed in range(POINTS)]
-    worst = largest(mpmath.mpf(0), *gaps)
-    ok = bool(worst < mpmath.mpf(10) ** (-dps))
-    return result(numeric(dps), ok, "both sides at seeded points", f"differ by {mpmath.nstr(worst, 3)}")
+    worst = largest(mp.mpf(0), *gaps)
+    ok = bool(worst < mp.mpf(10) ** (-dps))
+    return result(numeric(dps), ok, "both sides at seeded points", f"differ by {mp.nstr(worst, 3)}")
 
 
 def _gap_at(claim: Equation, seed: int, dps: int) -> Any:
@@ -122,9 +122,9 @@ def _gap_at(claim: Equation, seed: int, dps: int) -> Any:
         s: Rational(rng.randint(3, 19), 10) * (1 if s.is_nonnegative or rng.random() < 0.5 else -1)
         for s in sorted(claim.difference.free_symbols, key=str)
     }
-    with mpmath.workdps(dps + 15):
+    with mp.workdps(dps + 15):
         sides = [_number(side.xreplace(point), dps + 15) for side in (claim.lhs, claim.rhs)]
-        return abs(sides[0] - sides[1]) / max(*map(abs, sides), mpmath.mpf("1e-10"))
+        return abs(sides[0] - sides[1]) / max(*map(abs, sides), mp.mpf("1e-10"))
 
 
 def _number(expr: Expr, digits: int) -> Any:
@@ -133,16 +133,16 @@ def _number(expr: Expr, digits: int) -> Any:
         body, z, upper = node.args
         polynomial = coefficients(body, z)
         if polynomial is not None:
-            high = mpmath.mpf(upper.evalf(digits)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - SymPy's own door
-            rule[node] = Float(integral([polynomial], [-mpmath.inf, high]), digits)
-    return mpmath.mpf(expr.xreplace(rule).evalf(digits)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - as above
+            high = mp.mpf(upper.evalf(digits)._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
+            rule[node] = Float(integral([polynomial], [-mp.inf, high]), digits)
+    return mp.mpf(expr.xreplace(rule).evalf(digits)._to_mpmath(mp.prec))  # noqa: SLF001 - as above
 
 
 @witness("truncated_moments")
 def truncated_moments(step: Step, dps: int) -> list[Verdict]:
     """The definition of the truncated moments against quadrature, for the lowest orders."""
     claims = [claim.xreplace({step.data["order"]: S(n)}) for claim in step.claims for n in range(4)]
-    ok = all(_gap_at(claim, seed, dps) < mpmath.mpf(10) ** (-dps) for claim in claims for seed in range(POINTS))
+    ok = all(_gap_at(claim, seed, dps) < mp.mpf(10) ** (-dps) for claim in claims for seed in range(POINTS))
     return result(numeric(dps), ok, "quadrature for n = 0, 1, 2, 3")
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-import mpmath
-
+from symcavity.algebra.precision import mp
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
@@ -18,7 +17,7 @@ from symcavity.witness.verbs import SMALL
 from symcavity.witness.world import World, coupling_variance, same
 
 MOST = 1000  # rounds: the second largest growth may be hardly smaller
-NEAR = mpmath.mpf(10) ** -6
+NEAR = mp.mpf(10) ** -6
 
 
 class Changes:
@@ -34,7 +33,7 @@ class Changes:
 
     def covariance(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any]) -> Any:
         """The claimed covariance of the changes of two fields at a site."""
-        total = mpmath.mpf(0)
+        total = mp.mpf(0)
         for spread, symbol in zip(self.spreads, self.symbols, strict=True):
             if {spread.first.declared, spread.second.declared} == {f, g}:
                 total += self.world.value(spread.profile, {f.hearer.index: at}) * sizes[symbol]
@@ -43,8 +42,8 @@ class Changes:
     def next(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any]) -> Any:
         """The covariance of two fields at a site after the senders have answered: exact over their couplings."""
         if f.sender != g.sender:
-            return mpmath.mpf(0)
-        total = mpmath.mpf(0)
+            return mp.mpf(0)
+        total = mp.mpf(0)
         rows = self.rows[f.sender]
         for j in self.world.sites(f.sender):
             env = {f.hearer.index: at, f.sender_index: j}
@@ -64,7 +63,7 @@ class Changes:
         world, kind = self.world, row.kind
         env = {kind.index: at}
         source = world.key(row.source, env)
-        slope = mpmath.fsum(
+        slope = mp.fsum(
             world.value(f.emission.diff(q), env) * world.response(world.key(q, env), source)
             for q in site_quantities(f.emission, Variable, Field)
         )
@@ -111,16 +110,16 @@ def stability(step: Step, _dps: int) -> list[Verdict]:
     ok = True
     for seed in (4, 9):
         world = declared_of(theory).world(seed)
-        here = {s: mpmath.mpf(1) for s in step.evidence["symbols"]}
+        here = {s: mp.mpf(1) for s in step.evidence["symbols"]}
         steps = 2 if step.data["round"] else 1
-        growth = [mpmath.mpf(0)]
+        growth = [mp.mpf(0)]
         while len(growth) < 3 or (len(growth) < MOST and abs(growth[-1] - growth[-2]) > NEAR**2 * growth[-1]):
-            total = mpmath.fsum(here.values())
+            total = mp.fsum(here.values())
             here = {s: v / total for s, v in here.items()}
             for _ in range(steps):
                 world.given |= {("symbol", s.name): v for s, v in here.items()}
                 here = {c.lhs: world.value(c.rhs) for c in first.claims}
-            growth.append(mpmath.fsum(here.values()))
+            growth.append(mp.fsum(here.values()))
         factor = world.value(step.claims[0].rhs) if step.claims else _eigenvalue(theory.gains.matrix, world) ** steps
         ok = ok and abs(growth[-1] - factor) < NEAR * growth[-1]
     return result(BRUTE_FORCE, bool(ok), "the spread followed round after round")
@@ -128,8 +127,8 @@ def stability(step: Step, _dps: int) -> list[Verdict]:
 
 def _eigenvalue(matrix: Any, world: World) -> Any:
     """The largest eigenvalue, in modulus, of the matrix that the prose speaks of."""
-    numbers = mpmath.matrix([[world.value(e) for e in row] for row in matrix])
-    return max(abs(e) for e in mpmath.eig(numbers, left=False, right=False))
+    numbers = mp.matrix([[world.value(e) for e in row] for row in matrix])
+    return max(abs(e) for e in mp.eig(numbers, left=False, right=False))
 
 
 __all__ = ["spread", "stability"]

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-import mpmath
 from sympy import Expr
 
+from symcavity.algebra.precision import mp
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
@@ -47,12 +47,12 @@ def mean_over(world: World, variances: dict[Key, Any], call: Callable[[], Any]) 
     before = {key: given[key] for key in variances if key in given}
 
     def at(*moved: tuple[Key, int]) -> Any:
-        given.update(dict.fromkeys(variances, mpmath.mpf(0)))
-        given.update({key: mpmath.mpf(value) for key, value in moved})
+        given.update(dict.fromkeys(variances, mp.mpf(0)))
+        given.update({key: mp.mpf(value) for key, value in moved})
         return call()
 
     try:
-        with mpmath.workdps(DIGITS):
+        with mp.workdps(DIGITS):
             none = out = at()
             for key, v in variances.items():
                 out = out + v * ((at((key, 1)) + at((key, -1))) / 2 - none)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
 
-import mpmath
 from sympy import Expr, Mul
 
+from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -71,7 +71,7 @@ class Settled:
         world = self.world
         world.without = silent
         try:
-            with mpmath.workdps(DIGITS):
+            with mp.workdps(DIGITS):
                 for site in world.sites(self.kind):
                     self._solve(self.unknowns(site), site)
         finally:
@@ -84,15 +84,15 @@ class Settled:
 
     def _solve(self, keys: list[Key], site: int) -> None:
         given = self.world.given
-        given.update(dict.fromkeys(keys, mpmath.mpf(0)))
+        given.update(dict.fromkeys(keys, mp.mpf(0)))
         rest = self.residuals(site)
-        matrix = mpmath.zeros(len(rest), len(keys))
+        matrix = mp.zeros(len(rest), len(keys))
         for column, key in enumerate(keys):
-            given[key] = mpmath.mpf(1)
+            given[key] = mp.mpf(1)
             for row, value in enumerate(self.residuals(site)):
                 matrix[row, column] = value - rest[row]
-            given[key] = mpmath.mpf(0)
-        found = mpmath.lu_solve(matrix, -mpmath.matrix(rest))
+            given[key] = mp.mpf(0)
+        found = mp.lu_solve(matrix, -mp.matrix(rest))
         given.update(zip(keys, found, strict=True))
         if not all(same(value, 0) for value in self.residuals(site)):
             raise ValueError(f"the declared equations of a {self.kind} are not linear in its states")
@@ -199,18 +199,18 @@ class Form:
 
     def mean(self) -> Any:
         """The mean over the couplings."""
-        return self.constant + mpmath.fsum(self.square)
+        return self.constant + mp.fsum(self.square)
 
     def mean_product(self, other: Form) -> Any:
         """The mean of the product of two such polynomials, for couplings that are signs."""
-        mixed = mpmath.fsum(v * other.mixed[k] for k, v in self.mixed.items())
-        return self.mean() * other.mean() + mpmath.fdot(self.linear, other.linear) + mixed
+        mixed = mp.fsum(v * other.mixed[k] for k, v in self.mixed.items())
+        return self.mean() * other.mean() + mp.fdot(self.linear, other.linear) + mixed
 
     def value(self, point: list[Any]) -> Any:
         """The value at given couplings."""
         squares = [x * x for x in point]
-        mixed = mpmath.fsum(v * point[a] * point[b] for (a, b), v in self.mixed.items())
-        return self.constant + mpmath.fdot(self.linear, point) + mpmath.fdot(self.square, squares) + mixed
+        mixed = mp.fsum(v * point[a] * point[b] for (a, b), v in self.mixed.items())
+        return self.constant + mp.fdot(self.linear, point) + mp.fdot(self.square, squares) + mixed
 
 
 def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
@@ -225,12 +225,12 @@ def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
     seen = coupling_variances(world, call)
     keys = list(seen)
     truth = call()
-    mixed = mpmath.cholesky(mpmath.matrix([[coupling_moment(world, x, y) for y in keys] for x in keys]))
-    point = list(mpmath.lu_solve(mixed, mpmath.matrix([world.number(key, state=True) for key in keys])))
+    mixed = mp.cholesky(mp.matrix([[coupling_moment(world, x, y) for y in keys] for x in keys]))
+    point = list(mp.lu_solve(mixed, mp.matrix([world.number(key, state=True) for key in keys])))
 
     def at(*moved: tuple[int, int]) -> Any:
         for k, key in enumerate(keys):
-            world.given[key] = mpmath.fsum(sign * mixed[k, place] for place, sign in moved)
+            world.given[key] = mp.fsum(sign * mixed[k, place] for place, sign in moved)
         return call()
 
     places = range(len(keys))
@@ -326,7 +326,7 @@ def _is_law(settled: Settled, claim: Equation, row: Carrier) -> bool:
 
     def call() -> Any:
         settled.name(row.kind, 1)
-        return mpmath.matrix([settled.gap(claim, row, env) for env in points])
+        return mp.matrix([settled.gap(claim, row, env) for env in points])
 
     try:
         before = call()

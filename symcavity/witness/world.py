@@ -12,7 +12,6 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-import mpmath
 from sympy import (
     Abs,
     Add,
@@ -43,6 +42,7 @@ from sympy.logic.boolalg import BooleanAtom
 
 from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import Unequal
+from symcavity.algebra.precision import mp
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -60,7 +60,7 @@ from symcavity.record.symbols import (
 
 WIDTH = 2  # components that are written out, where their number is a symbol
 DIGITS = 40
-CLOSE = mpmath.mpf(10) ** -20
+CLOSE = mp.mpf(10) ** -20
 Env = Mapping[Any, int]
 Key = tuple[Any, ...]
 NOWHERE: Env = MappingProxyType({})
@@ -112,7 +112,7 @@ class World:
             self.sizes[kind.size] = max(2 if place else 3, _most_sums(system, kind))
         for kind in system.kinds:
             if kind.ratio.is_Symbol:
-                self.sizes[kind.ratio] = mpmath.mpf(self.sizes[kind.size]) / self.sizes[N]
+                self.sizes[kind.ratio] = mp.mpf(self.sizes[kind.size]) / self.sizes[N]
         self.given: dict[Key, Any] = {}
         self.defined: dict[Any, Expr] = {}
         self.meanings: dict[Any, Expr] = {}
@@ -133,7 +133,7 @@ class World:
         if family.components:
             size = family.components[2] - family.components[1] + 1
             for symbol in size.free_symbols:
-                self.given[("symbol", symbol.name)] = mpmath.mpf(WIDTH - int(size.xreplace({symbol: S.Zero})))
+                self.given[("symbol", symbol.name)] = mp.mpf(WIDTH - int(size.xreplace({symbol: S.Zero})))
 
     # -- values --------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class World:
             return self.given[key]
         if key not in self._numbers:
             draw = random.Random(f"{self.states if state else self.seed} {key}")  # noqa: S311 - not cryptography
-            value = mpmath.mpf(draw.randint(100, 1900)) / draw.randint(701, 1301)
+            value = mp.mpf(draw.randint(100, 1900)) / draw.randint(701, 1301)
             self._numbers[key] = value if positive or draw.random() < 0.5 else -value
         return self._numbers[key]
 
@@ -165,7 +165,7 @@ class World:
 
     def value(self, expr: Any, env: Env = NOWHERE) -> Any:
         """The value of an expression with all sums written out, for given values of its free indices."""
-        with mpmath.workdps(self.digits):
+        with mp.workdps(self.digits):
             return self.evaluate(S(expr), env)
 
     def change(self, expr: Expr, kind: Kind, env: Env = NOWHERE) -> Any:
@@ -213,9 +213,9 @@ class World:
     def symbol(self, symbol: Symbol, env: Env) -> Any:
         """The value of a symbol: an index, a size, a parameter, or what it stands for."""
         if symbol in env:
-            return mpmath.mpf(env[symbol])
+            return mp.mpf(env[symbol])
         if symbol in self.sizes:
-            return mpmath.mpf(self.sizes[symbol])
+            return mp.mpf(self.sizes[symbol])
         if symbol in self.meanings:
             return self.evaluate(self.meanings[symbol], env)
         if is_index(symbol):
@@ -224,7 +224,7 @@ class World:
             return self.number(self.cavity_key(symbol, env))
         key = ("symbol", symbol.name)
         if symbol.is_integer:
-            return self.given.get(key, mpmath.mpf(2))
+            return self.given.get(key, mp.mpf(2))
         value = self.number(key, positive=bool(symbol.is_nonnegative or symbol.is_nonpositive))
         return -value if symbol.is_nonpositive else value
 
@@ -237,7 +237,7 @@ class World:
 
     def total(self, total: Sum, env: Env) -> Any:
         """A sum, written out."""
-        out = mpmath.mpf(0)
+        out = mp.mpf(0)
         for point in self.points(total.limits):
             out += self.evaluate(total.function, {**env, **point})
         return out
@@ -265,7 +265,7 @@ class World:
         found |= {k for r in body.atoms(SiteResponse) for k in r.state.site}
         (kind,) = found
         values = [self.evaluate(body, {**env, kind.index: k}) for k in self.sites(kind)]
-        return mpmath.fsum(values) / len(values)
+        return mp.fsum(values) / len(values)
 
     # -- responses and disturbances ------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ class World:
         """An entry of a response matrix."""
         message, source = node.args
         at = self.key(source, env)
-        return mpmath.fsum(
+        return mp.fsum(
             self.evaluate(message.diff(q), env) * self.response(self.key(q, env), at)
             for q in site_quantities(message, Variable, Field)
         )
@@ -310,18 +310,18 @@ class World:
         if self.touching is not None:
             level, anchor = self.touching
             if isinstance(node, Support):
-                return mpmath.mpf(level)
-            return mpmath.mpf(anchor[self.index(node.at, env) - int(self.evaluate(node.components.range[1], {}))])
+                return mp.mpf(level)
+            return mp.mpf(anchor[self.index(node.at, env) - int(self.evaluate(node.components.range[1], {}))])
         index, low, high = node.components.range
         count = int(self.evaluate(high, {})) - int(self.evaluate(low, {})) + 1
         first = int(self.evaluate(low, {}))
         V = [self.evaluate(node.body, {**env, index: first + k}) for k in range(count)]
-        A = [[mpmath.mpf(1 + (r == c)) / (3 + abs(r - c)) for c in range(count)] for r in range(count)]
-        size = mpmath.sqrt(mpmath.fsum(A[r][c] * V[r] * V[c] for r in range(count) for c in range(count)))
+        A = [[mp.mpf(1 + (r == c)) / (3 + abs(r - c)) for c in range(count)] for r in range(count)]
+        size = mp.sqrt(mp.fsum(A[r][c] * V[r] * V[c] for r in range(count) for c in range(count)))
         if isinstance(node, Support):
-            return mpmath.fsum((k + 2) * v for k, v in enumerate(V)) - size
+            return mp.fsum((k + 2) * v for k, v in enumerate(V)) - size
         at = self.index(node.at, env) - first
-        return at + 2 - mpmath.fsum(A[at][c] * V[c] for c in range(count)) / size
+        return at + 2 - mp.fsum(A[at][c] * V[c] for c in range(count)) / size
 
     # -- functions -----------------------------------------------------------------------------------
 
@@ -354,18 +354,18 @@ class World:
         if not node.args:
             raise Open(f"{node} is unknown here")
         values = [self.evaluate(a, env) for a in node.args]
-        call = getattr(mpmath, type(node).__name__, None)
+        call = getattr(mp, type(node).__name__, None)
         if call is not None and len(values) == 1:
             return call(values[0])
-        found = node.func(*(Float(v, DIGITS) if not mpmath.isint(v) else Integer(int(v)) for v in values))
+        found = node.func(*(Float(v, DIGITS) if not mp.isint(v) else Integer(int(v)) for v in values))
         found = found.evalf(DIGITS)
         if not found.is_Float and not found.is_Integer:
             raise Open(f"{node} is no number here")
-        return mpmath.mpf(found._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - SymPy's own door
+        return mp.mpf(found._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
 
 
 def _product(world: World, node: Expr, env: Env) -> Any:
-    out = mpmath.mpf(1)
+    out = mp.mpf(1)
     for arg in node.args:
         out = out * world.evaluate(arg, env)
     return out
@@ -373,22 +373,22 @@ def _product(world: World, node: Expr, env: Env) -> Any:
 
 def _number(_world: World, node: Any, _env: Env) -> Any:
     if node.is_Rational:
-        return mpmath.mpf(int(node.p)) / int(node.q) if node.q != 1 else mpmath.mpf(int(node.p))
+        return mp.mpf(int(node.p)) / int(node.q) if node.q != 1 else mp.mpf(int(node.p))
     if node in (S.Infinity, S.NegativeInfinity):
-        return mpmath.inf if node is S.Infinity else -mpmath.inf
-    return mpmath.mpf(node.evalf(DIGITS)._to_mpmath(mpmath.mp.prec))  # noqa: SLF001 - SymPy's own door
+        return mp.inf if node is S.Infinity else -mp.inf
+    return mp.mpf(node.evalf(DIGITS)._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
 
 
 def _step(world: World, node: Expr, env: Env) -> Any:
     value = world.evaluate(node.args[0], env)
-    return mpmath.sign(value) if isinstance(node, sign) else mpmath.mpf(value > 0)
+    return mp.sign(value) if isinstance(node, sign) else mp.mpf(value > 0)
 
 
 _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     ((Number, NumberSymbol), _number),
     (SiteQuantity, World.quantity),
     (Symbol, World.symbol),
-    (Add, lambda w, e, env: mpmath.fsum(w.evaluate(a, env) for a in e.args)),
+    (Add, lambda w, e, env: mp.fsum(w.evaluate(a, env) for a in e.args)),
     (Mul, _product),
     (Pow, lambda w, e, env: w.evaluate(e.base, env) ** (int(e.exp) if e.exp.is_Integer else w.evaluate(e.exp, env))),
     (Choice, lambda w, e, env: w.evaluate(e.args[1][int(w.evaluate(e.args[0], env)) - 1], env)),
@@ -398,8 +398,8 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (ResponseElement, World.element),
     (Perturbation, World.perturbation),
     ((Emission, UnevaluatedExpr), lambda w, e, env: w.evaluate(e.args[0], env)),
-    (Unequal, lambda w, e, env: mpmath.mpf(w.index(e.args[0], env) != w.index(e.args[1], env))),
-    (KroneckerDelta, lambda w, e, env: mpmath.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
+    (Unequal, lambda w, e, env: mp.mpf(w.index(e.args[0], env) != w.index(e.args[1], env))),
+    (KroneckerDelta, lambda w, e, env: mp.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
     ((Support, Anchor), World.support),
     ((Max, Min, Abs), World.extremum),
     ((sign, Heaviside), _step),
@@ -443,8 +443,8 @@ def coupling_moment(world: World, x: Key, y: Key) -> Any:
     if one != other:
         rho = one.correlation.get(other, other.correlation.get(one, S.Zero))
         if rho == 0 or x[3] != y[3]:
-            return mpmath.mpf(0)
-        return world.value(rho) * mpmath.sqrt(coupling_variance(world, x) * coupling_variance(world, y))
+            return mp.mpf(0)
+        return world.value(rho) * mp.sqrt(coupling_variance(world, x) * coupling_variance(world, y))
     turned = world.value(one.reciprocity) if one.reciprocity != 0 and x[3] == y[3][::-1] else 0
     return coupling_variance(world, x) * (int(x[3] == y[3]) + turned)
 

@@ -7,6 +7,7 @@ from sympy import Abs, Max, Rational, Sum, Symbol, cos, exp, oo, sqrt
 
 from symcavity import N, Quenched, ValuesError, average, gaussian_average, i, mu, phi
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.precision import mp
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.grids import invert
 from symcavity.evaluate.quenched import read_quenched
@@ -78,5 +79,5 @@ def test_inversion():
 
 
 def test_exact_values():
-    with mpmath.workdps(40):
-        assert to_mpf(sqrt(2)) == mpmath.sqrt(2)
+    with mp.workdps(40):
+        assert to_mpf(sqrt(2)) == mp.sqrt(2)

@@ -1,5 +1,6 @@
-"""The precision of mpmath is one for the whole process: threads that mix digits do not disturb each other."""
+"""Threads that mix digits do not disturb each other, nor the mpmath of whoever started them."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
@@ -26,10 +27,15 @@ def test_four_threads_with_different_digits():
     exact = [norm(loss, 110)[0] for loss in LOSSES]
     jobs = [(k, dps) for _ in range(2) for dps in (90, 15, 60, 30) for k in range(len(LOSSES))]
     with mpmath.workdps(22):
-        before = mpmath.mp.prec
+        before, third, seen = mpmath.mp.prec, mpmath.mpf(1) / 3, set()
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda job: norm(LOSSES[job[0]], job[1]), jobs))
-        assert mpmath.mp.prec == before
+            running = [pool.submit(norm, LOSSES[k], dps) for k, dps in jobs]
+            while not all(r.done() for r in running):  # numbers of one's own, while others compute
+                seen.add((mpmath.mp.prec, mpmath.mpf(1) / 3 == third))
+                time.sleep(1e-4)
+        found = [r.result() for r in running]
+        assert seen == {(before, True)}
+    assert all(type(v) is mpmath.mpf for values in found for v in values)
     with mpmath.workdps(120):
         for (k, dps), (value, residual, again) in zip(jobs, found, strict=True):
             assert abs(value / exact[k] - 1) < mpmath.mpf(10) ** (1 - dps)

@@ -2,7 +2,7 @@
 
 
 
-import mpmath
+
 import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
@@ -21,6 +21,7 @@ from symcavity import (
     i,
     mu,
 )
+from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
 from symcavity.evaluate import binding
 from symcavity.model.kinds import DATUM, FEATURE
@@ -160,7 +161,7 @@ def test_an_inserted_site_adds_its_emission_through_its_own_couplings():
     assert same(added, world.value(x[2, 0]) * world.value(w[0]))
     (g,) = declared.system.laws[FEATURE].fields
     R = [[world.response(world.key(g.emission, {mu: m}), _source(declared, world, n)) for n in (1, 2)] for m in (1, 2)]
-    with mpmath.workdps(40):
+    with mp.workdps(40):
         echo = sum(
             world.value(x[m, 0]) * R[m - 1][n - 1] * world.value(x[n, 0]) * world.value(w[0])
             for m in (1, 2)
@@ -185,12 +186,12 @@ def test_a_law_that_was_not_declared_is_refused():
 
 
 def test_gaussian_integrals_between_points():
-    with mpmath.workdps(50):
-        half = integral([[1, 0, 0], [0]], [-mpmath.inf, mpmath.mpf(0), mpmath.inf])
-        assert abs(half - mpmath.mpf(1) / 2) < mpmath.mpf(10) ** -48
-        edge = mpmath.mpf(7) / 5
-        tail = integral([[1]], [edge, mpmath.inf])
-        assert abs(tail - mpmath.erfc(edge / mpmath.sqrt(2)) / 2) < mpmath.mpf(10) ** -48
+    with mp.workdps(50):
+        half = integral([[1, 0, 0], [0]], [-mp.inf, mp.mpf(0), mp.inf])
+        assert abs(half - mp.mpf(1) / 2) < mp.mpf(10) ** -48
+        edge = mp.mpf(7) / 5
+        tail = integral([[1]], [edge, mp.inf])
+        assert abs(tail - mp.erfc(edge / mp.sqrt(2)) / 2) < mp.mpf(10) ** -48
 
 
 
