@@ -24,12 +24,11 @@ from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
-from symcavity.sites.branching.layout import IllPosed, solve_site
+from symcavity.sites.branching.layout import GRID, IllPosed, solve_site
 from symcavity.sites.branching.solution import SiteSolution
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
-_LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
 
 
 @dataclass(frozen=True)
@@ -265,10 +264,10 @@ class FeedbackDraws(Draws):
             ]
         with np.errstate(all="ignore"):
             for call, inside in self._calls[key]:
-                values = np.broadcast_to(call(*point, _LINE), _LINE.shape)
+                values = np.broadcast_to(call(*point, GRID), GRID.shape)
                 outside = ~np.isfinite(values)
                 for limit in inside:
-                    outside = outside | (limit(*point, _LINE) < 0)
+                    outside = outside | (limit(*point, GRID) < 0)
                 if not np.all((values > 0) | outside):
                     return False
         return True

@@ -29,7 +29,8 @@ TRIALS = 2000
 FAR = 1e12
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
 _INSIDE = 1e-6
-_GRID = np.concatenate([-np.geomspace(1e4, 1e-4, 200), np.geomspace(1e-4, 1e4, 200)])
+# all scales, and what bends near the middle, far from zero though another field may move it
+GRID = np.unique([*-np.geomspace(1e4, 1e-4, 200), *np.linspace(-30, 30, 601), *np.geomspace(1e-4, 1e4, 200)])
 
 
 class IllPosed(UnsupportedLaw):
@@ -304,11 +305,11 @@ class _Layout:
             if branch.implicit is None or len(self.branches) == 1:
                 continue
             x, psi = branch.implicit
-            inside = np.ones(_GRID.size, dtype=bool)
+            inside = np.ones(GRID.size, dtype=bool)
             for condition in branch.conditions:
-                inside &= np.broadcast_to(compiled([x, *symbols], condition)(_GRID, *point), _GRID.shape) >= 0
+                inside &= np.broadcast_to(compiled([x, *symbols], condition)(GRID, *point), GRID.shape) >= 0
             with np.errstate(all="ignore"):
-                values = np.broadcast_to(compiled([x, *symbols], psi)(_GRID[inside], *point), _GRID[inside].shape)
+                values = np.broadcast_to(compiled([x, *symbols], psi)(GRID[inside], *point), GRID[inside].shape)
             values = values[np.isfinite(values)]
             turn = -self.reference if values.size and values[-1] < values[0] else self.reference
             if turn != 1:
@@ -346,10 +347,10 @@ class _Layout:
 
     def _check_monotone(self, lines: Any, psi: Any, point: list[float]) -> None:
         """Raise if the field is not a monotone function, onto the whole line, of an implicit unknown."""
-        inside = np.ones(_GRID.size, dtype=bool)
+        inside = np.ones(GRID.size, dtype=bool)
         for slope, offset in lines:
-            inside &= slope * _GRID + offset >= 0
-        grid = _GRID[inside]
+            inside &= slope * GRID + offset >= 0
+        grid = GRID[inside]
         if not grid.size:
             return
         with np.errstate(all="ignore"):
