@@ -142,6 +142,8 @@ class PanelGrid:
                 turns[k] = np.where(out, np.asarray(row[column], dtype=float)[..., None], turns[k])
             edges = np.where(out, end, edges)
         y, w, moves = self._nodes(edges, turns)
+        if low is not None or high is not None:  # panels beyond an end have no width: what is infinite at it counts not
+            y = np.where(w == 0, _beside(low, high), y)
         return y, w, side, moves
 
     def _nodes(self, edges: np.ndarray, turns: Sequence[np.ndarray]) -> tuple[Any, Any, list[tuple[Any, Any]]]:
@@ -181,6 +183,13 @@ class PanelGrid:
 
     def _place(self, ends: np.ndarray) -> None:
         self.ends, self._still, self._last = ends, None, None
+
+
+def _beside(low: Any, high: Any) -> Any:
+    """A place inside of a range, for each row of nodes."""
+    first = np.asarray(low if low is not None else high - 2.0, dtype=float)
+    last = np.asarray(high if high is not None else low + 2.0, dtype=float)
+    return ((first + last) / 2)[..., None]
 
 
 def _with_middles(edges: np.ndarray) -> np.ndarray:

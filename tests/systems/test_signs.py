@@ -220,6 +220,20 @@ def test_networks_with_positive_feedback(shape):
     agrees(system, theory, values)
 
 
+def test_units_that_excite_and_are_inhibited_beside_random_feedback_among_themselves():
+    """The second field moves the place where the law bends: no sign of a response follows from that."""
+    e, j = Feature("e"), Symbol("j", integer=True)
+    among, across = Coupling("J", between=(i, i)), Coupling("W", between=(i, mu))
+    inhibition = Sum(across[i, mu] * s[mu], (mu, 1, P)) / 2
+    heard = Sum(across[i, mu] * e[i], (i, 1, N)) / 2
+    law = tanh(Rational(1, 2) + Sum(among[i, j] * e[j], (j, 1, N)) / 2 - inhibition)
+    system = BipartiteSystem([Eq(e[i], law), Eq(s[mu], tanh(Rational(1, 2) + heard))])
+    theory = system.cavity()
+    assert not any(site._site.signs for site in theory.sites.values())
+    assert theory.solve({alpha: "1/2"})[response(s)] > 0.3
+    agrees(system, theory, {alpha: "1/2"}, size=200, seeds=8)
+
+
 def test_mutualistic_species():
     """Lotka and Volterra with interactions k x'x: species that help each other, as far as the noise lets them."""
     system = network(Eq(h[i], back + field[i] - r[i]), conditions=[Complementary(r[i], -h[i])])

@@ -20,6 +20,7 @@ from sympy import (
     Symbol,
     Tuple,
     cancel,
+    factor_terms,
     oo,
     sign,
     sqrt,
@@ -213,7 +214,8 @@ class SiteEnsemble:
         if implicit is None:
             return tidy_fraction(direct)
         x, psi = implicit
-        return direct - value.diff(x) * psi.diff(source) / psi.diff(x)
+        top, bottom = (factor_terms(e) for e in (value.diff(x), psi.diff(x)))  # powers of x cancel
+        return direct - top / bottom * psi.diff(source)
 
     def _branches(
         self, expr: Expr, quantities: Any, marks: Any, inner: Any, rule: Any

@@ -32,6 +32,7 @@ from sympy import (
     linear_eq_to_matrix,
     linsolve,
     sign,
+    solve,
 )
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
 from sympy.logic.boolalg import And, Or
@@ -196,6 +197,12 @@ class SitePuzzle:
         """Eliminate an unknown that stands linearly, and solve the rest; of one equation the last one is implicit."""
         if any(e != 0 and not e.has(self.inner, *unknowns) for e in equations):
             return None  # a relation of parameters, such as "a weight is zero", which no field meets
+        fixed = self._number(equations, unknowns) if len(equations) > 1 else None
+        if fixed is not None:
+            k, rule = fixed
+            rest, others = [e.xreplace(rule) for n, e in enumerate(equations) if n != k], [u for u in unknowns if u not in rule]
+            branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
+            return branch and replace(branch, values={**branch.values, **rule})
         if len(equations) < 2:
             return self._implicit(equations, conditions, label, unknowns)
         if (heard := one_argument(equations, unknowns)) is not None:
@@ -228,6 +235,20 @@ class SitePuzzle:
         value = rule[x].xreplace(branch.values)
         tidy = tidy_fraction(value) if branch.implicit is None and not value.has(Piecewise) else value.expand()
         return replace(branch, values={**branch.values, x: tidy})
+
+    def _number(self, equations: list[Expr], unknowns: list[Symbol]) -> tuple[int, dict[Expr, Expr]] | None:
+        """An equation that fixes an unknown whatever the fields, as a slope that vanishes at one place; which one."""
+        for k, equation in enumerate(equations):
+            there = [u for u in unknowns if equation.has(u)]
+            if len(there) != 1 or equation.has(self.inner) or not equation.diff(*there).has(*there):
+                continue
+            try:
+                zeros = [z for z in solve(equation, *there) if z.is_real is not False]
+            except NotImplementedError:
+                continue
+            if len(zeros) == 1:
+                return k, {there[0]: zeros[0]}
+        return None
 
     def _implicit(
         self, equations: list[Expr], conditions: list[Expr], label: tuple[Expr, ...], unknowns: Sequence[Symbol]

@@ -24,8 +24,9 @@ from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
-from symcavity.sites.branching.layout import GRID, IllPosed, solve_site
+from symcavity.sites.branching.layout import IllPosed, solve_site
 from symcavity.sites.branching.solution import SiteSolution
+from symcavity.sites.branching.unknowns import GRID
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, exp, factor_terms, fraction, nan, oo, sign, zoo
+from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
@@ -24,13 +24,12 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch, SitePuzzle
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
+from symcavity.sites.branching.unknowns import GRID, has_poles, smooth, straightened, turned
 
 TRIALS = 2000
 FAR = 1e12
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
 _INSIDE = 1e-6
-# all scales, and what bends near the middle, far from zero though another field may move it
-GRID = np.unique([*-np.geomspace(1e4, 1e-4, 200), *np.linspace(-30, 30, 601), *np.geomspace(1e-4, 1e4, 200)])
 
 
 class IllPosed(UnsupportedLaw):
@@ -92,7 +91,7 @@ def solve_site(
         inner,
         text,
     )
-    branches = [_by_logarithm(b) for b in puzzle.branches() if not _has_poles(b)]
+    branches = [smooth(b) for b in puzzle.branches() if not has_poles(b)]
     matter = [e.xreplace(marks) for e in material or unknowns]
     faces = [(free, values) for free, rest, values in puzzle.loose if _has_volume(puzzle, free, rest, sources)]
     for free, values in faces:
@@ -119,35 +118,6 @@ def solve_site(
     )
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
-
-
-def _has_poles(branch: Branch) -> bool:
-    """Whether a branch stands where the law is infinite, such as the bound of a state whose logarithm it holds."""
-    parts = [*branch.values.values(), *branch.conditions, *((branch.implicit[1],) if branch.implicit else ())]
-    return any(part.has(zoo, nan, oo, -oo) for part in parts)
-
-
-def _by_logarithm(branch: Branch) -> Branch:
-    """Name an implicit unknown by its logarithm, where its law is infinite at its bound: it is never reached."""
-    if branch.implicit is None:
-        return branch
-    x, psi = branch.implicit
-    for condition in branch.conditions:
-        slope = condition.diff(x)
-        way = sign_of(slope)
-        if way is None or way == 0 or slope.has(x):
-            continue
-        bound = (x - condition / slope).expand()
-        if not psi.subs(x, bound).has(zoo, nan, oo, -oo):
-            continue
-        rule = {x: bound + way * exp(x)}
-        return replace(
-            branch,
-            values={q: v.xreplace(rule) for q, v in branch.values.items()},
-            conditions=tuple(c.xreplace(rule).expand() for c in branch.conditions if c != condition),
-            implicit=(x, psi.xreplace(rule)),
-        )
-    return branch
 
 
 def _has_volume(
@@ -197,16 +167,16 @@ class _Layout:
         draws: Draws,
         matter: Sequence[Expr],
     ) -> None:
-        self.branches, self.inner, self.sources, self.text = branches, inner, tuple(sources), text
-        self.draws = draws
-        self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in branches]
+        self.branches = [straightened(b, inner, draws, text) for b in branches]
+        self.inner, self.sources, self.text, self.draws = inner, tuple(sources), text, draws
+        self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in self.branches]
         self.reference = self._reference()
         self.overlapping = bool(matter)
         same: dict[Any, int] = {}
         # branches that differ in multipliers only have one name
         self.names = [
             same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if matter else k
-            for k, b in enumerate(branches)
+            for k, b in enumerate(self.branches)
         ]
 
     def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
@@ -215,14 +185,7 @@ class _Layout:
         out = []
         for condition in branch.conditions:
             expanded = condition.expand()
-            slope = expanded.diff(variable)
-            if slope.has(variable):
-                raise UnsupportedLaw(
-                    f"{self.text}: the condition {condition} >= 0 of a branch is not linear.",
-                    "pairs and kinks with linear arguments",
-                )
-            offset = expanded.xreplace({variable: S.Zero})
-            out.append((slope, offset))
+            out.append((expanded.diff(variable), expanded.xreplace({variable: S.Zero})))
         return out
 
     def _reference(self) -> Expr:
@@ -313,13 +276,7 @@ class _Layout:
             values = values[np.isfinite(values)]
             turn = -self.reference if values.size and values[-1] < values[0] else self.reference
             if turn != 1:
-                rule = {x: turn * x}
-                self.branches[k] = replace(
-                    branch,
-                    values={q: v.xreplace(rule) for q, v in branch.values.items()},
-                    conditions=tuple(c.xreplace(rule) for c in branch.conditions),
-                    implicit=(x, psi.xreplace(rule)),
-                )
+                self.branches[k] = turned(branch, turn)
                 self.lines[k] = self._lines(self.branches[k])
 
     def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
@@ -337,9 +294,8 @@ class _Layout:
                 edge = -b / a
                 if psi is not None:
                     edge = float(psi(edge, *point))
-                    if float(psi(-b / a + 1e-4, *point)) < edge:
-                        a = -a
-                    a *= s
+                    inside = float(psi(-b / a + np.copysign(1e-4, a), *point))
+                    a = (1.0 if inside >= edge else -1.0) * s
                 a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
                 low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))
             out.append((low, high))

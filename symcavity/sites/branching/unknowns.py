@@ -1,0 +1,141 @@
+"""In what unknown an implicit branch is written: such that its law is smooth and finite, and its ends are linear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import lcm
+from typing import Any
+
+import numpy as np
+from sympy import Dummy, Expr, Pow, S, Symbol, cancel, exp, nan, oo, solve, zoo
+
+from symcavity.algebra.compiled import compiled
+from symcavity.algebra.signs import sign_of
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.convexity import seeded
+from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
+
+# all scales, and what bends near the middle, far from zero though another field may move it
+GRID = np.unique([*-np.geomspace(1e4, 1e-4, 200), *np.linspace(-30, 30, 601), *np.geomspace(1e-4, 1e4, 200)])
+MOST_ROOTS = 12  # of which one unknown is taken
+
+
+def has_poles(branch: Branch) -> bool:
+    """Whether a branch stands where the law is infinite, such as the bound of a state whose logarithm it holds."""
+    parts = [*branch.values.values(), *branch.conditions, *((branch.implicit[1],) if branch.implicit else ())]
+    return any(part.has(zoo, nan, oo, -oo) for part in parts)
+
+
+def smooth(branch: Branch) -> Branch:
+    """A branch in the unknown in which its law is smooth, and finite wherever it is met."""
+    return _by_logarithm(_by_root(branch))
+
+
+def _by_root(branch: Branch) -> Branch:
+    """Write what a condition keeps from being negative as a power, where the law holds roots of it: ``c = x^q``."""
+    if branch.implicit is None:
+        return branch
+    x, psi = branch.implicit
+    powers = {p for e in (psi, *branch.values.values()) for p in e.atoms(Pow) if p.exp.is_Rational and p.base.has(x)}
+    for condition in branch.conditions:
+        slope = condition.diff(x)
+        if slope == 0 or slope.has(x):
+            continue
+        ratios = {p: cancel(p.base / condition) for p in powers if not p.exp.is_integer}
+        bases = {p: r for p, r in ratios.items() if not r.has(x) and sign_of(r) == 1}
+        degree = lcm(*(int(p.exp.q) for p in bases))
+        if degree == 1 or degree > MOST_ROOTS:
+            continue
+        root = Dummy(x.name, positive=True)
+        rule = {p: r**p.exp * root ** (degree * p.exp) for p, r in bases.items()}
+        bound = {x: (x - (condition - root**degree) / slope).expand()}
+        return Branch(
+            {q: v.xreplace(rule).xreplace(bound).expand() for q, v in branch.values.items()},
+            tuple(root if c == condition else c.xreplace(rule).xreplace(bound).expand() for c in branch.conditions),
+            branch.label,
+            (root, psi.xreplace(rule).xreplace(bound).expand()),
+        )
+    return branch
+
+
+def _by_logarithm(branch: Branch) -> Branch:
+    """Name an implicit unknown by its logarithm, where its law is infinite at its bound: it is never reached."""
+    if branch.implicit is None:
+        return branch
+    x, psi = branch.implicit
+    for condition in branch.conditions:
+        slope = condition.diff(x)
+        way = sign_of(slope)
+        if way is None or way == 0 or slope.has(x):
+            continue
+        bound = (x - condition / slope).expand()
+        if not psi.subs(x, bound).has(zoo, nan, oo, -oo):
+            continue
+        rule = {x: bound + way * exp(x)}
+        return replace(
+            branch,
+            values={q: v.xreplace(rule) for q, v in branch.values.items()},
+            conditions=tuple(c.xreplace(rule).expand() for c in branch.conditions if c != condition),
+            implicit=(x, psi.xreplace(rule)),
+        )
+    return branch
+
+
+def turned(branch: Branch, turn: Expr) -> Branch:
+    """An implicit branch in its unknown times plus or minus one."""
+    x, psi = branch.implicit or (S.Zero, S.Zero)
+    new = Dummy(x.name, **({"negative" if turn == -1 else "real": True} if x.is_positive else {"real": True}))
+    rule = {x: turn * new}
+    return replace(
+        branch,
+        values={q: v.xreplace(rule) for q, v in branch.values.items()},
+        conditions=tuple(c.xreplace(rule) for c in branch.conditions),
+        implicit=(new, psi.xreplace(rule)),
+    )
+
+
+def straightened(branch: Branch, field: Symbol, draws: Draws, text: str) -> Branch:
+    """A branch with conditions that are linear in its unknown, or in the field where it has none.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If a condition is not linear and changes its sign more than once.
+    """
+    x = branch.implicit[0] if branch.implicit else field
+    return replace(branch, conditions=tuple(_straight(c, x, draws, text) for c in branch.conditions))
+
+
+def _straight(condition: Expr, x: Symbol, draws: Draws, text: str) -> Expr:
+    """One, minus one, or the unknown beside the only zero of a condition: what has its sign at seeded parameters."""
+    if not condition.expand().diff(x).has(x):
+        return condition
+    try:
+        zeros: Sequence[Any] = solve(condition, x)
+    except NotImplementedError:
+        zeros = ()
+    beside = [way * (x - r) for r in zeros if not r.has(S.ImaginaryUnit) for way in (1, -1)]
+    symbols = symbols_in([condition], {x})
+    rng = seeded(5)
+    points = [draws.sample(symbols, rng) for _ in range(DRAWS)]
+    call = compiled([x, *symbols], condition)
+    for candidate in (S.One, S.NegativeOne, *beside):
+        other = compiled([x, *symbols], candidate)
+        with np.errstate(all="ignore"):
+            if all(_same_signs(call(GRID, *p), other(GRID, *p)) for p in points):
+                return candidate
+    raise UnsupportedLaw(
+        f"{text}: the condition {condition} >= 0 of a branch is not linear, and has not one zero.",
+        "pairs and kinks whose arguments are linear, or change their sign once",
+    )
+
+
+def _same_signs(one: Any, two: Any) -> bool:
+    one, two = (np.broadcast_to(np.asarray(v, dtype=float), GRID.shape) for v in (one, two))
+    seen = np.isfinite(one) & np.isfinite(two) & (np.abs(one) > 1e-12 * (1 + np.abs(two)))
+    return bool(seen.any() and np.all((one[seen] > 0) == (two[seen] > 0)))
+
+
+__all__ = ["GRID", "has_poles", "smooth", "straightened", "turned"]
