@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import DiracDelta, Dummy, Expr, S, Symbol, sympify
+from sympy import Abs, DiracDelta, Dummy, Expr, Max, Min, Ne, Piecewise, Pow, S, Symbol, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
@@ -80,8 +80,10 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
 
 
 def _slope(expr: Expr, variable: Symbol) -> Expr:
-    """Return the derivative almost everywhere: a jump contributes nothing."""
-    return expr.diff(variable).replace(DiracDelta, lambda *_: S.Zero)
+    """Return the derivative almost everywhere: a jump contributes nothing, nor does the root of what is zero."""
+    slope = expr.diff(variable).replace(DiracDelta, lambda *_: S.Zero)
+    roots = [p for p in slope.atoms(Pow) if isinstance(p.base, Max | Min | Abs) and p.exp.is_negative]
+    return slope.xreplace({p: Piecewise((p, Ne(p.base, 0)), (S.Zero, True)) for p in roots})
 
 
 def _name(q: SiteQuantity) -> str:

@@ -29,6 +29,7 @@ from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import MANY
+from symcavity.sites.branching.branches import decided
 
 
 class _Names:
@@ -107,17 +108,6 @@ def _arguments(kink: Expr) -> tuple[Expr, ...]:
     return (kink.args[0], -kink.args[0]) if isinstance(kink, Abs) else kink.args
 
 
-def _decided(kink: Expr, nonnegative: list[Expr]) -> Expr | None:
-    """The value of a kink whose piece a constraint decides, such as ``|w|`` where ``w >= 0``."""
-    values = _arguments(kink)
-    flip = -1 if isinstance(kink, Min) else 1
-
-    def known(expr: Expr) -> bool:
-        return any(sign_of(cancel(expr / g)) == 1 for g in nonnegative)
-
-    return next((a for a in values if all(b == a or known(flip * (a - b)) for b in values)), None)
-
-
 def _gathered(body: Expr, varying: list[Expr]) -> Expr:
     """Write kinks at one place as one: ``Max(0, -r)`` is ``Max(0, r) - r``, and ``|r|`` is ``2*Max(0, r) - r``.
 
@@ -183,9 +173,9 @@ def _epigraph(
         for kink in sorted(body.atoms(Abs, Max, Min), key=lambda k: (-len(k.atoms(Abs, Max, Min)), str(k))):
             if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
                 continue
-            decided = _decided(kink, [c.expr for c in problem.constraints if c.kind == side and not c.equality])
-            if decided is not None:
-                body = body.xreplace({kink: decided})
+            piece = decided(kink, [c.expr for c in problem.constraints if c.kind == side and not c.equality])
+            if piece is not None:
+                body = body.xreplace({kink: piece})
                 continue
             mark = Dummy("t", real=True)
             slope = body.xreplace({kink: mark}).diff(mark)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -366,7 +366,8 @@ def _holding(
             x, psi = branch.implicit
             mark = Dummy("x")
             call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
-            found = _bisected(partial(_with_fields, call, fields), fields[-1])
+            lines = [lambdify([x, *order], plain(c.xreplace(quiet)), MODULES) for c in branch.conditions if c.has(x)]
+            found = _bisected(_within(lines, call, fields), fields[-1])
             arguments, grid = [x, *order], [found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for c in (plain(c.xreplace(quiet)) for c in branch.conditions):
@@ -392,8 +393,27 @@ def _kinks(solution: Any, plain: Any, eta: Symbol, scale: float, quiet: dict[Any
     return set(high)
 
 
-def _with_fields(call: Callable[..., Any], fields: np.ndarray, x: np.ndarray) -> Any:
-    return call(x, *fields)
+def _within(
+    lines: list[Callable[..., Any]], call: Callable[..., Any], fields: np.ndarray
+) -> Callable[[np.ndarray], Any]:
+    """The field as a function of an unknown, which goes on straight where conditions that are lines end it."""
+    low, high = np.full(fields.shape[1], -np.inf), np.full(fields.shape[1], np.inf)
+    for line in lines:
+        start, slope = line(0.0, *fields), line(1.0, *fields) - line(0.0, *fields)
+        low = np.where(slope > 0, np.maximum(low, -start / slope), low)
+        high = np.where(slope < 0, np.minimum(high, -start / slope), high)
+    inside = np.where(np.isfinite(low), low, high - 1)
+    inside = np.where(np.isfinite(inside), inside, 0.0)
+    far = np.where(np.isfinite(high), high, inside + 1)
+    with np.errstate(all="ignore"):
+        way = np.where(call(far, *fields) < call(inside, *fields), -1.0, 1.0)
+
+    def psi(x: np.ndarray) -> Any:
+        at = np.clip(x, low, high)
+        with np.errstate(all="ignore"):
+            return call(at, *fields) + way * (x - at)
+
+    return psi
 
 
 def _bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:

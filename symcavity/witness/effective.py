@@ -186,7 +186,8 @@ def _residual(
             (claim,) = implicit
             for x in sorted(claim.rhs.free_symbols & _free(states), key=str):
                 if x.is_Dummy or not (isinstance(x, OrderParameter | CavitySymbol) or x.name in parameters):
-                    world.given[("symbol", x.name)] = mp.mpf(3 * k + 1) / 7
+                    free = mp.mpf(3 * k + 1) / 7
+                    world.given["symbol", x.name] = abs(free) if x.is_nonnegative or x.is_nonpositive else free
             world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
         for q, expr in states.items():
             world.given[world.key(q, {})] = world.value(expr)

@@ -73,6 +73,22 @@ LOSSES = {
         lambda m: Piecewise((log(1 + exp(-m)), m > 0), (log(2) - m / 2, True)),
         lambda m: np.where(m > 0, np.log1p(np.exp(-np.abs(m))), np.log(2) - m / 2),
     ),
+    "a hinge to a power between one and two": (
+        lambda m: Max(0, 1 - m) ** Rational(3, 2),
+        lambda m: np.maximum(0, 1 - m) ** 1.5,
+    ),
+    "a hinge to a power between two and three": (
+        lambda m: Max(0, 1 - m) ** Rational(5, 2),
+        lambda m: np.maximum(0, 1 - m) ** 2.5,
+    ),
+    "a modulus to a power between one and two": (
+        lambda m: Abs(2 - m) ** Rational(4, 3),
+        lambda m: np.abs(2 - m) ** (4 / 3),
+    ),
+    "powers with two ends": (
+        lambda m: Max(0, 1 - m) ** Rational(3, 2) + Max(0, m + 1) ** Rational(5, 2),
+        lambda m: np.maximum(0, 1 - m) ** 1.5 + np.maximum(0, m + 1) ** 2.5,
+    ),
 }
 
 
@@ -86,6 +102,26 @@ def test_a_loss_with_labels_and_without(name, label):
     q, S = by_hand(code, 2, 1)
     assert abs(float(solution[average(w[i] ** 2)]) - q) < 2e-6
     assert abs(float(solution[response(w)]) - S) < 2e-6
+
+
+def test_a_power_of_a_kink_has_its_digits_its_checks_and_its_instances():
+    hinge = Sum(Max(0, 1 - h) ** Rational(3, 2), (mu, 1, P))
+    problem = ConvexProblem(hinge + Sum(w[i] ** 2 / 2 + Abs(w[i]) ** Rational(3, 2), (i, 1, N)))
+    theory = problem.cavity()
+    assert theory.solve({alpha: 2}, dps=25).residual < 1e-24
+    assert "0 FAILED" in str(theory.derivation.verify())
+    assert theory.compare(problem.simulate({alpha: 2}, N=80, seeds=6)).worst < 4
+
+
+def test_a_smooth_and_a_kinked_state_of_one_field():
+    """Conditions of a branch that are not linear in its unknown, and a slope that vanishes at one place only."""
+    v = Feature("v")
+    field = Sum(x[mu, i] * (w[i] - v[i]), (i, 1, N))
+    smooth, kinked = sqrt(1 + w[i] ** 2), Max(0, Abs(v[i]) - 1) ** 2
+    problem = ConvexProblem(Sum(smooth + kinked, (i, 1, N)) + Sum(sqrt(1 + (1 - field) ** 2), (mu, 1, P)))
+    simulation = problem.simulate({alpha: 2}, N=120, seeds=8)
+    table = problem.cavity().compare(simulation, [average((w[i] - v[i]) ** 2), average(v[i] ** 2)])
+    assert table.worst < 4, str(table)
 
 
 fit, size = Sum((1 - h) ** 2, (mu, 1, P)), Sum(w[i] ** 2, (i, 1, N))

@@ -231,7 +231,7 @@ def test_units_that_excite_and_are_inhibited_beside_random_feedback_among_themse
     theory = system.cavity()
     assert not any(site._site.signs for site in theory.sites.values())
     assert theory.solve({alpha: "1/2"})[response(s)] > 0.3
-    agrees(system, theory, {alpha: "1/2"}, size=200, seeds=8)
+    agrees(system, theory, {alpha: "1/2"}, size=100, seeds=6)
 
 
 def test_mutualistic_species():

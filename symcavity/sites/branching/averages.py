@@ -34,7 +34,7 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
-from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.branching.branches import KINKS, decided, tidy_fraction
 from symcavity.sites.branching.joining import joined
 from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift
@@ -245,7 +245,13 @@ class SiteEnsemble:
             body = expr.xreplace(row)
             if region.implicit is None:
                 inner = {self.solution.inner: mean + s * scale * z}
-                inside = body.xreplace(inner).xreplace(rule)
+                t = s * self.solution.inner
+                ends = [*([t - region.low] if region.low is not None else [])]
+                ends += [*([region.high - t] if region.high is not None else [])]
+                ends = [e.xreplace(zero) for e in ends]
+                kinks = {k: decided(k, ends) for k in body.atoms(*KINKS)}
+                inside = body.xreplace({k: v for k, v in kinks.items() if v is not None})
+                inside = inside.xreplace(inner).xreplace(rule)
                 mark = Dummy("piece", real=True)
                 pieces = [{mark: inside if n == k else S.Zero} for n in range(len(regions))]
                 total += average_branches(breaks, pieces, mark, z)

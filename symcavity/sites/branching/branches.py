@@ -436,6 +436,15 @@ def piece_of(kink: Expr, last: bool) -> Expr:
     return pieces[-1 if last else 0][0] if pieces else _pieces(kink)[-1 if last else 0][0]
 
 
+def decided(kink: Expr, nonnegative: Sequence[Expr]) -> Expr | None:
+    """The piece of a kink that holds where some expressions are not negative, such as ``|w|`` where ``w >= 0``."""
+
+    def known(expr: Expr) -> bool:
+        return any(sign_of(cancel(expr / g)) == 1 for g in nonnegative)
+
+    return next((value for value, needed in _pieces(kink) if all(c == 0 or known(c) for c in needed)), None)
+
+
 def _non_negative(condition: Any) -> Expr:
     if isinstance(condition, Relational):
         if isinstance(condition, GreaterThan | StrictGreaterThan):

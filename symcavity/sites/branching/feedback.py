@@ -209,7 +209,7 @@ class FeedbackDraws(Draws):
         if weak != expr and weak == 0:  # no curvature of its own: the closed equations decide
             return None
         if sign_of(weak) is None and x is not None:
-            start = _at_zero(weak, (x,))
+            start = weak.xreplace({x: S.One}) if x.is_positive else _at_zero(weak, (x,))
             weak = start if start.is_finite is not False and not start.has(S.NaN) else weak
         if sign_of(weak) is None and weak.has(*feeds or (Dummy(),)):
             weaker = _at_zero(weak, feeds)
@@ -218,6 +218,8 @@ class FeedbackDraws(Draws):
         if known is None:
             weak = weak if weak != expr else S.One
         oriented = factor_terms(expr * (weak if known is None else known)) if known != 1 else expr
+        if x is not None and x.is_positive:  # at its end its own powers vanish
+            oriented = Mul(*(f for f in Mul.make_args(factor_terms(oriented)) if sign_of(f) != 1))
         settled = self.convex or not expr.has(*self.open or (Dummy(),))
         if settled and x is None and self.strict:
             self._refuse_open(oriented)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign
+from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign, sympify
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
@@ -167,7 +167,7 @@ class _Layout:
         draws: Draws,
         matter: Sequence[Expr],
     ) -> None:
-        self.branches = [straightened(b, inner, draws, text) for b in branches]
+        self.branches = straightened(branches, inner, draws, text)
         self.inner, self.sources, self.text, self.draws = inner, tuple(sources), text, draws
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in self.branches]
         self.reference = self._reference()
@@ -188,17 +188,19 @@ class _Layout:
             out.append((expanded.diff(variable), expanded.xreplace({variable: S.Zero})))
         return out
 
-    def _reference(self) -> Expr:
-        """The reflection: the sign of a slope that the assumptions leave open."""
+    def _reference(self, *, implicit: bool = False) -> Expr:
+        """The reflection: the sign of a slope that the assumptions leave open, of branches of one sort."""
         for branch, lines in zip(self.branches, self.lines, strict=True):
-            if branch.implicit:
+            if bool(branch.implicit) != implicit:
                 continue
-            for slope, _ in lines:
+            x = branch.implicit[0] if branch.implicit else self.inner
+            slopes = [slope for slope, _ in lines] + [v.diff(x) for v in branch.values.values() if implicit]
+            for slope in slopes:
                 if slope != 0 and sign_of(slope) is None:
                     top, bottom = fraction(cancel(slope))
                     factors = Mul.make_args(factor_terms(top)) + Mul.make_args(factor_terms(bottom))
                     open_ = [f for f in factors if not sign_given(f, self.draws.positive)]
-                    if not open_:
+                    if not open_ or any(f.has(x) for f in open_):
                         continue
                     factor = Mul(*open_)
                     return factor if isinstance(factor, sign) else factor / Abs(factor)
@@ -243,6 +245,9 @@ class _Layout:
             )
         if len(orders) > 1:
             if any(b.implicit for b in self.branches):
+                if self.reference == 1 and (other := self._reference(implicit=True)) != 1:
+                    self.reference = other
+                    return self.arrange()
                 raise UnsupportedLaw(
                     f"{self.text}: the order of its branches depends on the parameters, and some are implicit.",
                     "implicit laws whose branches come in one order",
@@ -263,21 +268,30 @@ class _Layout:
 
     def _turn_falling(self, symbols: list[Any]) -> None:
         """Write implicit branches in an unknown that grows with the reflected field: their ends stay in order."""
-        point = self.draws.sample(symbols, seeded(7))
+        rng = seeded(7)
+        points = [self.draws.sample(symbols, rng) for _ in range(DRAWS)]
+        reflected = compiled(symbols, self.reference)
         for k, branch in enumerate(self.branches):
             if branch.implicit is None or len(self.branches) == 1:
                 continue
-            x, psi = branch.implicit
-            inside = np.ones(GRID.size, dtype=bool)
-            for condition in branch.conditions:
-                inside &= np.broadcast_to(compiled([x, *symbols], condition)(GRID, *point), GRID.shape) >= 0
-            with np.errstate(all="ignore"):
-                values = np.broadcast_to(compiled([x, *symbols], psi)(GRID[inside], *point), GRID[inside].shape)
-            values = values[np.isfinite(values)]
-            turn = -self.reference if values.size and values[-1] < values[0] else self.reference
+            ways = {(int(np.sign(reflected(*p))), self._way(branch, symbols, p)) for p in points}
+            ways = {(s, way) for s, way in ways if way}
+            turns = {s * way for s, way in ways}  # of the field that is reflected; or that of the field itself
+            turn = turns.pop() if len(turns) == 1 else self.reference * max((way for _, way in ways), default=1)
             if turn != 1:
-                self.branches[k] = turned(branch, turn)
+                self.branches[k] = turned(branch, sympify(turn))
                 self.lines[k] = self._lines(self.branches[k])
+
+    def _way(self, branch: Branch, symbols: list[Any], point: list[float]) -> int:
+        """Whether the field grows (1) or falls (-1) with an implicit unknown at a point; 0 where it is not met."""
+        x, psi = branch.implicit or (S.Zero, S.Zero)
+        inside = np.ones(GRID.size, dtype=bool)
+        for condition in branch.conditions:
+            inside &= np.broadcast_to(compiled([x, *symbols], condition)(GRID, *point), GRID.shape) >= 0
+        with np.errstate(all="ignore"):
+            values = np.broadcast_to(compiled([x, *symbols], psi)(GRID[inside], *point), GRID[inside].shape)
+        values = values[np.isfinite(values)]
+        return 0 if values.size < 2 else 1 if values[-1] >= values[0] else -1
 
     def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
         """The interval of the reflected field on which each branch holds."""
@@ -293,8 +307,10 @@ class _Layout:
                     continue
                 edge = -b / a
                 if psi is not None:
-                    edge = float(psi(edge, *point))
-                    inside = float(psi(-b / a + np.copysign(1e-4, a), *point))
+                    with np.errstate(invalid="ignore"):  # at its very end a root may not be a number by rounding
+                        near = (edge + np.copysign(step, a) for step in (0, 1e-15 * abs(edge)))
+                        edge = next((v for x in near if np.isfinite(v := float(psi(x, *point)))), np.nan)
+                        inside = float(psi(-b / a + np.copysign(1e-4, a), *point))
                     a = (1.0 if inside >= edge else -1.0) * s
                 a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
                 low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))

@@ -48,7 +48,7 @@ def _by_root(branch: Branch) -> Branch:
         degree = lcm(*(int(p.exp.q) for p in bases))
         if degree == 1 or degree > MOST_ROOTS:
             continue
-        root = Dummy(x.name, positive=True)
+        root = Dummy(f"{x.name}_root", positive=True)
         rule = {p: r**p.exp * root ** (degree * p.exp) for p, r in bases.items()}
         bound = {x: (x - (condition - root**degree) / slope).expand()}
         return Branch(
@@ -86,7 +86,7 @@ def _by_logarithm(branch: Branch) -> Branch:
 def turned(branch: Branch, turn: Expr) -> Branch:
     """An implicit branch in its unknown times plus or minus one."""
     x, psi = branch.implicit or (S.Zero, S.Zero)
-    new = Dummy(x.name, **({"negative" if turn == -1 else "real": True} if x.is_positive else {"real": True}))
+    new = Dummy(x.name, **{"negative" if x.is_positive and turn == -1 else "real": True})
     rule = {x: turn * new}
     return replace(
         branch,
@@ -96,35 +96,42 @@ def turned(branch: Branch, turn: Expr) -> Branch:
     )
 
 
-def straightened(branch: Branch, field: Symbol, draws: Draws, text: str) -> Branch:
-    """A branch with conditions that are linear in its unknown, or in the field where it has none.
+def straightened(branches: Sequence[Branch], field: Symbol, draws: Draws, text: str) -> list[Branch]:
+    """Branches with conditions that are linear in their unknown, or in the field where they have none.
 
     Raises
     ------
     UnsupportedLaw
         If a condition is not linear and changes its sign more than once.
     """
-    x = branch.implicit[0] if branch.implicit else field
-    return replace(branch, conditions=tuple(_straight(c, x, draws, text) for c in branch.conditions))
+    exprs = [e for b in branches for e in (*b.values.values(), *b.conditions, *(b.implicit or ())[1:])]
+    symbols = symbols_in(exprs, {field, *(b.implicit[0] for b in branches if b.implicit)})
+    out = []
+    for branch in branches:
+        x = branch.implicit[0] if branch.implicit else field
+        lines = (c if _is_line(c, x) else _straight(c, x, symbols, draws, text) for c in branch.conditions)
+        out.append(replace(branch, conditions=tuple(lines)))
+    return out
 
 
-def _straight(condition: Expr, x: Symbol, draws: Draws, text: str) -> Expr:
+def _is_line(condition: Expr, x: Symbol) -> bool:
+    return not condition.expand().diff(x).has(x)
+
+
+def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, text: str) -> Expr:
     """One, minus one, or the unknown beside the only zero of a condition: what has its sign at seeded parameters."""
-    if not condition.expand().diff(x).has(x):
-        return condition
     try:
         zeros: Sequence[Any] = solve(condition, x)
     except NotImplementedError:
         zeros = ()
     beside = [way * (x - r) for r in zeros if not r.has(S.ImaginaryUnit) for way in (1, -1)]
-    symbols = symbols_in([condition], {x})
     rng = seeded(5)
     points = [draws.sample(symbols, rng) for _ in range(DRAWS)]
     call = compiled([x, *symbols], condition)
     for candidate in (S.One, S.NegativeOne, *beside):
         other = compiled([x, *symbols], candidate)
         with np.errstate(all="ignore"):
-            if all(_same_signs(call(GRID, *p), other(GRID, *p)) for p in points):
+            if all(_same_signs(x, call(GRID, *p), other(GRID, *p)) for p in points):
                 return candidate
     raise UnsupportedLaw(
         f"{text}: the condition {condition} >= 0 of a branch is not linear, and has not one zero.",
@@ -132,9 +139,11 @@ def _straight(condition: Expr, x: Symbol, draws: Draws, text: str) -> Expr:
     )
 
 
-def _same_signs(one: Any, two: Any) -> bool:
+def _same_signs(x: Symbol, one: Any, two: Any) -> bool:
+    """Whether two functions have one sign on the grid, where the unknown may be and both are not near zero."""
     one, two = (np.broadcast_to(np.asarray(v, dtype=float), GRID.shape) for v in (one, two))
-    seen = np.isfinite(one) & np.isfinite(two) & (np.abs(one) > 1e-12 * (1 + np.abs(two)))
+    there = GRID > 0 if x.is_positive else GRID < 0 if x.is_negative else True
+    seen = there & np.isfinite(one) & np.isfinite(two) & (np.abs(one) > 1e-12 * (1 + np.abs(two)))
     return bool(seen.any() and np.all((one[seen] > 0) == (two[seen] > 0)))
 
 
