@@ -200,7 +200,8 @@ class SitePuzzle:
         fixed = self._number(equations, unknowns) if len(equations) > 1 else None
         if fixed is not None:
             k, rule = fixed
-            rest, others = [e.xreplace(rule) for n, e in enumerate(equations) if n != k], [u for u in unknowns if u not in rule]
+            rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
+            others = [u for u in unknowns if u not in rule]
             branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
             return branch and replace(branch, values={**branch.values, **rule})
         if len(equations) < 2:
