@@ -507,10 +507,14 @@ def test_observables_are_read_like_code_but_are_none():
         "average(w[i]**2)": sc.average(w[sc.i] ** 2),
         "average(xi[mu] > 1)": sc.average(xi[sc.mu] > 1),
         "Sum(w[i]**2, (i, 1, N))/2": sympy.Sum(w[sc.i] ** 2, (sc.i, 1, sc.N)) / 2,
+        "average(tanh(w[i])**2 + Max(0, w[i]))": sc.average(sympy.tanh(w[sc.i]) ** 2 + sympy.Max(0, w[sc.i])),
         "sqrt(average(w[i]**2)) - 0.5*response(w)": sympy.sqrt(sc.average(w[sc.i] ** 2)) - sc.response(w) / 2,
     }
     for text, expected in read.items():
         assert read_observable(text, system) == expected
+    for text in ("exp(exp(exp(9)))", "average(tanh(w[i], 2))"):
+        with pytest.raises(ValuesError, match="cannot be read"):
+            read_observable(text, system)
 
 
 def test_values_are_read_by_name():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Eq, Expr, Rational, Sum, Symbol, sqrt
+from sympy import Abs, Eq, Expr, Max, Min, Rational, Sum, Symbol, erf, exp, log, sign, sqrt, tanh
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.face import BipartiteSystem
@@ -266,7 +266,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "response": response,
     "sqrt": sqrt,
     "abs": Abs,
-}
+} | {f.__name__: f for f in (Abs, Max, Min, erf, exp, log, sign, tanh)}
 
 
 class _Reader:
@@ -349,9 +349,12 @@ class _Reader:
             return Eq(*(self.read(a) for a in node.args))
         if name not in _FUNCTIONS and (near := get_close_matches(name, [*_FUNCTIONS, "Sum", "Eq"], n=1)):
             raise self._refuse(node, f"; the nearest function is {near[0]}")
-        if name not in _FUNCTIONS or not 1 <= len(node.args) <= (2 if name == "response" else 1):
+        if name not in _FUNCTIONS or not 1 <= len(node.args) <= (2 if name in ("response", "Max", "Min") else 1):
             raise self._refuse(node)
-        return _FUNCTIONS[name](*(self.read(a) for a in node.args))
+        arguments = [self.read(a) for a in node.args]
+        if any(isinstance(a, Expr) and a.is_number and not abs(a) <= _POWER for a in arguments) and name != "sqrt":
+            raise self._refuse(node, f" (functions of numbers up to {_POWER})")
+        return _FUNCTIONS[name](*arguments)
 
 
 def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] = ()) -> Expr:

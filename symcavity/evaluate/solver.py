@@ -301,13 +301,17 @@ def _is_unstable(gain: float | None) -> bool:
 
 
 def _several(system: Reduced, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
+    units = system.task.units
     pairs = [(system.complete(root), gain) for root, gain in zip(roots, gains, strict=True)]
     pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
-    found = [point for point, _ in pairs]
+    hats = {s for unit in units.values() for s in unit.free_symbols if s.name.endswith("_hat")}
+    known = system.given.exact
+    found = [p | {g: float(unit.xreplace({**known, **p})) for g, unit in units.items()} for p, _ in pairs]
+    shown = [*(s for s in system.order if s not in hats), *units]
     lines = [
-        "; ".join(f"{s} = {point[s]:.6g}" for s in system.order)
+        "; ".join(f"{s} = {point[s]:.6g}" for s in shown)
         + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if _is_unstable(gain) else ""))
-        for point, gain in pairs
+        for point, (_, gain) in zip(found, pairs, strict=True)
     ]
     return SeveralSolutions(
         f"The equations have {len(found)} admissible solutions at {_where(system.given)}:\n  "

@@ -249,6 +249,14 @@ class System:
             )
         for law in self.laws.values():
             if not law.fields:
+                sent = next((f for one in self.laws.values() for f in one.fields if f.sender == law.kind), None)
+                if sent is not None and not sent.states():
+                    raise DeclarationError(
+                        f"What {law.kind.plural} send, {sent.emission}, holds no variable: they answer to nothing.",
+                        "kinds of sites with variables; numbers drawn for each site",
+                        f"such a sum is a Gaussian number of its own at each {sent.hearer} site: "
+                        f'Quenched("g", {sent.hearer.index}, law=Normal("g", 0, 1)) times the root of its variance',
+                    )
                 other = next((k for k in self.laws if k != law.kind), DATUM if law.kind == FEATURE else FEATURE)
                 raise DeclarationError(
                     f"No equation of the {law.kind} sites contains a sum over other sites.",

@@ -830,3 +830,10 @@ def test_an_objective_that_is_one_sum_keeps_its_summand():
     assert float(problem.cavity().solve({alpha: "1/2"})[average(w[i])]) > 0.5
     parts = 2 * (Sum(w[i] ** 2, (i, 1, N)) + Sum(Abs(w[i] - 1), (i, 1, N)))
     assert ConvexProblem(minimize=parts, subject_to=margins).cavity().equations
+
+
+def test_a_kind_that_only_sends_quenched_parameters_is_refused_with_what_its_sums_are():
+    drive, c = Sum(x[mu, i] * Quenched("c", mu)[mu], (mu, 1, P)), Sum(w[i] ** 2, (i, 1, N)) / 2
+    with pytest.raises(DeclarationError, match=r"holds no variable") as caught:
+        ConvexProblem(c + Sum(Abs(w[i]) - drive * w[i], (i, 1, N))).kkt()
+    assert 'Quenched("g", i, law=Normal("g", 0, 1))' in str(caught.value)

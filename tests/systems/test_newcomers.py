@@ -241,6 +241,9 @@ def test_all_roots_of_a_network_with_a_mode():
     found = [theory.solve({g: half}, guess=point) for point in several.value.solutions]
     overlaps = sorted(float(s[average(n[i] * r[i])]) for s in found)
     assert overlaps == pytest.approx([-overlap, 0, overlap], abs=1e-9)
+    said = str(several.value)  # in what was declared, not in what is solved for
+    assert "M_mn_r = 0;" in said
+    assert "_hat" not in said
 
 
 def test_means_between_three_kinds_converge():
