@@ -16,7 +16,7 @@ beta = Symbol("beta", positive=True)
 
 problem = ConvexProblem(
     minimize=(1 - beta) * P * v + Sum(u[mu], (mu, 1, P)),
-    subject_to=[u[mu] >= 0, u[mu] + v + Sum(x[mu, i] * w[i], (i, 1, N)) >= 0, Eq(Sum(w[i], (i, 1, N)), N)],
+    subject_to=[u[mu] >= 0, u[mu] + v + Sum(x[mu, i] * w[i], (i, 1, N)) >= 0, Eq(Sum(w[i], (i, 1, N)), N), beta < 1],
     name="Portfolio of least expected shortfall",
 )
 values = {alpha: 4, beta: Rational(9, 10)}

@@ -16,7 +16,7 @@ nu = Symbol("nu", positive=True)
 
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(xi[mu], (mu, 1, P)) / nu - P * rho,
-    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= rho - xi[mu], xi[mu] >= 0],
+    subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= rho - xi[mu], xi[mu] >= 0, nu < 1],
     name="One class",
 )
 values = {alpha: 2, nu: Rational(1, 4), m: {2: 1}}

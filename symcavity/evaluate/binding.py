@@ -95,6 +95,7 @@ def task_of(theory: Theory) -> Task:
             theory.assumed(),
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
+            ranges=system.ranges,
             responses=tuple(responses),
             compliances=tuple(s for s, nodes in responses.items() if {r.state.family for r in nodes} <= states),
             convex=system.convex,

@@ -29,6 +29,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
 from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.ranges import check_ranges
 from symcavity.sites.branching.averages import divides_by, hears_nothing
 from symcavity.sites.sets.averages import ProjectionAverage
 
@@ -62,6 +63,8 @@ class Task:
     title : str
     variances : tuple of Expr
         Variances of the couplings, which must not be negative at any site.
+    ranges : tuple of Relational
+        What parameters have to meet.
     responses : tuple of Symbol
         The unknowns that are responses.
     compliances : tuple of Symbol
@@ -84,6 +87,7 @@ class Task:
     conditions: tuple[Any, ...] = ()
     title: str = ""
     variances: tuple[Expr, ...] = ()
+    ranges: tuple[Any, ...] = ()
     responses: tuple[Symbol, ...] = ()
     compliances: tuple[Symbol, ...] = ()
     kinds: tuple[Kind, ...] = ()
@@ -265,6 +269,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
         plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
     for symbol, value in plain.items():
         check_sign(symbol, value)
+    check_ranges(task.ranges, plain)
     sizes = _sizes(task, plain, quenched)
     laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
     _check_positive(laws)

@@ -17,6 +17,7 @@ from symcavity.evaluate.sizes import resolved
 from symcavity.model.fields import parameters_of
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
 from symcavity.model.quantities import Quenched, SiteQuantity, finite_law
+from symcavity.model.ranges import check_ranges
 from symcavity.model.system import System
 
 _ALPHA_HINT = (
@@ -205,6 +206,7 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
             f"No value is given for {', '.join(str(m) for m in (*missing, *lawless))}.",
             "a number for each parameter; a law {value: weight} or an array for a quenched family",
         )
+    check_ranges(system.ranges, plain)
     for q in wanted:
         quenched.setdefault(q, q.law)
     laws = {q: law if q.given is not None else _substituted(law, plain) for q, law in quenched.items()}

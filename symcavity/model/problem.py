@@ -21,6 +21,7 @@ from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
+from symcavity.model.ranges import declared_ranges
 from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
 
@@ -152,7 +153,9 @@ class Problem:
         self.name, self.source, self.cite = name, dict(source or {}), cite
         self.named = read_named(named or {})
         self.minimize = exact(minimize, "the objective")
-        self.subject_to = as_list(subject_to, "subject_to")
+        relations = as_list(subject_to, "subject_to")
+        self.ranges = declared_ranges(relations)
+        self.subject_to = tuple(r for r in relations if r not in self.ranges)
         self._centre()
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         self.book = FieldBook()
@@ -298,7 +301,7 @@ class Problem:
             raise DeclarationError(
                 f"The constraint {relation} contains no quantity of a site.",
                 "constraints on states and on global variables",
-                "declare the range of a parameter by its assumptions: Symbol('...', positive=True)",
+                "declare what is known of a parameter by its assumptions: Symbol('...', positive=True)",
             )
         if kind is None:
             return self._read_condition(expr, relation, where)
@@ -426,6 +429,7 @@ class Problem:
         minimize, subject_to = self.typed
         lines = [f"minimise    {minimize}"]
         lines += [f"subject to  {c}" for c in subject_to]
+        lines += [f"where       {r}" for r in self.ranges]
         lines += [f"fixed       {e}" for e in self.fixed]
         return "\n".join(lines)
 

@@ -36,6 +36,7 @@ from symcavity.model.quantities import (
     families,
     site_quantities,
 )
+from symcavity.model.ranges import implied_ranges
 from symcavity.model.refusals import check_names, check_words, parameters_of
 from symcavity.model.support import Anchor, Support, SupportFunction
 
@@ -208,6 +209,13 @@ class System:
     def quenched(self) -> tuple[Quenched, ...]:
         """The families of quenched parameters, sorted by name."""
         return tuple(sorted(families(self._expressions(), Quenched), key=lambda q: q.name))
+
+    @property
+    def ranges(self) -> tuple[Any, ...]:
+        """What values of parameters have to meet: stated in the declaration, or implied by its random numbers."""
+        stated = () if self.record is None else self.record.problem.ranges
+        couplings = dict.fromkeys(f.coupling.family for law in self.laws.values() for f in law.fields)
+        return (*stated, *implied_ranges(couplings, (q for q in self.quenched if q.given is not None)))
 
     @property
     def support_functions(self) -> tuple[SupportFunction, ...]:

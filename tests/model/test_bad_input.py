@@ -45,6 +45,7 @@ from symcavity import (
     SupportFunction,
     SymcavityError,
     UnsupportedLaw,
+    ValuesError,
     alpha,
     average,
     i,
@@ -377,7 +378,7 @@ REFUSED = {
     "constant true": (lambda: problem(subject_to=[S(2) >= 1]), "constant True", "SymPy decides"),
     "constant false": (lambda: problem(subject_to=[S(0) >= 1]), "constant False", "SymPy decides"),
     "constraint on a parameter": (
-        lambda: problem(subject_to=[h >= 1, C >= 1]),
+        lambda: problem(subject_to=[h >= 1, sp.Eq(C, 1)]),
         "no quantity of a site",
         "positive=True",
     ),
@@ -837,3 +838,26 @@ def test_a_kind_that_only_sends_quenched_parameters_is_refused_with_what_its_sum
     with pytest.raises(DeclarationError, match=r"holds no variable") as caught:
         ConvexProblem(c + Sum(Abs(w[i]) - drive * w[i], (i, 1, N))).kkt()
     assert 'Quenched("g", i, law=Normal("g", 0, 1))' in str(caught.value)
+
+
+def test_values_out_of_the_range_of_their_parameters_are_refused_before_any_work():
+    """Stated beside the constraints, or implied: by a correlation, and by the weights of labels."""
+    tau, rho, p = sp.Symbol("tau", positive=True), sp.Symbol("rho", real=True), sp.Symbol("p", positive=True)
+    squares = Sum(w[i] ** 2, (i, 1, N)) / 2
+    r = 1 - Sum(x[mu, i] * w[i], (i, 1, N))
+    quantile = ConvexProblem(squares + Sum(sp.Max(tau * r, (tau - 1) * r), (mu, 1, P)), subject_to=[tau < 1])
+    other, t = Coupling("z", correlation={x: rho}), Quenched("t", i)
+    u = Sum(x[mu, i] * t[i], (i, 1, N))
+    noisy = ConvexProblem(squares + Sum((u - Sum(other[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)))
+    up = (1 + (1 - 2 * p) * sp.sign(u)) / 2
+    y = Quenched("y", mu, law={1: up, -1: 1 - up}, given=u)
+    flipped = ConvexProblem(squares + Sum(Max(0, y[mu] * r), (mu, 1, P)))
+    assert "where       tau < 1" in str(quantile)
+    for problem, values, said in (
+        (quantile, {tau: 2}, "tau < 1"),
+        (noisy, {rho: -2, t: {1: 1}}, r"Abs\(rho\) <= 1"),
+        (flipped, {p: 2, t: {1: 1}}, "1 - p >= 0"),
+    ):
+        for act in (problem.kkt().cavity().solve, lambda v, one=problem: one.simulate(v, N=10, seeds=1)):
+            with pytest.raises(ValuesError, match=f"out of range.\n.*{said}"):
+                act({alpha: 2, **values})

@@ -1,0 +1,59 @@
+"""Ranges of parameters: those that a declaration states, and those that its random numbers imply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from sympy import Abs, GreaterThan, Heaviside, LessThan, S, StrictGreaterThan, StrictLessThan, Symbol, sign
+
+from symcavity.errors import ValuesError
+from symcavity.model.couplings import Coupling
+from symcavity.model.kinds import SiteCount, is_index
+from symcavity.model.quantities import Family, Global, Quenched, SiteQuantity
+
+RELATIONS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
+
+
+def declared_ranges(relations: Iterable[Any]) -> tuple[Any, ...]:
+    """The relations that hold parameters only, such as ``tau < 1``."""
+    return tuple(r for r in relations if isinstance(r, RELATIONS) and _holds_parameters(r))
+
+
+def _holds_parameters(expr: Any) -> bool:
+    other = expr.atoms(SiteQuantity, Global, SiteCount, Family)
+    return not other and not any(map(is_index, expr.free_symbols)) and bool(expr.free_symbols)
+
+
+def implied_ranges(couplings: Iterable[Coupling], labels: Iterable[Quenched]) -> tuple[Any, ...]:
+    """Correlations of couplings lie between -1 and 1; weights of labels that hear signs only are not negative."""
+    found: list[Any] = []
+    for coupling in couplings:
+        moments = (*coupling.correlation.values(), coupling.reciprocity)
+        found += [LessThan(Abs(rho), 1, evaluate=False) for rho in moments if _holds_parameters(rho)]
+    for label in labels:
+        for _, weight in label.law or ():
+            steps = sorted(weight.atoms(sign, Heaviside), key=str)
+            sides = [(S.NegativeOne if isinstance(s, sign) else S.Zero, S.One) for s in steps]
+            for case in product(*sides):
+                value = weight.xreplace(dict(zip(steps, case, strict=True)))
+                found += [GreaterThan(value, 0, evaluate=False)] if _holds_parameters(value) else []
+    return tuple(dict.fromkeys(found))
+
+
+def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
+    """Refuse values that are out of range.
+
+    Raises
+    ------
+    ValuesError
+        With the range.
+    """
+    for relation in ranges:
+        if relation.free_symbols <= set(values) and relation.xreplace(dict(values)).doit() == S.false:
+            given = ", ".join(f"{s} = {values[s]}" for s in sorted(relation.free_symbols, key=str))
+            raise ValuesError(f"{given} is out of range.", f"values with {relation.doit()}")
+
+
+__all__ = ["check_ranges", "declared_ranges", "implied_ranges"]
