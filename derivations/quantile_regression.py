@@ -17,10 +17,6 @@ t, noise = Quenched("t", i), Quenched("noise", mu)
 tau = Symbol("tau", positive=True)
 r = Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) + noise[mu] - b
 
-problem = ConvexProblem(
-    minimize=Sum(Max(tau * r, (tau - 1) * r), (mu, 1, P)),
-    subject_to=[tau < 1],
-    name="Regression of a quantile",
-)
+problem = ConvexProblem(Sum(Max(tau * r, (tau - 1) * r), (mu, 1, P)), [tau < 1], name="Regression of a quantile")
 values = {alpha: 3, tau: Rational(4, 5), t: {1: 1}, noise: Normal("noise", 0, 1)}
 shown = [average((w[i] - t[i]) ** 2), b]

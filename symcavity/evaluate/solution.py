@@ -26,6 +26,7 @@ from symcavity.shapes.sampling import SCRAMBLES
 from symcavity.writing.displays import Formula, html
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
+SHOWN = 10  # digits that a solution in double has, or says that it has not
 IN_DOUBLE = 15  # digits up to which integrals that an observable needs are taken in double
 
 Values = dict[Symbol, Any]
@@ -273,12 +274,16 @@ class Solution:
         return out + [(g, self[g]) for g in self._task.units if g not in self.values]
 
     def __str__(self) -> str:
-        digits = max(self.dps, 6)
+        known = -float(mp.log10(self.residual)) if 0 < self.residual < 1 else self.dps
+        rough = known < min(self.dps, SHOWN)  # no more digits than there are
+        digits = max(int(known), 1) if rough else max(self.dps, 6)
         lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
         lines += [f"  {s!s:<18} = {mp.nstr(v, digits)}" for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
             lines.append(f"  stability          = {mp.nstr(self.stability, 6)}  (stable below 1)")
         lines.append(f"  residual           = {mp.nstr(self.residual, 3)}")
+        if rough:
+            lines.append(f"  known to           : about {digits} digits, for averages are not known to more in double")
         if self.certified is not None:
             lines.append("  certified          : exactly one solution in the box of .certified")
         return "\n".join(lines)

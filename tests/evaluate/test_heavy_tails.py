@@ -1,10 +1,12 @@
 """Noise with heavy tails: what is infinite is refused, what is not has its value."""
 
 import pytest
+from scipy.integrate import quad
+from scipy.special import voigt_profile
 from sympy import Abs, Piecewise, Rational, Sum, Symbol, sqrt
 from sympy.stats import Cauchy, Laplace, Normal, StudentT
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu, response
 
 x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
 gamma = Symbol("gamma", positive=True)
@@ -36,6 +38,12 @@ def test_robust_losses_bear_cauchy_noise(loss):
     theory = here.cavity()
     solution = theory.solve(values)
     assert solution.residual < 1e-6
+    S, q = float(solution[response(w)]), float(solution[ERROR])
+    if loss == "absolute":  # by Voigt's profile, the density of a sum of Gauss' and Cauchy's numbers
+        inside, _ = quad(lambda u: voigt_profile(u, q**0.5, 1), -S, S, epsabs=1e-13)
+        assert abs(S * (float(VALUES[gamma]) + float(VALUES[alpha]) * inside / S) - 1) < 10 * solution.residual
+    said = str(solution)
+    assert ("known to           : about" in said) == (solution.residual > 1e-10)
     (row,) = theory.compare(here.simulate(values, N=100, seeds=8), [ERROR]).rows
     assert abs(row.z) < 5
     with pytest.raises(ValuesError, match="the observable averages"):

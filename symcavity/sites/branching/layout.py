@@ -20,7 +20,7 @@ from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.sites.branching.branches import Branch, SitePuzzle
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
@@ -371,10 +371,12 @@ class _Layout:
             order.append(k)
             reach = high
         if reach < FAR:
+            shared = [s for s in symbols if isinstance(s, Global) and not s.is_nonnegative]
+            bounded = "".join(f'if {s} is never negative: Global("{s}", positive=True); ' for s in shared)
             raise IllPosed(
                 f"{self.text}: no branch holds for some values of the field.",
                 "laws that fix the states for every value of the field",
-                "check the signs in the constraints, and that the penalties grow in every direction",
+                bounded + "check the signs in the constraints, and that the penalties grow in every direction",
             )
         return tuple(order), edges
 
