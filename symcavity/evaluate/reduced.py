@@ -224,7 +224,8 @@ def roots_of(
         return
     if len(system.core) != len(left):
         raise NotConverged(
-            f"{len(system.core)} equations are left for the unknowns {', '.join(map(str, left))}.",
+            f"The number of equations that are left, {len(system.core)}, is not that of the unknowns: "
+            f"{', '.join(map(str, left))}.",
             system.core,
             hint="the theory does not fix these; see theory.equations",
         )
