@@ -30,6 +30,7 @@ from symcavity.sites.branching.solution import SiteSolution
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
 _LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
+_LINE = np.union1d(_LINE, np.linspace(-30, 30, 601))  # means move what a law depends on most away from zero
 
 
 @dataclass(frozen=True)
