@@ -112,8 +112,8 @@ def _refuse_unreal(expr: Basic, where: str) -> None:
 class Count(Symbol):
     """What runs over 0, 1, 2, ... in the values of a law with countably many of them, and in their weights."""
 
-    def __new__(cls, name: str) -> Count:
-        """Return the symbol."""
+    def __new__(cls, name: str, **_assumptions: Any) -> Count:
+        """Return the symbol, whose assumptions are its own."""
         return super().__new__(cls, name, integer=True, nonnegative=True)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

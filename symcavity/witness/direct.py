@@ -158,8 +158,9 @@ def _drawn(
     laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
     for q in theory.system.quenched:
         if q not in laws:
-            if q.low is not None:  # a sum over the first few of its values is linear in them, as that over all
-                laws[q] = {v: q.weight(v) for v in q.values}
+            if q.low is not None:  # what sums over its values is linear in them: the first few will do, or one
+                depends = any(known.family == q for known in site_quantities(claimed))
+                laws[q] = {v: q.weight(v) for v in q.values} if depends else {q.values[-1]: S.One}
                 continue
             laws[q] = dict(q.law) if isinstance(q.law, Tuple) else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
     values = {k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound}

@@ -11,6 +11,7 @@ from symcavity import (
     Coupling,
     Datum,
     DeclarationError,
+    Derivation,
     Feature,
     Field,
     N,
@@ -236,5 +237,8 @@ def test_laws_of_labels():
     with pytest.raises(ValuesError, match="every value of the field"):
         problem.simulate(values, N=30, seeds=1)
     good = Quenched("y", mu, law=Poisson("y", exp(u)), given=u)
+    theory = ConvexProblem(Sum((h - good[mu]) ** 2 / 2, (mu, 1, P)) + ridge).cavity()
     with pytest.raises(ValuesError, match="dps <= 15"):
-        ConvexProblem(Sum((h - good[mu]) ** 2 / 2, (mu, 1, P)) + ridge).cavity().solve(values, dps=30)
+        theory.solve(values, dps=30)
+    assert theory.derivation.verify(dps=15)
+    assert Derivation.from_json(theory.derivation.to_json(verify=False)) == theory.derivation
