@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Add, Expr, Function, Mul, Pow, S, erf, erfc, exp, pi, sqrt
+from sympy import Add, Expr, Function, Mul, Pow, S, erf, erfc, exp, pi, polygamma, sqrt
 
 from symcavity.algebra.phi import phi
 
-__all__ = ["erfcx", "with_scaled_tails"]
+__all__ = ["erfcx", "log_gamma", "with_scaled_tails"]
 
 
 class erfcx(Function):  # noqa: N801 - it is written like the mathematical function it is
@@ -35,6 +35,30 @@ class erfcx(Function):  # noqa: N801 - it is written like the mathematical funct
 
     def _mpmathcode(self, printer: Any) -> str:
         return str(printer._print(self.rewrite(erfc)))  # noqa: SLF001 - SymPy's printing protocol
+
+
+class log_gamma(Function):  # noqa: N801 - it is written like the mathematical function it is
+    """The logarithm of the gamma function: exponentials of sums that hold it are not taken apart."""
+
+    nargs = 1
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        """Return the derivative."""
+        return polygamma(0, self.args[argindex - 1])
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return self.args[0].is_extended_positive
+
+    def _latex(self, printer: Any) -> str:
+        return rf"\log \Gamma\left({printer.doprint(self.args[0])}\right)"
+
+    def _numpycode(self, printer: Any) -> str:
+        return f"{printer._module_format('scipy.special.gammaln')}({printer._print(self.args[0])})"  # noqa: SLF001
+
+    _scipycode = _numpycode
+
+    def _mpmathcode(self, printer: Any) -> str:
+        return f"{printer._module_format('mpmath.loggamma')}({printer._print(self.args[0])})"  # noqa: SLF001
 
 
 def with_scaled_tails(expr: Any) -> Any:

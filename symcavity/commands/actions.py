@@ -46,8 +46,7 @@ def finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theor
     """
     from symcavity.finite.given_values import law_symbols
     from symcavity.model.bound_sets import vector_sizes
-    from symcavity.model.kinds import DATUM
-    from symcavity.model.quantities import P, alpha
+    from symcavity.model.kinds import DATUM, P, alpha
 
     needed = law_symbols(system)
     loads = {alpha} if DATUM in system.kinds and P not in values else set()
@@ -181,7 +180,7 @@ def solved(
 def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:
     """Read what simulations and experiments have in common."""
     from symcavity.commands.arguments import read_pairs, whole_numbers
-    from symcavity.model.quantities import N
+    from symcavity.model.kinds import N
 
     system = load_system(args)
     values = read_pairs(args.values, system)

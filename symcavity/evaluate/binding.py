@@ -87,7 +87,7 @@ def task_of(theory: Theory) -> Task:
             theory.equations,
             theory.scaled_unknowns,
             tuple(p for p in system.parameters if p not in theory.binding),
-            tuple(q for q in system.quenched if q.given is None),
+            tuple(q for q in system.quenched if q.given is None or q.low is not None),
             # without a condition that fixes it, no load follows
             lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
             lambda: theory.gains,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from symcavity.evaluate.legendre import exact_legendre, legendre
 
 POINTS = (40, 64, 100, 160, 256)  # of each piece, at each level
 FINEST = len(POINTS) - 1
+SINGLE, DOUBLINGS, BLOCKS = 16, 16, (12, 24, 48, 96, 192)  # values summed one by one; blocks; nodes of each, by level
 LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
 ENDLESS, HEAVY = 1e9, 0.05  # spreads, and second moments there, beyond which doubles have nothing to add
 FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
@@ -26,13 +28,57 @@ Rule = tuple[np.ndarray, np.ndarray]
 Place = Callable[[Any], tuple[Any, Any]]
 
 
+@dataclass(frozen=True)
+class Counting:
+    """The measure that counts the integers from the smallest value of a label upwards: its weights stand in averages.
+
+    The first ones are summed as they are, and each time those up to twice as many by Gauss rules for sums, exact where
+    a block has no more values than the rule has nodes.
+    """
+
+    name: str
+    low: int
+    doublings: int = DOUBLINGS
+    single: int = SINGLE
+
+    def seen(self, weights: Callable[[np.ndarray], np.ndarray]) -> Counting:
+        """The same as far as these weights show in averages of squares."""
+        values, _ = self.rule(FINEST)
+        shown = values[weights(values) * (1 + (values - self.low) ** 2) > LEAST]
+        last = max(shown.max(initial=0) - self.low, 1)
+        return replace(self, doublings=min(self.doublings, max(0, int(np.ceil(np.log2((last + 1) / self.single))))))
+
+    def rule(self, level: int) -> Rule:
+        """Return nodes and weights."""
+        nodes, weights = [np.arange(self.single, dtype=float)], [np.ones(self.single)]
+        for k in range(self.doublings):
+            start = self.single << k
+            x, w = _summed(start, min(BLOCKS[level], start))
+            nodes.append(start + x)
+            weights.append(w)
+        return self.low + np.concatenate(nodes), np.concatenate(weights)
+
+
+@lru_cache(maxsize=256)
+def _summed(size: int, count: int) -> Rule:
+    """A Gauss rule for sums over 0, 1, ..., size - 1, from the recurrence of the discrete Chebyshev polynomials."""
+    from scipy.linalg import eigh_tridiagonal
+
+    if count == size:
+        return np.arange(size, dtype=float), np.ones(size)
+    k = np.arange(1.0, count)
+    side = k / 2 * np.sqrt((size**2 - k**2) / (4 * k**2 - 1))
+    nodes, frame = eigh_tridiagonal(np.full(count, (size - 1) / 2), side)
+    return nodes, size * frame[0] ** 2
+
+
 @lru_cache(maxsize=256)
 def rule(variable: Any, level: int) -> Rule:
     """Return nodes and weights for averages over a continuous random variable of SymPy.
 
     Parameters
     ----------
-    variable : RandomSymbol
+    variable : RandomSymbol or Counting
     level : int
         0 for the coarsest rule, :data:`FINEST` for the finest.
 
@@ -41,6 +87,8 @@ def rule(variable: Any, level: int) -> Rule:
     ValuesError
         If the density has no norm.
     """
+    if isinstance(variable, Counting):
+        return variable.rule(level)
 
     def gauss(length: float) -> Iterable[tuple[float, float]]:
         return zip(*legendre(int(POINTS[level] * length)), strict=True)
@@ -69,6 +117,10 @@ def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., 
     """
     from sympy.stats import density
 
+    if isinstance(variable, Counting):
+        raise ValuesError(
+            f"{context.dps} digits are asked for, and the values of {variable.name} are summed in double.", "dps <= 15"
+        )
     x = Dummy("x", real=True)
     pdf = compiled(density(variable)(x), x)
     while True:
@@ -232,4 +284,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["FINEST", "density_of", "exact_rule", "location", "rule"]
+__all__ = ["FINEST", "Counting", "density_of", "exact_rule", "location", "rule"]

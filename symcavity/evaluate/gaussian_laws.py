@@ -30,7 +30,7 @@ def gaussian_laws(continuous: Sequence[tuple[Quenched, Any]]) -> dict[Quenched, 
     """Return the mean and the standard deviation of each parameter whose law is Gaussian."""
     from sympy.stats.crv_types import NormalDistribution
 
-    laws = ((q, getattr(variable.pspace, "distribution", None)) for q, variable in continuous)
+    laws = ((q, getattr(getattr(variable, "pspace", None), "distribution", None)) for q, variable in continuous)
     return {q: (law.mean, law.std) for q, law in laws if isinstance(law, NormalDistribution)}
 
 

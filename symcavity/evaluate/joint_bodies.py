@@ -53,32 +53,31 @@ class Body:
         self.line = function([*self.edges, *self.own], [*self.sides, *slopes])
         self.degree = _degree(node.body, {*node.law.unknowns, *node.law.fields, *(x for x, _ in node.law.definitions)})
 
-    def switches(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...]) -> np.ndarray:
+    def _of(self, given: Mapping[Any, float]) -> list[float]:
+        return [given[s] for s in self.own]
+
+    def switches(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """On which side of its kinks and conditions each node is."""
         shape = next(iter(columns.values())).shape
-        found = self.line(*(columns[s] for s in self.edges), *own)[: len(self.sides)]
+        found = self.line(*(columns[s] for s in self.edges), *self._of(given))[: len(self.sides)]
         return np.array([np.broadcast_to(side > 0, shape) for side in found], dtype=bool).reshape(-1, *shape)
 
-    def lines(self, rows: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...]) -> np.ndarray:
+    def lines(self, rows: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """What switches as affine functions, of what its quantities are: shape (faces, sides, coefficients)."""
         shape = next(iter(rows.values())).shape
         out = np.zeros((shape[0], len(self.sides), shape[1]))
         if not self.sides or any(s not in rows for s in self.edges):  # responses are numbers on a face
             return out[:, :0]
-        found = np.array(self.line(*[0.0] * len(self.edges), *own), dtype=float)
+        found = np.array(self.line(*[0.0] * len(self.edges), *self._of(given)), dtype=float)
         out[..., 0] = found[: len(self.sides)]
         slopes = found[len(self.sides) :].reshape(len(self.sides), -1)
         for k, s in enumerate(self.edges):
             out += slopes[:, k, None] * rows[s][:, None, :]
         return out
 
-    def needs(self, own: tuple[float, ...]) -> tuple[Any, ...]:
-        """What its value depends on beyond the parameters of the law."""
-        return tuple(zip(self.own, own, strict=False))
-
-    def values(self, columns: Mapping[LawSymbol, np.ndarray], own: tuple[float, ...] = ()) -> np.ndarray:
+    def values(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """The values at all nodes."""
-        found = self.call(*(columns[s] for s in self.names), *own[: len(self.own)])
+        found = self.call(*(columns[s] for s in self.names), *self._of(given))
         return np.broadcast_to(np.asarray(found), next(iter(columns.values())).shape)
 
 

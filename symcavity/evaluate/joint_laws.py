@@ -39,6 +39,7 @@ MOST_TURNED = 3  # from so many dimensions on, directions are sampled
 SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
 SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
+LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a centre of rays is looked for
 LIGHT = 1e-20  # nodes of less weight are left out
 STEP = 1e-30  # of a complex step, which cancels nothing
 FLAT = 1e-12  # of the largest eigenvalue: what stands for zero where roots are differentiated
@@ -123,11 +124,12 @@ class Family:
         body = self.bodies[node]
         found = self.known.setdefault(params, {}) if not np.isnan(params).any() else {node: np.nan}
         if node not in found:
-            at = body.needs(own)
-            alike = [n for n, b in self.bodies.items() if n.way == node.way and b.needs(own) == at]
+            beyond = self._beyond(body)  # what it depends on that the law does not
+            alike = [n for n, b in self.bodies.items() if n.way == node.way and self._beyond(b) == beyond]
+            given = dict(zip([*self.leaves, *body.own], [*params, *own], strict=True))
             with np.errstate(all="ignore"):
-                values = self._refined(alike, node.way, params, own)
-            found = {} if at else found  # it may depend on more than the law does
+                values = self._refined(alike, node.way, params, given)
+            found = {} if beyond else found
             found.update(zip(alike, values, strict=True))
         if open_ := sorted(x.name for x in self.loose & node.body.atoms(LawSymbol)):
             raise UnsupportedLaw(
@@ -135,6 +137,9 @@ class Family:
                 "averages of what it fixes, such as those of states and of what is sent to others",
             )
         return float(found[node])
+
+    def _beyond(self, body: Body) -> list[Any]:
+        return [s for s in body.own if s not in self.leaves]
 
     def matrix(self, params: Any) -> np.ndarray:
         """The covariance of the fields."""
@@ -154,7 +159,7 @@ class Family:
         return (frame * np.sqrt(np.maximum(size, 0.0))) @ frame.T @ _range(size, frame)[0]
 
     def _refined(
-        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: tuple[float, ...]
+        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: Mapping[Any, float]
     ) -> list[float]:
         """Averages on finer and finer nodes, until that changes nothing; over samples at once.
 
@@ -218,7 +223,7 @@ class Family:
         return range(SCRAMBLES) if self.law.scramble == SCRAMBLE else [int(self.law.scramble)]
 
     def _on_faces(
-        self, faces: Faces, level: int, root: np.ndarray, bodies: Sequence[Body], own: tuple[float, ...]
+        self, faces: Faces, level: int, root: np.ndarray, bodies: Sequence[Body], own: Mapping[Any, float]
     ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
         """All quantities of an affine law along rays that are cut where its faces end."""
         count, width = len(faces.numbers), 1 + self.count
@@ -280,20 +285,23 @@ class Family:
         own: Any,
         faces: Faces | None,
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Nodes along rays from the origin, in panels that end where a pair or a kink switches."""
+        """Nodes along rays, in panels that end where a pair or a kink switches.
+
+        In a plane the rays meet from where as many of them switch equally often: what switches on a curve that the
+        origin lies beside would end between two of its rays.
+        """
         rank = root.shape[1]
-        if rank == MOST_TURNED - 1 and way == RAYS:
-            angles = (np.arange(level) + 0.3) * 2 * np.pi / level
-            rays, shares = np.stack([np.cos(angles), np.sin(angles)]), np.full(level, 1 / level)
+        planar = rank == MOST_TURNED - 1 and way == RAYS
+        if planar:
+            rays, shares = _round(level), np.full(level, 1 / level)
         else:
             rays, shares = spread(rank, self._numbers(), FEW)
-        count = rays.shape[1]
         switching = [body for body in bodies if body.sides]
         known = {*self.code.unknowns, *self.code.defined, *self.law.fields}
         answering = any(not known.issuperset(body.edges) for body in switching)  # responses jump where states bend
 
-        def look(ray: np.ndarray, r: np.ndarray, start: Any) -> tuple[Any, Any]:
-            fields = root @ (rays[:, ray] * r)
+        def look(z: np.ndarray, start: Any) -> tuple[Any, Any]:
+            fields = root @ z
             if faces is not None:
                 face, columns = faces.find(fields), self._met(faces, fields)
                 if face is None or columns is None:
@@ -308,9 +316,14 @@ class Family:
                 marks += [body.switches(columns, own) for body in switching]
             return x, np.concatenate(marks)
 
-        scan = np.linspace(0, REACH, SCAN)
-        ray, r = np.repeat(np.arange(count), SCAN), np.tile(scan, count)
-        x, marks = look(ray, r, self.last.get(("scan", level)))
+        centre = _centre(lambda z: look(z, None)[1]) if planar else np.zeros(rank)
+        reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
+        ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
+
+        def at(ray: np.ndarray, r: np.ndarray) -> np.ndarray:
+            return centre[:, None] + rays[:, ray] * r
+
+        x, marks = look(at(ray, r), self.last.get(("scan", level)))
         if x is None:
             return None
         self.last["scan", level] = x
@@ -318,15 +331,16 @@ class Family:
         low, high, start = r[hits], r[hits + 1], x[:, hits]
         for _ in range(BISECTIONS if hits.size else 0):
             middle = (low + high) / 2
-            start, here = look(ray[hits], middle, start)
+            start, here = look(at(ray[hits], middle), start)
             if start is None:
                 return None
             same = (here == marks[:, hits]).all(axis=0)
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
-        cuts = np.full((count, max(place, default=-1) + 1), REACH)
+        cuts = np.full((count, max(place, default=-1) + 1), reach)
         cuts[ray[hits], place] = (low + high) / 2
-        return along(cuts, rays, shares)[:2]
+        points, weights, _ = along(cuts, rays, shares, reach=reach)
+        return centre[:, None] + points, weights * np.exp(-centre @ points - centre @ centre / 2)
 
     def gradient(self, node: JointAverage, params: tuple[float, ...]) -> np.ndarray | None:
         """The derivatives along the parameters of the law; None of averages that are sampled or hold parameters."""
@@ -368,7 +382,7 @@ class Family:
             there = fields + 1j * STEP * (frame @ change @ frame.T @ z)
             columns = self.code.columns(self.code.stepped(x, there, moved), there, moved)
             for n, node in enumerate(nodes):
-                out[n, k] = np.imag(self.bodies[node].values(columns, ())) @ weights / STEP
+                out[n, k] = np.imag(self.bodies[node].values(columns, {})) @ weights / STEP
         return out
 
     def _solved(self, key: Any, fields: np.ndarray, params: tuple[float, ...]) -> dict[LawSymbol, np.ndarray] | None:
@@ -382,6 +396,38 @@ class Family:
             return self.code.columns(x, fields, params)
         except np.linalg.LinAlgError:
             return None
+
+
+def _round(count: int) -> np.ndarray:
+    """Directions all around."""
+    angles = (np.arange(count) + 0.3) * 2 * np.pi / count
+    return np.stack([np.cos(angles), np.sin(angles)])
+
+
+def _centre(marks: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """From where in a plane most rays switch equally often: the origin, or the middle of where nothing switches."""
+    rays, grid = _round(LOOKS), np.linspace(-REACH, REACH, GRID)
+
+    def uneven(centre: np.ndarray) -> float:
+        r = np.linspace(0, REACH + np.linalg.norm(centre), SCAN)
+        found = marks((centre[:, None, None] + rays[:, :, None] * r).reshape(2, -1))
+        if found is None:
+            return np.inf
+        found = found.reshape(-1, LOOKS, SCAN)
+        times = (found[..., 1:] != found[..., :-1]).any(axis=0).sum(axis=1)
+        return float(np.sum(times != np.roll(times, 1)))
+
+    best, least = np.zeros(2), uneven(np.zeros(2))
+    every = np.stack(np.meshgrid(grid, grid)).reshape(2, -1)
+    if not 0 < least < np.inf or (found := marks(every)) is None:
+        return best
+    weights = np.exp(-(every**2).sum(axis=0) / 4)
+    _, own = np.unique(found, axis=1, return_inverse=True)
+    for k in range(min(int(own.max()) + 1, FEW)):
+        middle = (every * weights)[:, own.ravel() == k].sum(axis=1) / weights[own.ravel() == k].sum()
+        if (here := uneven(middle)) < least:
+            best, least = middle, here
+    return best
 
 
 @lru_cache(maxsize=32)

@@ -16,7 +16,7 @@ from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.densities import FINEST, rule
+from symcavity.evaluate.densities import FINEST, Counting, rule
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
 
@@ -201,6 +201,9 @@ def read_quenched(
                 f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}",
             )
         law = laws[side]
+        if q.low is not None:
+            law.continuous.append((q, Counting(q.name, int(q.low))))
+            continue
         if isinstance(value, Tuple):
             value = value.xreplace({k: sympify(v) for k, v in plain.items()})
             if value.free_symbols:

@@ -87,7 +87,7 @@ def crossings(rows: np.ndarray, held: int, units: np.ndarray) -> np.ndarray:
 
 
 def along(
-    cuts: np.ndarray, units: np.ndarray, weights: np.ndarray, *, cubic: bool = False
+    cuts: np.ndarray, units: np.ndarray, weights: np.ndarray, *, cubic: bool = False, reach: float = REACH
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes between cuts of rays.
 
@@ -98,6 +98,8 @@ def along(
     weights : array, shape (rays,)
     cubic : bool
         Whether what is averaged is a polynomial of at most third degree between two cuts, for which two nodes do.
+    reach : float
+        How far the rays go.
 
     Returns
     -------
@@ -105,8 +107,8 @@ def along(
         Points of shape (dimension, panels * nodes), panel by panel, and a point inside of each panel.
     """
     rank, count = units.shape
-    base = np.broadcast_to(np.linspace(0, REACH, PARTS + 1), (count, PARTS + 1))
-    edges = np.concatenate([base, np.clip(cuts, 0, REACH)], axis=1)
+    base = np.broadcast_to(np.linspace(0, reach, PARTS + 1), (count, PARTS + 1))
+    edges = np.concatenate([base, np.clip(cuts, 0, reach)], axis=1)
     order = np.argsort(edges, axis=1, kind="stable")
     edges = np.take_along_axis(edges, order, axis=1)
     ray, place = np.nonzero(np.diff(edges, axis=1) > APART)

@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Dummy, Expr, Sum
 
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.evaluate.densities import density_of, location
+from symcavity.evaluate.densities import Counting, density_of, location
 from symcavity.evaluate.integrals import Pass
 from symcavity.evaluate.nodes import own_quantities
 from symcavity.model.averages import Average
@@ -54,7 +54,7 @@ def check_tails(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mapping
     ------
     ValuesError
     """
-    heavy = {q: tails(v) for law in laws.values() for q, v in law.continuous}
+    heavy = {q: tails(v) for law in laws.values() for q, v in law.continuous if not isinstance(v, Counting)}
     heavy = {q: ends for q, ends in heavy.items() if min(ends) < LIGHT}
     if not heavy:
         return

@@ -16,10 +16,12 @@ from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.densities import Counting
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.nodes import Needs, own_quantities
 from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.evaluate.tails import check_tails
@@ -272,10 +274,12 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
     check_ranges(task.ranges, plain)
     sizes = _sizes(task, plain, quenched)
     laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
+    exact = {**plain, **sizes}
+    for law in laws.values():
+        law.continuous = [(q, _as_seen(task, q, v, laws, exact)) for q, v in law.continuous]
     _check_positive(laws)
     _check_variances(task, laws)
     _check_zeros(task, laws)
-    exact = {**plain, **sizes}
     candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
     _count(task, exact, candidates)
     if any(law.continuous for law in laws.values()):
@@ -284,6 +288,16 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
         env = {LAWS: laws, **open_, **{s: float(v) for s, v in exact.items()}}
         check_tails({str(e.lhs): side for e, side in zip(task.equations, task.sides[1::2], strict=True)}, laws, env)
     return Given(exact, laws, tuple(candidates), dps)
+
+
+def _as_seen(task: Task, q: Quenched, variable: Any, laws: Mapping[Any, SiteLaw], exact: Mapping[Symbol, Any]) -> Any:
+    """A law as it is; of countable values those with a weight at these values, where the weights are known before."""
+    whole = {a for c in task.conditions for a in c.atoms(Average) if own_quantities(a.args[0]) == {q.at_site()}}
+    env = {LAWS: laws, **{s: float(v) for s, v in exact.items()}}
+    for body in (a.args[0] for a in whole if isinstance(variable, Counting)):
+        if Needs()(body) - {q.at_site()} <= set(env):
+            return variable.seen(lambda y, body=body: np.asarray(task.compiled(body, "numpy")({**env, q: y})))
+    return variable
 
 
 def _foreign(task: Task, target: Any, value: Any) -> ValuesError:

@@ -10,9 +10,11 @@ from sympy import Dummy, Expr, Tuple
 
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.model.exact import Count
 from symcavity.model.quantities import Global, Quenched, site_quantities
 
 _TOLERANCE = 1e-9
+MOST, TOGETHER = 1 << 20, 64  # values of a label, and those that are looked at together
 
 
 def draw_label(label: Quenched, told: Expr, known: Mapping[Any, Any], rng: np.random.Generator) -> np.ndarray:
@@ -41,7 +43,9 @@ def draw_label(label: Quenched, told: Expr, known: Mapping[Any, Any], rng: np.ra
             f"{label} is drawn on {told}, whose couplings have a mean.", "teachers that hear couplings without a mean"
         )
     field = _values(told, known)
-    assert isinstance(label.law, Tuple)  # noqa: S101 - a label that is given on a field has a finite law
+    assert isinstance(label.law, Tuple)  # noqa: S101 - a label that is given on a field has discrete values
+    if label.low is not None:
+        return _counted(label, {**known, label.given: field}, rng.random(len(field)))
     rows = [np.broadcast_to(_values(w, {**known, label.given: field}), field.shape) for _, w in label.law]
     weights = np.array(rows)
     if np.any(weights < -_TOLERANCE) or np.any(np.abs(weights.sum(axis=0) - 1) > _TOLERANCE):
@@ -53,6 +57,26 @@ def draw_label(label: Quenched, told: Expr, known: Mapping[Any, Any], rng: np.ra
     values = np.array([float(_values(v, known)) for v, _ in label.law])
     chance = rng.random(len(field))
     return values[np.minimum((chance > np.cumsum(weights, axis=0)).sum(axis=0), len(values) - 1)]
+
+
+def _counted(label: Quenched, known: Mapping[Any, Any], chance: np.ndarray) -> np.ndarray:
+    """The values of a label with countably many, from the smallest one upwards."""
+    count, low = Count("n"), label.low or 0
+    weight = label.weight(low + count)
+    labels, reached = np.zeros(len(chance)), np.zeros(len(chance))
+    for n in range(0, MOST, TOGETHER):
+        here = _values(weight, {**known, count: np.arange(n, n + TOGETHER, dtype=float)[:, None]})
+        here = np.broadcast_to(here, (TOGETHER, len(chance)))
+        if not np.all(here >= 0):
+            raise ValuesError(
+                f"A weight in the law of {label} is {np.min(here):g} at some field.",
+                "parameters of a law that are in its range for every value of the field",
+            )
+        upto = reached + np.cumsum(here, axis=0)
+        labels, reached = labels + (chance >= upto).sum(axis=0), upto[-1]
+        if (chance < reached).all():
+            return float(low) + labels
+    raise ValuesError(f"{label} goes beyond {MOST} in an instance.", "laws and fields of smaller counts")
 
 
 def _values(expr: Any, known: Mapping[Any, Any]) -> Any:

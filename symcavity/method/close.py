@@ -7,6 +7,8 @@ from typing import Any
 
 from sympy import Add, Dummy, Expr, Min, S, Sum
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.averages import Average, SiteResponse
@@ -59,6 +61,9 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
     rule: dict[Expr, Expr] = {}
     for node in over_sites(expr):
         body = node.args[0]
+        quenched = all(isinstance(q.family, Quenched) for q in site_quantities(body))
+        if quenched and body.has(GaussianAverage, ImplicitAverage):
+            continue  # over the fields it is averaged already, and labels of many values are summed over
         if not body.has(SiteResponse) and all(is_given(q) for q in site_quantities(body)):
             continue
         ensemble = sites[kind_of_body(body)].ensemble

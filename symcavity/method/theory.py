@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Self
 
-from sympy import Basic, Dummy, Expr, GreaterThan, S, Symbol, nan, oo, sqrt, sympify, zoo
+from sympy import Basic, Dummy, Expr, GreaterThan, Rational, S, StrictGreaterThan, Symbol, nan, oo, sqrt, sympify, zoo
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
@@ -24,7 +24,10 @@ from symcavity.model.quantities import Family, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import OrderParameter
+from symcavity.sites.labels import LabelledEnsemble
 from symcavity.sites.site import Site
+
+MOST_OF_ALL = 1 - Rational(1, 10**6)  # of a probability
 
 
 class Theory:
@@ -128,8 +131,11 @@ class Theory:
         bounded = [GreaterThan(1 - e**2, 0, evaluate=False) for e in sorted(tied, key=str)]
         found = [*assumed(self.inserted), *self.decided, *bounded]
         for label in (q for q in self.system.quenched if q.given is not None):
-            values = [value for value, _ in label.law or ()]
+            values = label.values if label.low is None else [label.at_site()]
             found = list(dict.fromkeys(c.xreplace({label.at_site(): value}) for c in found for value in values))
+            if label.low is not None:  # what is summed of its values is all of them
+                drawn = LabelledEnsemble(self.inserted[label.slots[0]].at_labels, (label,))
+                found.append(StrictGreaterThan(drawn.whole(label), MOST_OF_ALL))
         return tuple(c for c in found if c != S.true)
 
     @property

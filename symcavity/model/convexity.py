@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Expr, Symbol, Tuple
+from sympy import Expr, Symbol
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.stats.rv import RandomSymbol
 
@@ -33,8 +33,7 @@ def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
 
 def sample_quenched(family: Quenched, rng: random.Random) -> float:
     """Draw a value of a quenched parameter: from its finite law, where a zero says least, or from the reals."""
-    if isinstance(family.law, Tuple):
-        values = [value for value, _ in family.law]
+    if values := family.values:
         return float(rng.choice([v for v in values if v != 0] or values))
     positive = isinstance(family.law, RandomSymbol) and family.law.pspace.domain.set.inf.is_nonnegative
     value = rng.gauss(0, 1.5)

@@ -12,7 +12,8 @@ from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.exact import exact
 from symcavity.model.fields import free_kind
-from symcavity.model.quantities import RESERVED, SiteQuantity
+from symcavity.model.names import RESERVED
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.refusals import check_words
 
 EXAMPLE = 'named={Symbol("E"): average(eps[mu]**2)}'

@@ -7,8 +7,30 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from sympy import Basic, Expr, Float, I, Rational, S, Symbol, SympifyError, Tuple, nan, oo, sympify, zoo
+from sympy import (
+    Basic,
+    Expr,
+    Float,
+    I,
+    Rational,
+    S,
+    Symbol,
+    SympifyError,
+    Tuple,
+    binomial,
+    cancel,
+    exp,
+    expand_log,
+    factorial,
+    gamma,
+    log,
+    nan,
+    oo,
+    sympify,
+    zoo,
+)
 
+from symcavity.algebra.tails import log_gamma
 from symcavity.errors import DeclarationError
 
 _DECIMAL = re.compile(r"[+-]?(\d+/\d+|\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)")
@@ -85,6 +107,44 @@ def _refuse_unreal(expr: Basic, where: str) -> None:
                 "real parameters",
                 f'Symbol("{symbol}", positive=True) or Symbol("{symbol}", real=True)',
             )
+
+
+class Count(Symbol):
+    """What runs over 0, 1, 2, ... in the values of a law with countably many of them, and in their weights."""
+
+    def __new__(cls, name: str, **_assumptions: Any) -> Count:
+        """Return the symbol, whose assumptions are its own."""
+        return super().__new__(cls, name, integer=True, nonnegative=True)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.name,)
+
+
+def drawn_law(law: Any, name: str) -> Tuple | None:
+    """The (value, weight) pairs of a discrete law of ``sympy.stats``; one with a `Count` where they are countable.
+
+    None for anything else.  Weights of countably many values are exponentials of their logarithms, which neither
+    overflow nor cancel where a value is large.
+    """
+    from sympy.stats import density
+    from sympy.stats.rv import RandomSymbol
+
+    if not isinstance(law, RandomSymbol):
+        return None
+    if law.pspace.is_Finite:
+        return finite_law(dict(density(law).dict), name, exact_values=True)
+    low = law.pspace.domain.set.inf
+    if not law.pspace.is_Discrete or not low.is_Integer:
+        return None
+    value = Count("n") + low
+
+    def logarithm(e: Expr) -> Expr:
+        if isinstance(e, factorial | gamma):
+            return log_gamma(e.args[0] + (1 if isinstance(e, factorial) else 0))
+        return log(cancel(e))
+
+    weight = density(law)(value).replace(binomial, lambda n, k: factorial(n) / factorial(k) / factorial(n - k))
+    return Tuple(Tuple(value, exp(expand_log(log(weight), force=True).replace(log, logarithm))))
 
 
 def _law_entry(value: Any, where: str, *, exact_values: bool) -> Expr:

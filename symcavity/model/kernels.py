@@ -17,7 +17,8 @@ from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import Quenched, SiteQuantity, Variable, family_name, site_quantities
+from symcavity.model.names import family_name
+from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
 
 EXAMPLE = 'K = Kernel("K", phi, rho); Sum(K[mu, nu]*lam[nu], (nu, 1, P))'
 

@@ -1,6 +1,18 @@
-"""How the names of quantities are printed."""
+"""The names of quantities and the ranges of their components: how they are read, and how they are printed."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from sympy import Symbol, Tuple
+
+from symcavity.errors import DeclarationError
+from symcavity.model.exact import exact
+from symcavity.model.kinds import N, P, alpha, i, mu
+
+RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
+
+ALIASES = {"lam": "lambda", "eps": "varepsilon"}
 
 _GREEK = frozenset(
     (
@@ -23,4 +35,42 @@ def latex_name(name: str) -> str:
     return f"{tex}_{{({below})}}" if below else tex
 
 
-__all__ = ["latex_name"]
+def family_name(name: Any, word: str) -> str:
+    """Read the name of a family, refusing what is no identifier or is taken by the package."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise DeclarationError(f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'")
+    if name in RESERVED:
+        raise DeclarationError(
+            f"The name of a {word} is {name!r}, which is taken: N and P are the numbers of sites, alpha is P/N, "
+            "i and mu are their indices.",
+            "any other name",
+        )
+    return ALIASES.get(name, name)
+
+
+def component_range(components: Any) -> Tuple:
+    """Read the range of a component index; empty where there is none."""
+    if components is None or components == ():
+        return Tuple()
+    entries = tuple(components) if isinstance(components, tuple | list | Tuple) else ()
+    if len(entries) != 3 or not isinstance(entries[0], Symbol) or entries[0] in (i, mu):
+        raise DeclarationError(
+            f"The components are {components!r}.",
+            "a range (a, first, last) of an index symbol other than i and mu",
+            'components=(a, 1, D + 1); a variance is given by its word: Coupling("x", variance=...)',
+        )
+    index, low, high = entries[0], exact(entries[1], "a component range"), exact(entries[2], "a component range")
+    if (high - low).is_negative:
+        raise DeclarationError(f"The components run from {low} down to {high}.", "a range (a, first, last)")
+    if (high - low).is_integer is False or low.is_integer is False:
+        raise DeclarationError(f"The components run from {low} to {high}.", "integers (a, first, last)")
+    if {N, P, alpha, i, mu} & (high.free_symbols | low.free_symbols):
+        raise DeclarationError(
+            f"The components run from {low} to {high}: their number depends on the numbers of sites.",
+            "a number of components that stays fixed as N and P grow, such as D + 1",
+            "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
+        )
+    return Tuple(index, low, high)
+
+
+__all__ = ["ALIASES", "RESERVED", "component_range", "family_name", "latex_name"]

@@ -18,13 +18,11 @@ from symcavity.algebra.signs import FewValued
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.dependent import read_joint
-from symcavity.model.exact import exact, finite_law
-from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
-from symcavity.model.names import latex_name
+from symcavity.model.exact import Count, drawn_law, exact, finite_law
+from symcavity.model.kinds import Kind, SiteIndex, i, is_index, mu
+from symcavity.model.names import component_range, family_name, latex_name
 
-RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
-ALIASES = {"lam": "lambda", "eps": "varepsilon"}
 class Family(DataAtom):
     """A family of quantities, one for each site; indexing it gives the quantity of a site.
 
@@ -92,44 +90,6 @@ class Family(DataAtom):
 
     def _repr_latex_(self) -> str:
         return f"${latex_name(self.name)}$"
-
-
-def family_name(name: Any, word: str) -> str:
-    """Read the name of a family, refusing what is no identifier or is taken by the package."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise DeclarationError(f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'")
-    if name in RESERVED:
-        raise DeclarationError(
-            f"The name of a {word} is {name!r}, which is taken: N and P are the numbers of sites, alpha is P/N, "
-            "i and mu are their indices.",
-            "any other name",
-        )
-    return ALIASES.get(name, name)
-
-
-def component_range(components: Any) -> Tuple:
-    """Read the range of a component index; empty where there is none."""
-    if components is None or components == ():
-        return Tuple()
-    entries = tuple(components) if isinstance(components, tuple | list | Tuple) else ()
-    if len(entries) != 3 or not isinstance(entries[0], Symbol) or entries[0] in (i, mu):
-        raise DeclarationError(
-            f"The components are {components!r}.",
-            "a range (a, first, last) of an index symbol other than i and mu",
-            'components=(a, 1, D + 1); a variance is given by its word: Coupling("x", variance=...)',
-        )
-    index, low, high = entries[0], exact(entries[1], "a component range"), exact(entries[2], "a component range")
-    if (high - low).is_negative:
-        raise DeclarationError(f"The components run from {low} down to {high}.", "a range (a, first, last)")
-    if (high - low).is_integer is False or low.is_integer is False:
-        raise DeclarationError(f"The components run from {low} to {high}.", "integers (a, first, last)")
-    if {N, P, alpha, i, mu} & (high.free_symbols | low.free_symbols):
-        raise DeclarationError(
-            f"The components run from {low} to {high}: their number depends on the numbers of sites.",
-            "a number of components that stays fixed as N and P grow, such as D + 1",
-            "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
-        )
-    return Tuple(index, low, high)
 
 
 class Variable(Family):
@@ -252,8 +212,9 @@ class Quenched(Family):
     positive : bool, optional
         Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
     given : Expr, optional
-        What a label is drawn on: the weights of a finite law may contain it.  A sum over couplings times quenched
-        parameters (the field of a teacher), ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a `Field` that is one.
+        What a label is drawn on: the weights of a finite law may contain it, or the parameters of one on the integers,
+        ``Poisson("y", exp(u))``.  A sum over couplings times quenched parameters (the field of a teacher),
+        ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a `Field` that is one.
 
     Raises
     ------
@@ -276,15 +237,21 @@ class Quenched(Family):
             return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())
         field = exact(given, f"what {name} is given on")
         mark = field if isinstance(field, SiteQuantity) else DrawnOn("u", real=True)
+        pairs = drawn_law(law.xreplace({field: mark}), str(name)) if isinstance(law, Basic) else None
+        law = law if pairs is None else dict(pairs)
         if not isinstance(law, Mapping) or not site_quantities(field):
             raise DeclarationError(
                 f"{name} is given {field}, with the law {law!r}.",
-                "a finite law {value: weight} with weights that contain a sum of couplings times quenched parameters",
+                "a finite law {value: weight}, or one of sympy.stats on the integers from a smallest one upwards, with "
+                "a sum of couplings times quenched parameters in its weights or parameters; a label that is continuous "
+                "is written out, as the field plus a quenched noise, or a scale times one",
                 f'u = Sum(x[mu, i]*t[i], (i, 1, N)); Quenched("{name}", mu, law={{1: 1/(1 + exp(-u)), '
                 "-1: 1/(1 + exp(u))}, given=u)",
             )
         weights = {v: sympify(w).xreplace({field: mark}) for v, w in law.items() if not isinstance(w, str | float)}
-        read = finite_law({**law, **weights}, str(name), exact_values=True)
+        law = {**law, **weights}
+        read = pairs if pairs is None else Tuple(*(Tuple(v, w) for v, w in law.items()))
+        read = read or finite_law(law, str(name), exact_values=True)
         if stray := [q for q in site_quantities(read) if q != mark]:
             raise DeclarationError(f"{stray[0]} stands in the law of {name}.", "weights in parameters and in given")
         return cls._make(word, Tuple(), kind, read, positive, Tuple(field, mark))
@@ -304,10 +271,29 @@ class Quenched(Family):
         return self._data[5][0] if self._data[5] else None
 
     @property
+    def low(self) -> Expr | None:
+        """The smallest of countably many values of a label; None of any other law."""
+        if not isinstance(self.law, Tuple) or not (counts := self.law.atoms(Count)):
+            return None
+        ((least, _),) = self.law.args
+        return least - counts.pop()
+
+    def weight(self, value: Any) -> Expr:
+        """The weight of one of countably many values."""
+        ((least, weight),) = self.law.args  # type: ignore[union-attr]
+        return weight.xreplace({least - self.low: value - self.low})
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """The values of a finite law, or the first few of countably many; none where they are open."""
+        if (low := self.low) is not None:
+            return tuple(low + k for k in range(3))
+        return tuple(value for value, _ in self.law) if isinstance(self.law, Tuple) else ()
+
+    @property
     def positive(self) -> bool:
         """Whether all values are positive, by declaration or by a finite law."""
-        law = self.law
-        return self._data[4] or (isinstance(law, Tuple) and all(value.is_positive for value, _ in law))
+        return self._data[4] or (isinstance(self.law, Tuple) and all(value.is_positive for value in self.values))
 
     @property
     def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
@@ -417,8 +403,7 @@ class SiteQuantity(FewValued, Expr):
     @property
     def few(self) -> tuple[Expr, ...]:
         """The values of a quenched parameter with a declared finite law."""
-        law = self.family.law if isinstance(self.family, Quenched) else None
-        return tuple(value for value, _ in law) if isinstance(law, Tuple) else ()
+        return self.family.values if isinstance(self.family, Quenched) and self.family.low is None else ()
 
     @property
     def indices(self) -> tuple[Expr, ...]:

@@ -13,10 +13,10 @@ from sympy.tensor.indexed import Indexed
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
-from symcavity.model.exact import exact
+from symcavity.model.exact import Count, exact
 from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
+from symcavity.model.names import RESERVED
 from symcavity.model.quantities import (
-    RESERVED,
     Family,
     Field,
     Global,
@@ -135,7 +135,7 @@ def parameters_of(expr: Expr) -> set[Symbol]:
     return {
         s
         for s in expr.atoms(Symbol) - inner
-        if not isinstance(s, SiteIndex | SiteCount | Global) and s != alpha and s not in bound
+        if not isinstance(s, SiteIndex | SiteCount | Global | Count) and s != alpha and s not in bound
     }
 
 

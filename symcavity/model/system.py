@@ -25,8 +25,8 @@ from symcavity.model.kinds import (
     to_leading_order,
 )
 from symcavity.model.laws import Law, componentwise, pair_components, read_law
+from symcavity.model.names import ALIASES
 from symcavity.model.quantities import (
-    ALIASES,
     Complementary,
     Field,
     Global,

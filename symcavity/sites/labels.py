@@ -47,11 +47,23 @@ class LabelledEnsemble:
             return fixed
         label, *others = labels
         known, total = label.at_site(), S.Zero
+        rest = tuple(others)
         for value, weight in label.law.args if label.law is not None else ():
-            rest = tuple(others)
+            if label.low is not None:  # the sum over its values is taken with averages over quenched parameters
+                value, weight = known, label.weight(known)
             total += self._over(weight * body, rest).xreplace({known: value})
             total += self._through_weight(weight, body, label.given, rest).xreplace({known: value})
         return total
+
+    def whole(self, label: Quenched) -> Expr:
+        """The probability of all values of a label, which is one, as it comes out of its weights and its field."""
+        fields, z = self.site.fields, Dummy("z", real=True)
+        zero = dict.fromkeys(self.site.solution.sources, S.Zero)
+        drawn = self.site.solution.branches[0].values[label.given].xreplace(zero)
+        terms = (drawn.diff(a) * drawn.diff(b) * self.site.covariance[a, b] for a in fields for b in fields)
+        variance = sum(terms, S.Zero)
+        drawn = drawn.xreplace(dict.fromkeys(fields, S.Zero)) + sqrt(variance) * z
+        return quenched_average(gaussian_average(label.weight(label.at_site()).xreplace({label.given: drawn}), z))
 
     def _fixed(self, body: Expr) -> Expr | None:
         """The value of what is the same at all labels and fields, such as the response of a linear law."""

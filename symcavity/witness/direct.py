@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -157,8 +158,11 @@ def _drawn(
     laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
     for q in theory.system.quenched:
         if q not in laws:
-            finite = isinstance(q.law, Tuple)
-            laws[q] = dict(q.law) if finite else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
+            if q.low is not None:  # what sums over its values is linear in them: the first few will do, or one
+                depends = any(known.family == q for known in site_quantities(claimed))
+                laws[q] = {v: q.weight(v) for v in q.values} if depends else {q.values[-1]: S.One}
+                continue
+            laws[q] = dict(q.law) if isinstance(q.law, Tuple) else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
     values = {k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound}
     values |= {N: S(30), P: S(30) * values.get(alpha, S.One)}
     for h in side.heard:  # what adds up to a variance is not negative
@@ -445,6 +449,8 @@ def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: i
     """The closed form at the same values."""
     quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
     site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
+    for law in site_laws.values():
+        law.continuous = [(q, replace(v, doublings=0, single=len(q.values))) for q, v in law.continuous]
     if double:
         env: dict[Any, Any] = {k: float(v) for k, v in values.items()}
         with np.errstate(all="ignore"):

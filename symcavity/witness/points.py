@@ -43,9 +43,8 @@ class Point:
         self.values: dict[Any, Any] = {}
         quantities = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
         for q in quantities:
-            law = q.family.law
-            value = rng.choice([v for v, _ in law]) if hasattr(law, "args") and law and not law.is_symbol else None
-            self.values[q] = value if value is not None else Rational(rng.randint(3, 30), 10)
+            values = q.family.values
+            self.values[q] = rng.choice(values) if values else Rational(rng.randint(3, 30), 10)
         for node in sorted({a for e in exprs for a in e.atoms(Average)}, key=str):
             self.values[node] = Rational(rng.randint(5, 20), 10)
         for s in sorted(set().union(*(e.free_symbols for e in exprs)), key=str):

@@ -50,7 +50,7 @@ def quenched_laws(exprs: Sequence[Expr], seed: int, scales: Sequence[Expr] = ())
     rng = random.Random(seed + 70)  # noqa: S311 - seeded sampling, not cryptography
     laws = {}
     for family in sorted({q.family for e in exprs for q in site_quantities(e, Quenched)}, key=lambda f: f.name):
-        if isinstance(family.law, Tuple):
+        if isinstance(family.law, Tuple) and family.low is None:
             laws[family] = family.law
             continue
         drawn = [Rational(str(round(sample_quenched(family, rng), 3))) for _ in range(2)]

@@ -33,7 +33,6 @@ from sympy import (
     S,
     Sum,
     Symbol,
-    Tuple,
     UnevaluatedExpr,
     sign,
 )
@@ -197,10 +196,9 @@ class World:
         if self.seen is not None:
             self.seen.add(key)
         if isinstance(family, Quenched):
-            if isinstance(family.law, Tuple) and key not in self.given:
+            if family.values and key not in self.given:
                 draw = random.Random(f"{self.seed} {key}")  # noqa: S311 - not cryptography
-                values = [value for value, _ in family.law]
-                telling = [value for value in values if value != 0] or values  # a zero hides what it multiplies
+                telling = [v for v in family.values if v != 0] or family.values  # a zero hides what it multiplies
                 return self.evaluate(draw.choice(telling), env)
             return self.number(key, positive=family.name in self._positive)
         if isinstance(family, Coupling):

@@ -6,7 +6,7 @@ Each is a linear combination of independent couplings, which a declaration can a
 import numpy as np
 import pytest
 from references import near
-from sympy import Rational, Sum, Symbol, symbols
+from sympy import Eq, Rational, Sum, Symbol, symbols, tanh
 
 from symcavity import (
     Complementary,
@@ -17,6 +17,7 @@ from symcavity import (
     N,
     P,
     Quenched,
+    SeveralSolutions,
     System,
     ValuesError,
     alpha,
@@ -166,3 +167,23 @@ def test_correlated_couplings_with_means_in_a_system(first):
         ],
     )
     agrees(system, {alpha: "1/2", rho: "9/10"}, [average(R[i]), average(R[i] > 0), average(lam[mu] > 0)], 80, 8)
+
+
+def test_retrieval_from_symmetric_couplings():
+    """A pattern in symmetric couplings: the closed equations of a site, iterated with Gauss-Hermite nodes."""
+    m, c = Quenched("m", i, law={1: "1/2", -1: "1/2"}), Symbol("c", positive=True)
+    K = Coupling("K", between=(i, i), mean=c * m[i] * m[j] / N, variance=sigma**2 / N, reciprocity=1)
+    network = System([Eq(v[i], tanh(Sum(K[i, j] * v[j], (j, 1, N))))])
+    with pytest.raises(SeveralSolutions) as found:  # the pattern and its mirror image
+        network.cavity().solve({sigma: "1/5", c: 2})
+    z, weights = np.polynomial.hermite_e.hermegauss(60)
+    overlap, q, S = 1.0, 1.0, 0.1
+    for _ in range(60):
+        field = 2 * overlap + 0.2 * np.sqrt(q) * z
+        state = np.tanh(field)
+        for _ in range(60):
+            state = np.tanh(field + 0.04 * S * state)
+        slope = 1 - state**2
+        overlap, q, S = (np.average(e, weights=weights) for e in (state, state**2, slope / (1 - 0.04 * S * slope)))
+    known = {str(s): float(value) for s, value in found.value.solutions[0].items()}
+    assert (known["q_v"], known["S_v"]) == pytest.approx((q, S), rel=1e-9)

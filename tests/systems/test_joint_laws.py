@@ -28,6 +28,8 @@ from symcavity import (
     norm,
     response,
 )
+from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.quenched import read_quenched
 from symcavity.method import norms
 from symcavity.model.equations import Equation
 from symcavity.witness.judge import judge
@@ -332,3 +334,29 @@ def test_a_norm_that_is_none_is_seen(monkeypatch, name):
     monkeypatch.setattr(norms, word, change(getattr(norms, word)))
     step = next(s for s in group_lasso().cavity().derivation if s.rule == "lagrangian")
     assert not all(verdict.ok for verdict in step.verdicts())
+
+
+def test_groups_around_a_teacher():
+    """The kink of a norm lies beside the origin of the fields: averages of soft thresholds, by a grid."""
+    t, b = Quenched("t", i), Quenched("b", i)
+    e1, e2 = (Sum(x[mu, i] * (w[i] - s[i]), (i, 1, N)) for w, s in ((w1, t), (w2, b)))
+    theory = ConvexProblem(
+        Sum(e1**2 + e2**2, (mu, 1, P)) / 2 + gamma * Sum(norm(w1[i], w2[i]), (i, 1, N))
+    ).cavity()
+    meant = {str(meaning): s for s, meaning in theory.order_parameters.items()}
+    right = {e.lhs: e.rhs for e in theory.equations}
+    laws = read_quenched([t, b], {t: {1: Rational(1, 2), 0: Rational(1, 2)}, b: {Rational(1, 2): 1}}, 15, {})
+    env = {alpha: 1.5, gamma: 1.0, LAWS: laws}
+    for name in (name for meaning, name in meant.items() if "w" not in meaning):  # mixed ones have no sign
+        env[name] = -0.8 if name.is_negative else 0.6 if name.is_positive else 0.0
+    line = np.linspace(-8, 8, 1601)
+    z1, z2 = np.meshgrid(line, line, indexing="ij")
+    weights = np.exp(-(z1**2 + z2**2) / 2) / np.exp(-(z1**2 + z2**2) / 2).sum()
+    pull, spread, errors = 0.8 * 1.5, np.sqrt(1.5 * 0.6), np.zeros(2)
+    for one in (1.0, 0.0):
+        f1, f2 = pull * one + spread * z1, pull / 2 + spread * z2
+        kept = np.maximum(0, 1 - 1 / np.maximum(np.hypot(f1, f2), 1e-9)) / pull
+        errors += [np.sum(weights * (kept * f1 - one) ** 2) / 2, np.sum(weights * (kept * f2 - 0.5) ** 2) / 2]
+    errors_of = [meant[f"average((-{s}[i] + {w}[i])**2)"] for s, w in (("t", "w1"), ("b", "w2"))]
+    found = [float(Compiled(right[name], "numpy")(env)) for name in errors_of]
+    assert found == pytest.approx(errors.tolist(), rel=1e-6)

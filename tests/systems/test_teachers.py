@@ -3,13 +3,15 @@
 import mpmath
 import pytest
 from references import near
-from sympy import Eq, Max, Rational, Sum, Symbol, erf, exp, log, sign, sqrt
+from sympy import Eq, Max, Rational, Sum, Symbol, erf, exp, factorial, log, sign, sqrt
+from sympy.stats import Binomial, Exponential, Geometric, NegativeBinomial, Normal, Poisson
 
 from symcavity import (
     ConvexProblem,
     Coupling,
     Datum,
     DeclarationError,
+    Derivation,
     Feature,
     Field,
     N,
@@ -180,3 +182,63 @@ def test_observables_of_fields_are_written_as_in_the_declaration():
     assert near(flat[average((h - u) ** 2)], str(known), "1e-12")
     with pytest.raises(DeclarationError, match="do not hear"):
         solution[average(Sum(x[mu, i] * w[i] * t[i], (i, 1, N)))]
+
+
+@pytest.mark.parametrize(
+    ("law", "moments"),  # <y>, <y u> and <y**2>, of log-normal rates, with <u**2> = 1/4
+    [
+        (Poisson("y", 2 * exp(u)), lambda e: (2 * e(1), e(1) / 2, 4 * e(2) + 2 * e(1))),
+        (Geometric("y", 1 / (1 + exp(u))), lambda e: (1 + e(1), e(1) / 4, 1 + 3 * e(1) + 2 * e(2))),
+        (NegativeBinomial("y", 3, 1 / (1 + exp(-u))), lambda e: (3 * e(-1), -3 * e(-1) / 4, 12 * e(-2) + 3 * e(-1))),
+        (Poisson("y", 40 * exp(u)), lambda e: (40 * e(1), 10 * e(1), 1600 * e(2) + 40 * e(1))),
+    ],
+)
+def test_counts(law, moments):
+    """Least squares know two moments of the labels: those of counts, and of a Gaussian label that has the same."""
+    y, e = Quenched("y", mu, law=law, given=u), Quenched("e", mu, law=Normal("e", 0, 1))
+    b, s = Symbol("b", real=True), Symbol("s", positive=True)
+    m, slope, second = (float(v) for v in moments(lambda k: mpmath.exp(mpmath.mpf(k * k) / 8)))
+    values = {alpha: 2, gamma: 1, t: {"1/2": "1/2", "-1/2": "1/2"}}
+    counted = ConvexProblem(Sum((y[mu] - h) ** 2, (mu, 1, P)) / 2 + ridge)
+    solution = counted.cavity().solve(values)
+    for observable, value in ((average(y[mu]), m), (average(y[mu] * u), slope), (average(y[mu] ** 2), second)):
+        assert float(solution[observable]) == pytest.approx(value, rel=1e-11)
+    noisy = ConvexProblem(Sum((b * u + s * e[mu] - h) ** 2, (mu, 1, P)) / 2 + ridge).cavity()
+    alike = noisy.solve({**values, b: 4 * slope, s: (second - 4 * slope**2) ** 0.5})
+    for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
+        assert float(solution[observable]) == pytest.approx(float(alike[observable]), rel=1e-9)
+    simulation = counted.simulate(values, N=50, seeds=6)
+    for observable in (average(y[mu]), average(y[mu] * u), average(w[i] ** 2)):
+        assert abs(simulation[observable].z(solution[observable])) < FAR, observable
+
+
+def test_regression_on_counts():
+    """A likelihood of counts is that of a finite law with all that is left in its last value."""
+    few = {k: exp(k * u - exp(u) / 4) / (4**k * factorial(k)) for k in range(6)}
+    laws = (Poisson("y", exp(u) / 4), {**few, 6: 1 - sum(few.values())})
+    found = []
+    for law in laws:
+        y = Quenched("y", mu, law=law, given=u)
+        problem = ConvexProblem(Sum(exp(h) / 4 - y[mu] * h, (mu, 1, P)) + ridge)
+        found.append(problem.cavity().solve({alpha: 2, gamma: 1, t: {"1/4": "1/2", "-1/4": "1/2"}}))
+    for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
+        assert float(found[0][observable]) == pytest.approx(float(found[1][observable]), rel=3e-6)
+
+
+def test_laws_of_labels():
+    """Which laws of SymPy a label may have, and what is said of others."""
+    y = Quenched("y", mu, law=Binomial("y", 3, 1 / (1 + exp(-u))), given=u)
+    assert [value for value, _ in y.law] == [0, 1, 2, 3]
+    with pytest.raises(DeclarationError, match="label that is continuous"):
+        Quenched("y", mu, law=Exponential("y", exp(-u)), given=u)
+    bad = Quenched("y", mu, law=Poisson("y", 1 + u), given=u)
+    problem = ConvexProblem(Sum((h - bad[mu]) ** 2 / 2, (mu, 1, P)) + ridge)
+    values = {alpha: 2, gamma: 1, t: {1: 1}}
+    with pytest.raises(ValuesError, match="every value of the field"):
+        problem.simulate(values, N=30, seeds=1)
+    good = Quenched("y", mu, law=Poisson("y", exp(u)), given=u)
+    theory = ConvexProblem(Sum((h - good[mu]) ** 2 / 2, (mu, 1, P)) + ridge).cavity()
+    with pytest.raises(ValuesError, match="dps <= 15"):
+        theory.solve(values, dps=30)
+    assert theory.derivation.verify(dps=15)
+    assert Derivation.from_json(theory.derivation.to_json(verify=False)) == theory.derivation

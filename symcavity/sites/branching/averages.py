@@ -406,7 +406,7 @@ def quenched_average(expr: Expr) -> Expr:
         return expr.xreplace(back)
     for q in quenched:
         law = q.family.law
-        if isinstance(law, Tuple):
+        if isinstance(law, Tuple) and q.family.low is None:
             if any(value == 0 for value, _ in law) and divides_by(expr, q):
                 raise UnsupportedLaw(*hears_nothing(q))
             expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
