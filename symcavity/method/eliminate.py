@@ -15,6 +15,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.algebra.text import text
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
@@ -120,8 +121,11 @@ def size(expr: Expr) -> int:
     return (expr.xreplace({node: Dummy() for node in cells}) if cells else expr).count_ops()
 
 
-def _length(expr: Expr) -> tuple[int, int]:
-    return size(expr), len(str(expr))
+def _shortest(*found: Expr) -> Expr:
+    """The expression of the fewest operations, and of those with as many, the one with the shortest text."""
+    least = min(map(size, found))
+    few = [e for e in found if size(e) == least]
+    return min(few, key=lambda e: len(text(e))) if len(few) > 1 else few[0]
 
 
 @lru_cache(maxsize=1024)
@@ -218,7 +222,7 @@ def _joined(expr: Expr) -> Expr:
     top, bottom = fraction(joined)
     if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
         joined = -top / (-bottom)
-    return min((expr, joined), key=_length)
+    return _shortest(expr, joined)
 
 
 def simplest(expr: Expr) -> Expr:
@@ -228,8 +232,7 @@ def simplest(expr: Expr) -> Expr:
     length, symbols = size(hidden), len(hidden.free_symbols)
     if not SHORT < length < 2 * LARGEST or symbols > MOST_SYMBOLS or length * symbols > 6 * LARGEST:
         return expr
-    found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
-    return min(found, key=_length)
+    return _shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
 
 
 def eliminate(
