@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.factors import factor, together
+from symcavity.algebra.nonzero import differs
 from symcavity.errors import SymcavityError
 
 __all__ = [
@@ -323,6 +324,8 @@ def bare(expr: Expr) -> Expr:
 def is_zero(expr: Expr) -> bool:
     if expr.is_Number:
         return bool(expr == 0)
+    if differs(expr):
+        return False
     expr = expr.expand()
     if expr == 0:
         return True
@@ -331,6 +334,7 @@ def is_zero(expr: Expr) -> bool:
     return False
 
 
+@lru_cache(maxsize=8192)
 def tidy(expr: Expr) -> Expr:
     """Return 0 for a provable zero, else the shorter of an expression and its expansion."""
     if expr.is_Atom:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sympy import Dummy, Expr, Rational, Sum, Symbol, cancel
+from sympy import Dummy, Expr, Symbol, cancel
 
+from symcavity.algebra.nonzero import differs
 from symcavity.method.sources import source_of
-from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.laws import Law
@@ -143,18 +143,10 @@ def _expression(entry: Any) -> Expr:
 
 
 def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bool:
-    """Whether an expression takes the factor A**power when each variable takes A**weight; a point may tell that not."""
-    if not expr.has(Sum, Average):
-        names = sorted(expr.atoms(Symbol, SiteQuantity), key=str)
-        point = {q: Rational(2 * k + 3, k + 7) * (-1 if q.is_negative else 1) for k, q in enumerate(names)}
-        one, two = (expr.xreplace({q: v * (a if weights.get(q) else 1) for q, v in point.items()}) for a in (1, 2))
-        gap = (two - 2**power * one).evalf(20)
-        if gap.is_comparable and abs(gap) > 1e-9:
-            return False
+    """Whether an expression takes the factor A**power when each variable takes A**weight."""
     factor = Dummy("A", positive=True)
-    rule = {q: factor * q for q, weight in weights.items() if weight}
-    scaled = expr.xreplace(rule)
-    return bool(cancel((scaled - factor**power * expr).expand()) == 0)
+    gap = expr.xreplace({q: factor * q for q, weight in weights.items() if weight}) - factor**power * expr
+    return not differs(gap) and bool(cancel(gap.expand()) == 0)
 
 
 def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
