@@ -13,7 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.factors import factor, together
-from symcavity.algebra.nonzero import differs
+from symcavity.algebra.nonzero import differs, takes_both_signs
 from symcavity.errors import SymcavityError
 
 __all__ = [
@@ -79,7 +79,7 @@ def _sign_of(expr: Expr) -> int | None:
         cases = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
         return next(iter(cases)) if len(cases) == 1 else None
     if expr.is_Add or expr.has(Add):
-        if expr.count_ops() > _MAX_OPS:
+        if takes_both_signs(expr) or expr.count_ops() > _MAX_OPS:
             return None
         top, bottom = fraction(together(expr))
         below = _single(_signs(bottom)) or (_single(_signs(factor(bottom))) if bottom.is_Add else None)
@@ -132,7 +132,7 @@ def sign_given(expr: Any, positive: Sequence[Expr]) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _sign_given(expr: Expr, positive: tuple[Expr, ...]) -> int | None:
-    if expr.count_ops() > _MAX_OPS:
+    if takes_both_signs(expr, positive) or expr.count_ops() > _MAX_OPS:
         return None
     total = 1
     for part in fraction(together(expr)):

@@ -162,8 +162,14 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     top, _ = fraction(together(masks.hide(expr)))
     if size(top) > LARGEST:
         return masks.show(top)
-    known = {(sign * f).expand() for e in nonzero for f in _factors(masks.hide(e)) for sign in (1, -1)}
+    hidden = [masks.hide(e) for e in nonzero]
     above = [masks.hide(e) for e in positive]
+
+    def known(factor: Expr) -> bool:
+        """Whether it is a factor of what does not vanish, up to its sign."""
+        some = (e for e in hidden if factor.free_symbols <= e.free_symbols)
+        return any(factor in (f.expand(), (-f).expand()) for e in some for f in _factors(e))
+
     try:
         constant, factors = factor_list(top)
     except PolynomialError:
@@ -171,7 +177,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     kept = [
         factor
         for factor, _ in factors
-        if factor.expand() not in known and sign_given(factor, above) not in (1, -1)
+        if not known(factor.expand()) and sign_given(factor, above) not in (1, -1)
     ]
     if not kept and factors:
         return masks.show(top)
