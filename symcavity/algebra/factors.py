@@ -16,6 +16,7 @@ from typing import Any
 import sympy
 from sympy import QQ, ZZ, Expr, Mul, Poly, default_sort_key, factor_terms
 from sympy.core.random import rng
+from sympy.polys.rings import PolyRing
 
 MOST_SYMBOLS = 16
 
@@ -53,13 +54,17 @@ def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | Non
     if not expr.free_symbols or not expr.is_polynomial(*expr.free_symbols):
         return None
     poly = Poly(expr, *sorted(expr.free_symbols, key=default_sort_key))
-    if poly.domain not in (ZZ, QQ) or not (linear := [x for x in poly.gens if poly.degree(x) == 1]):
+    if poly.domain not in (ZZ, QQ):
         return None
     below, poly = poly.clear_denoms(convert=True)
-    a, x = min(((poly.diff(x), x) for x in linear), key=lambda pair: (len(pair[0].terms()), str(pair[1])))
-    common = a.gcd(poly - a * Poly(x, *poly.gens))
-    rest = poly.exquo(common)
-    if rest.LC() < 0:
+    whole = PolyRing(poly.gens, ZZ).from_dict(poly.as_dict(native=True))  # most of its powers are zero
+    if not (linear := [k for k, degree in enumerate(whole.degrees()) if degree == 1]):
+        return None
+    k = min(linear, key=lambda k: (sum(powers[k] for powers in whole.itermonoms()), str(poly.gens[k])))
+    a = whole.diff(k)
+    common = a.gcd(whole - a * whole.ring.gens[k])
+    rest = whole.exquo(common)
+    if rest.LC < 0:
         common, rest = -common, -rest
     constant, others = factor_list(common.as_expr())
     return constant / below, [*others, (rest.as_expr(), 1)]
