@@ -15,6 +15,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.signs import FewValued
+from symcavity.algebra.text import text
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.dependent import read_joint
@@ -487,7 +488,7 @@ def site_quantities(expr: Any, *kinds: type[Family]) -> list[SiteQuantity]:
     """Return the site quantities of the given kinds in ``expr``, in a fixed order."""
     found = expr.atoms(SiteQuantity) if isinstance(expr, Basic) else set()
     chosen = [q for q in found if not kinds or isinstance(q.family, kinds)]
-    return sorted(chosen, key=lambda q: (q.family.name, str(q)))
+    return sorted(chosen, key=lambda q: (q.family.name, text(q))) if len(chosen) > 1 else chosen
 
 
 def families(exprs: Iterable[Any], *kinds: type[Family]) -> list[Family]:
