@@ -151,6 +151,7 @@ def _single(found: frozenset[int]) -> int | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
+@lru_cache(maxsize=8192)
 def _signs(expr: Expr) -> frozenset[int]:
     """Return the set of signs that an expression may have, from assumptions and structure."""
     if expr.is_zero:
