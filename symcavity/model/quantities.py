@@ -19,7 +19,7 @@ from symcavity.algebra.text import text
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.dependent import read_joint
-from symcavity.model.exact import exact, finite_law
+from symcavity.model.exact import exact, finite_law, is_random
 from symcavity.model.kinds import Kind, N, P, SiteIndex, alpha, i, is_index, mu
 from symcavity.model.names import latex_name
 
@@ -334,9 +334,7 @@ def _law(law: Any, name: str) -> Basic:
         return read
     if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
         return finite_law(dict(law), name, exact_values=True)
-    from sympy.stats.rv import RandomSymbol
-
-    if isinstance(law, RandomSymbol):
+    if is_random(law):
         return law
     raise DeclarationError(
         f"The law of {name} is {law!r}.",
