@@ -379,7 +379,7 @@ def _holding(
 ) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
     """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
     for branch, arguments, law, conditions in laid:
-        found = [_bisected(_within(*law, fields), fields[-1])] if law else []
+        found = [_bisected(_within(law[0], law[1], fields), fields[-1])] if law else []
         grid = [*found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for value in conditions(*grid):
