@@ -11,16 +11,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from timing import Bench, run
 
+from symcavity import ConvexProblem, Theory
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, output_bias, soft_margin
 
 SYSTEMS = (gardner, kernel_ridge, soft_margin, anisotropic, output_bias)
 
 
-def derive(problem: object) -> None:
-    theory = problem.cavity()  # type: ignore[attr-defined]
+def derive(problem: Any) -> None:
+    theory = Theory(problem.kkt() if isinstance(problem, ConvexProblem) else problem)  # cavity() would remember it
     assert len(theory.equations) >= len(theory.unknowns)
     assert theory.reduced_with_load if theory.system.fixed else theory.reduced
 

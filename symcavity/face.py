@@ -150,13 +150,25 @@ class BipartiteSystem(_Confrontable, SystemData):
     def _system(self) -> BipartiteSystem:
         return self
 
-    def cavity(self) -> Theory:
-        """Derive the zero-temperature cavity theory."""
+    @cached_property
+    def _cavity(self) -> Theory:
         return Theory(self, naive=False)
+
+    @cached_property
+    def _naive(self) -> Theory:
+        return Theory(self, naive=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: a theory is derived again there, where one is asked for."""
+        return {name: value for name, value in vars(self).items() if name not in ("_cavity", "_naive")}
+
+    def cavity(self) -> Theory:
+        """Derive the zero-temperature cavity theory; the same one when it is asked for again."""
+        return self._cavity
 
     def naive(self) -> Theory:
         """Derive the naive mean field: the feature side's self-coupling dropped."""
-        return Theory(self, naive=True)
+        return self._naive
 
     def symmetry(self) -> Symmetry:
         """Look for the rescaling of the datum states that makes the naive analysis right."""

@@ -19,9 +19,10 @@ def typeset(tmp_path):
 
     def run(source, passes=1):
         (tmp_path / "paper.tex").write_text(source, encoding="utf-8")
-        for _ in range(passes):
+        for left in reversed(range(passes)):
+            draft = ["-draftmode"] if left else []  # no pages before the last pass
             done = subprocess.run(  # noqa: S603
-                [command, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+                [command, *draft, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
                 cwd=tmp_path, capture_output=True, check=False, text=True, errors="replace",
             )  # fmt: skip
             assert done.returncode == 0, done.stdout[-3000:]

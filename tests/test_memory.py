@@ -59,3 +59,10 @@ def test_a_problem_is_derived_and_compiled_once():
     problem = Problem(soft_margin.problem.minimize, soft_margin.problem.subject_to)
     assert as_system(problem) is as_system(problem)
     assert compile_system(as_system(problem)) is compile_system(as_system(problem))
+    declared = soft_margin.problem
+    assert declared.cavity() is declared.cavity() is declared.kkt().cavity()
+    assert declared.naive() is declared.naive() is not declared.cavity()
+    assert declared.cavity().replace().system is declared.kkt()
+    system = pickle.loads(pickle.dumps(declared.kkt()))  # noqa: S301 - it was made a moment ago
+    assert not {"_cavity", "_naive"} & vars(system).keys()
+    assert [str(e) for e in system.cavity().equations] == [str(e) for e in declared.cavity().equations]

@@ -14,8 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
-from sympy import QQ, ZZ, Expr, Mul, Poly, default_sort_key, factor_terms
+from sympy import QQ, ZZ, Expr, Mul, Poly, S, default_sort_key, factor_terms
+from sympy.core.mul import _keep_coeff
 from sympy.core.random import rng
+from sympy.polys.polyerrors import BasePolynomialError
+from sympy.polys.rings import PolyRing
 
 MOST_SYMBOLS = 16
 
@@ -52,14 +55,21 @@ def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | Non
     """The factors of ``a*x + b``: those of what divides both, and one that cannot be split; None without an x."""
     if not expr.free_symbols or not expr.is_polynomial(*expr.free_symbols):
         return None
-    poly = Poly(expr, *sorted(expr.free_symbols, key=default_sort_key))
-    if poly.domain not in (ZZ, QQ) or not (linear := [x for x in poly.gens if poly.degree(x) == 1]):
+    return _of_poly(Poly(expr, *sorted(expr.free_symbols, key=default_sort_key)))
+
+
+def _of_poly(poly: Poly) -> tuple[Expr, list[tuple[Expr, int]]] | None:
+    if poly.domain not in (ZZ, QQ):
         return None
     below, poly = poly.clear_denoms(convert=True)
-    a, x = min(((poly.diff(x), x) for x in linear), key=lambda pair: (len(pair[0].terms()), str(pair[1])))
-    common = a.gcd(poly - a * Poly(x, *poly.gens))
-    rest = poly.exquo(common)
-    if rest.LC() < 0:
+    whole = PolyRing(poly.gens, ZZ).from_dict(poly.as_dict(native=True))  # most of its powers are zero
+    if not (linear := [k for k, degree in enumerate(whole.degrees()) if degree == 1]):
+        return None
+    k = min(linear, key=lambda k: (sum(powers[k] for powers in whole.itermonoms()), str(poly.gens[k])))
+    a = whole.diff(k)
+    common = a.gcd(whole - a * whole.ring.gens[k])
+    rest = whole.exquo(common)
+    if rest.LC < 0:
         common, rest = -common, -rest
     constant, others = factor_list(common.as_expr())
     return constant / below, [*others, (rest.as_expr(), 1)]
@@ -72,7 +82,26 @@ def factor(expr: Expr) -> Expr:
         return factor_terms(expr)
     with _same_draws():
         found = _by_a_linear_symbol(expr)
-        return Mul(found[0], *(f**n for f, n in found[1])) if found else sympy.factor(expr)
+        return Mul(found[0], *(f**n for f, n in found[1])) if found else _of_quotient(expr) or sympy.factor(expr)
+
+
+def _of_quotient(expr: Expr) -> Expr | None:
+    """What SymPy's own ``factor`` gives, where each factor over a common denominator is linear in something."""
+    constant, out = S.One, []
+    for part in Mul.make_args(together(expr)):
+        base, power = part.as_base_exp()
+        if part.is_Rational:
+            constant *= part
+            continue
+        try:
+            found = _of_poly(Poly(base)) if power.is_Integer else None
+        except BasePolynomialError:
+            return None
+        if found is None:
+            return None
+        constant *= found[0] ** power
+        out += [f ** (n * power) for f, n in found[1]]
+    return _keep_coeff(constant, Mul(*out))
 
 
 __all__ = ["MOST_SYMBOLS", "factor", "factor_list", "together"]

@@ -490,10 +490,11 @@ def _below(at: Any, polynomial: Mapping[int, Any], end: Any) -> Any:
     if end == at.inf:
         return at.fsum(c * int(gaussian_moment(k)) for k, c in polynomial.items())
     degree = max(polynomial)
-    shifted = [at.zero] * (degree + 1)
-    for k, c in polynomial.items():
-        for j in range(k + 1):
-            shifted[j] += c * at.binomial(k, j) * end ** (k - j) * (-1) ** j
+    shifted = [polynomial.get(k, at.zero) for k in range(degree + 1)]
+    for j in range(degree):
+        for k in range(degree - 1, j - 1, -1):
+            shifted[k] += end * shifted[k + 1]
+    shifted[1::2] = [-c for c in shifted[1::2]]
     return at.fdot(shifted, phis_in(at, degree, end))
 
 

@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.factors import factor, together
+from symcavity.algebra.nonzero import differs, takes_both_signs
 from symcavity.errors import SymcavityError
 
 __all__ = [
@@ -78,7 +79,7 @@ def _sign_of(expr: Expr) -> int | None:
         cases = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
         return next(iter(cases)) if len(cases) == 1 else None
     if expr.is_Add or expr.has(Add):
-        if expr.count_ops() > _MAX_OPS:
+        if takes_both_signs(expr) or expr.count_ops() > _MAX_OPS:
             return None
         top, bottom = fraction(together(expr))
         below = _single(_signs(bottom)) or (_single(_signs(factor(bottom))) if bottom.is_Add else None)
@@ -131,7 +132,7 @@ def sign_given(expr: Any, positive: Sequence[Expr]) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _sign_given(expr: Expr, positive: tuple[Expr, ...]) -> int | None:
-    if expr.count_ops() > _MAX_OPS:
+    if takes_both_signs(expr, positive) or expr.count_ops() > _MAX_OPS:
         return None
     total = 1
     for part in fraction(together(expr)):
@@ -150,6 +151,7 @@ def _single(found: frozenset[int]) -> int | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
+@lru_cache(maxsize=8192)
 def _signs(expr: Expr) -> frozenset[int]:
     """Return the set of signs that an expression may have, from assumptions and structure."""
     if expr.is_zero:
@@ -323,6 +325,8 @@ def bare(expr: Expr) -> Expr:
 def is_zero(expr: Expr) -> bool:
     if expr.is_Number:
         return bool(expr == 0)
+    if differs(expr):
+        return False
     expr = expr.expand()
     if expr == 0:
         return True
@@ -331,6 +335,7 @@ def is_zero(expr: Expr) -> bool:
     return False
 
 
+@lru_cache(maxsize=8192)
 def tidy(expr: Expr) -> Expr:
     """Return 0 for a provable zero, else the shorter of an expression and its expansion."""
     if expr.is_Atom:

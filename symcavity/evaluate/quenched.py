@@ -17,6 +17,7 @@ from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.evaluate.densities import FINEST, Counting, rule
+from symcavity.model.exact import is_random
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
 
@@ -240,15 +241,6 @@ def _finite(law: Mapping[Any, Any], q: Quenched, dps: int) -> Tuple:
         raise ValuesError(problem.found, problem.supported, problem.hint) from None
 
 
-def is_random(value: Any) -> bool:
-    """Whether a value is a random variable of SymPy."""
-    if not isinstance(value, Basic):
-        return False
-    from sympy.stats.rv import RandomSymbol
-
-    return isinstance(value, RandomSymbol)
-
-
 def _finite_distribution(variable: Any) -> Tuple | None:
     from sympy.stats import density
     from sympy.stats.frv import FinitePSpace
@@ -352,4 +344,4 @@ def _join_arrays(
     law.uniform = uniform
 
 
-__all__ = ["SiteLaw", "exact_value", "is_random", "read_quenched"]
+__all__ = ["SiteLaw", "exact_value", "read_quenched"]

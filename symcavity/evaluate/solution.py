@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sympy import Basic, Expr, Float, Integer, Symbol
-from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -20,6 +19,7 @@ from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.tails import check_tails
 from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
+from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
@@ -309,7 +309,7 @@ def _given_out(values: Values) -> Values:
 
 def _brief(value: Any) -> str:
     """Return a value in a few words: long arrays by their number of entries."""
-    if isinstance(value, RandomSymbol):
+    if is_random(value):
         return str(value.pspace.distribution).replace("Distribution", "", 1)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"

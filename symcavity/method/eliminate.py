@@ -15,6 +15,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import phi
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.algebra.text import text
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
@@ -120,8 +121,11 @@ def size(expr: Expr) -> int:
     return (expr.xreplace({node: Dummy() for node in cells}) if cells else expr).count_ops()
 
 
-def _length(expr: Expr) -> tuple[int, int]:
-    return size(expr), len(str(expr))
+def _shortest(*found: Expr) -> Expr:
+    """The expression of the fewest operations, and of those with as many, the one with the shortest text."""
+    least = min(map(size, found))
+    few = [e for e in found if size(e) == least]
+    return min(few, key=lambda e: len(text(e))) if len(few) > 1 else few[0]
 
 
 @lru_cache(maxsize=1024)
@@ -158,8 +162,14 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     top, _ = fraction(together(masks.hide(expr)))
     if size(top) > LARGEST:
         return masks.show(top)
-    known = {(sign * f).expand() for e in nonzero for f in _factors(masks.hide(e)) for sign in (1, -1)}
+    hidden = [masks.hide(e) for e in nonzero]
     above = [masks.hide(e) for e in positive]
+
+    def known(factor: Expr) -> bool:
+        """Whether it is a factor of what does not vanish, up to its sign."""
+        some = (e for e in hidden if factor.free_symbols <= e.free_symbols)
+        return any(factor in (f.expand(), (-f).expand()) for e in some for f in _factors(e))
+
     try:
         constant, factors = factor_list(top)
     except PolynomialError:
@@ -167,7 +177,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     kept = [
         factor
         for factor, _ in factors
-        if factor.expand() not in known and sign_given(factor, above) not in (1, -1)
+        if not known(factor.expand()) and sign_given(factor, above) not in (1, -1)
     ]
     if not kept and factors:
         return masks.show(top)
@@ -218,7 +228,7 @@ def _joined(expr: Expr) -> Expr:
     top, bottom = fraction(joined)
     if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
         joined = -top / (-bottom)
-    return min((expr, joined), key=_length)
+    return _shortest(expr, joined)
 
 
 def simplest(expr: Expr) -> Expr:
@@ -228,8 +238,7 @@ def simplest(expr: Expr) -> Expr:
     length, symbols = size(hidden), len(hidden.free_symbols)
     if not SHORT < length < 2 * LARGEST or symbols > MOST_SYMBOLS or length * symbols > 6 * LARGEST:
         return expr
-    found = (expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
-    return min(found, key=_length)
+    return _shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
 
 
 def eliminate(

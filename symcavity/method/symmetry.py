@@ -14,6 +14,7 @@ from typing import Any
 
 from sympy import Dummy, Expr, Symbol, cancel
 
+from symcavity.algebra.nonzero import differs
 from symcavity.method.sources import source_of
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
@@ -144,9 +145,8 @@ def _expression(entry: Any) -> Expr:
 def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bool:
     """Whether an expression takes the factor A**power when each variable takes A**weight."""
     factor = Dummy("A", positive=True)
-    rule = {q: factor * q for q, weight in weights.items() if weight}
-    scaled = expr.xreplace(rule)
-    return bool(cancel((scaled - factor**power * expr).expand()) == 0)
+    gap = expr.xreplace({q: factor * q for q, weight in weights.items() if weight}) - factor**power * expr
+    return not differs(gap) and bool(cancel(gap.expand()) == 0)
 
 
 def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:

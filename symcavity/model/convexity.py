@@ -8,10 +8,10 @@ from typing import Any
 
 from sympy import Expr, Symbol
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
-from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import DeclarationError, NotConvex
+from symcavity.model.exact import is_random
 from symcavity.model.kinds import N, P, alpha, is_index
 from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
 from symcavity.model.refusals import parameters_of
@@ -35,7 +35,8 @@ def sample_quenched(family: Quenched, rng: random.Random) -> float:
     """Draw a value of a quenched parameter: from its finite law, where a zero says least, or from the reals."""
     if values := family.values:
         return float(rng.choice([v for v in values if v != 0] or values))
-    positive = isinstance(family.law, RandomSymbol) and family.law.pspace.domain.set.inf.is_nonnegative
+    law: Any = family.law
+    positive = is_random(law) and law.pspace.domain.set.inf.is_nonnegative
     value = rng.gauss(0, 1.5)
     return abs(value) + 0.05 if positive or family.positive else value
 

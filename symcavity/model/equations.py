@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sympy import And, Basic, Dummy, Equality, Expr, Piecewise, S, Symbol, latex
@@ -26,7 +27,7 @@ class Equation:
     lhs: Expr
     rhs: Expr
 
-    @property
+    @cached_property
     def difference(self) -> Expr:
         """The left-hand side minus the right-hand side."""
         return self.lhs - self.rhs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -35,6 +36,17 @@ from symcavity.errors import DeclarationError
 
 _DECIMAL = re.compile(r"[+-]?(\d+/\d+|\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)")
 _LONGEST_DENOMINATOR = 1000
+
+
+def random_symbols() -> tuple[type, ...]:
+    """The class of SymPy's random variables: there are none before somebody has loaded its statistics."""
+    stats = sys.modules.get("sympy.stats.rv")
+    return (stats.RandomSymbol,) if stats else ()
+
+
+def is_random(value: Any) -> bool:
+    """Whether a value is a random variable of SymPy."""
+    return isinstance(value, random_symbols())
 
 
 def exact(value: Any, where: str) -> Expr:

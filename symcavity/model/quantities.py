@@ -15,10 +15,11 @@ from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.signs import FewValued
+from symcavity.algebra.text import text
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.dependent import read_joint
-from symcavity.model.exact import Count, drawn_law, exact, finite_law
+from symcavity.model.exact import Count, drawn_law, exact, finite_law, is_random
 from symcavity.model.kinds import Kind, SiteIndex, i, is_index, mu
 from symcavity.model.names import component_range, family_name, latex_name
 
@@ -319,9 +320,7 @@ def _law(law: Any, name: str) -> Basic:
         return read
     if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
         return finite_law(dict(law), name, exact_values=True)
-    from sympy.stats.rv import RandomSymbol
-
-    if isinstance(law, RandomSymbol):
+    if is_random(law):
         return law
     raise DeclarationError(
         f"The law of {name} is {law!r}.",
@@ -472,7 +471,7 @@ def site_quantities(expr: Any, *kinds: type[Family]) -> list[SiteQuantity]:
     """Return the site quantities of the given kinds in ``expr``, in a fixed order."""
     found = expr.atoms(SiteQuantity) if isinstance(expr, Basic) else set()
     chosen = [q for q in found if not kinds or isinstance(q.family, kinds)]
-    return sorted(chosen, key=lambda q: (q.family.name, str(q)))
+    return sorted(chosen, key=lambda q: (q.family.name, text(q))) if len(chosen) > 1 else chosen
 
 
 def families(exprs: Iterable[Any], *kinds: type[Family]) -> list[Family]:

@@ -7,13 +7,12 @@ from typing import Any
 
 from sympy import Basic, Derivative, Expr, Integral, Product, Sum, Symbol
 from sympy.core.function import AppliedUndef
-from sympy.stats.rv import RandomSymbol
 from sympy.tensor.indexed import Indexed
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
-from symcavity.model.exact import Count, exact
+from symcavity.model.exact import Count, exact, random_symbols
 from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
 from symcavity.model.names import RESERVED
 from symcavity.model.quantities import (
@@ -79,8 +78,9 @@ def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
         Integral: "write the function out",
         Derivative: "take the derivative first: .doit()",
         Product: "a sum of logarithms, or separate terms",
-        RandomSymbol: 'a random number of every site is a quenched parameter: Quenched("z", mu, law=...)',
     }
+    several = 'a random number of every site is a quenched parameter: Quenched("z", mu, law=...)'
+    hints |= dict.fromkeys(random_symbols(), several)
     if not averages:
         hints |= {
             Average: "a condition that the states have to meet, by a multiplier: Eq(Sum(w[i], (i, 1, N)), N) in "
@@ -89,7 +89,7 @@ def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
         }
     for kind, hint in hints.items():
         for node in sorted(expr.atoms(kind), key=str):
-            what = "random variable" if kind is RandomSymbol else kind.__name__.lower()
+            what = "random variable" if kind in random_symbols() else kind.__name__.lower()
             raise DeclarationError(f"The {what} {node} stands in {where}.", "functions of states and fields", hint)
 
 

@@ -288,13 +288,17 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         quiet = dict.fromkeys(sources, S.Zero)
         jumps = {b for e in exprs if e.has(sign, Heaviside) for b in _jumps(plain(e.xreplace(quiet)), order[0])}
         cuts = {b / float(lower[0, 0]) for b in jumps}
+        laid = _laid(solution, plain, order, quiet)
         if len(order) == 1:
-            cuts |= _kinks(solution, plain, order[0], float(lower[0, 0]), quiet)
+            cuts |= _kinks(laid, float(lower[0, 0]))
         points, weights = _grid(len(order), nodes, tuple(sorted(cuts)))
         fields = lower @ points
 
-        def states(expr: Expr, at: np.ndarray, plain: Any = plain) -> np.ndarray:
-            return _on_branches(solution, expr, plain, order, at, sources)
+        def read(expr: Expr, plain: Any = plain, quiet: Any = quiet) -> Expr:
+            return plain(expr.xreplace(quiet))
+
+        def states(expr: Expr, at: np.ndarray, laid: Any = laid, read: Any = read) -> np.ndarray:
+            return _on_branches(laid, read, expr, at)
 
         slopes = {r: Dummy("R", real=True) for r in sorted(body.atoms(SiteResponse), key=str)}
         if slopes:
@@ -347,43 +351,51 @@ def _grid(count: int, nodes: int, jumps: tuple[float, ...] = ()) -> tuple[np.nda
     return fields, np.prod([part.ravel() for part in np.meshgrid(*(g for _, g in axes), indexing="ij")], axis=0)
 
 
+def _laid(solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr]) -> list[tuple[Any, ...]]:
+    """Each branch, what its states are functions of, and code for its implicit law, if any, and its conditions."""
+    out = []
+    for branch in solution.branches:
+        arguments, law = list(order), None
+        if branch.implicit:
+            x, psi = branch.implicit
+            mark = Dummy("x")
+            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
+            lines = [lambdify([x, *order], plain(c.xreplace(quiet)), MODULES) for c in branch.conditions if c.has(x)]
+            arguments, law = [x, *order], (lines, call)
+        conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
+        out.append((branch, arguments, law, lambdify(arguments, conditions, MODULES)))
+    return out
+
+
 def _on_branches(
-    solution: Any, body: Expr, plain: Any, order: list[Symbol], fields: np.ndarray, sources: list[Symbol]
+    laid: list[tuple[Any, ...]], read: Callable[[Expr], Expr], body: Expr, fields: np.ndarray
 ) -> np.ndarray:
-    quiet = dict.fromkeys(sources, S.Zero)
     out = np.full(fields.shape[1], np.nan)
-    for branch, arguments, grid, holds in _holding(solution, plain, order, fields, quiet):
-        inside = plain(body.xreplace(dict(branch.values)).xreplace(quiet))
+    for branch, arguments, grid, holds in _holding(laid, fields):
+        inside = read(body.xreplace(dict(branch.values)))
         here = np.broadcast_to(lambdify(arguments, inside, MODULES)(*grid), holds.shape)
         out = np.where(holds & np.isnan(out), here, out)
     return out
 
 
 def _holding(
-    solution: Any, plain: Any, order: list[Symbol], fields: np.ndarray, quiet: dict[Any, Expr]
+    laid: list[tuple[Any, ...]], fields: np.ndarray
 ) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
     """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
-    for branch in solution.branches:
-        arguments: list[Any] = list(order)
-        grid: list[Any] = list(fields)
-        if branch.implicit:
-            x, psi = branch.implicit
-            mark = Dummy("x")
-            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
-            lines = [lambdify([x, *order], plain(c.xreplace(quiet)), MODULES) for c in branch.conditions if c.has(x)]
-            found = _bisected(_within(lines, call, fields), fields[-1])
-            arguments, grid = [x, *order], [found, *fields]
+    for branch, arguments, law, conditions in laid:
+        found = [_bisected(_within(law[0], law[1], fields), fields[-1])] if law else []
+        grid = [*found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
-        for c in (plain(c.xreplace(quiet)) for c in branch.conditions):
-            holds &= np.broadcast_to(lambdify(arguments, c, MODULES)(*grid), holds.shape) >= -1e-12
+        for value in conditions(*grid):
+            holds &= np.broadcast_to(value, holds.shape) >= -1e-12
         yield branch, arguments, grid, holds
 
 
-def _kinks(solution: Any, plain: Any, eta: Symbol, scale: float, quiet: dict[Any, Expr]) -> set[float]:
+def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
     """Where a law of one field goes from one branch to another, in units of the scale: by bisection."""
 
     def first(z: np.ndarray) -> np.ndarray:
-        rows = [holds for *_, holds in _holding(solution, plain, [eta], (z * scale)[None], quiet)]
+        rows = [holds for *_, holds in _holding(laid, (z * scale)[None])]
         return np.argmax([*rows, np.ones(len(z), dtype=bool)], axis=0)
 
     edges = np.linspace(-8, 8, 2561)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sympy import Add, Basic, Expr, Function, Mul, Pow, Rational, S, Sum, Symbol, preorder_traversal
 
+from symcavity.algebra.text import text
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable
@@ -36,8 +37,8 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
         rank = 12
     else:
         rank = 7
-    within = len(getattr(core, "args", ())) if rank == 10 else "_" in str(core) if rank == 1 else 0
-    return rank, int(within), str(factor)
+    within = len(getattr(core, "args", ())) if rank == 10 else "_" in text(core) if rank == 1 else 0
+    return rank, int(within), text(factor)
 
 
 def gather_roots(

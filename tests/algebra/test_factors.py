@@ -2,9 +2,13 @@
 
 import pytest
 import sympy
+from sympy import Abs, E, Piecewise, Symbol, exp, pi, sqrt
 from sympy.core.random import rng
 
 from symcavity.algebra import factors
+from symcavity.algebra.nonzero import differs
+from symcavity.algebra.phi import phi
+from symcavity.algebra.text import text
 
 x, y, z, t = sympy.symbols("x y z t")
 EXPR = sympy.expand((x**2 * y - 3 * z * t + 1) ** 2 * (x - y * z) * (t**2 + x * y + 2) / 3)
@@ -70,3 +74,33 @@ def test_a_small_polynomial_that_sympy_does_not_factor_in_a_minute():
 def test_what_cancels_when_it_is_multiplied_out():
     assert factors.factor_list(x * (y + 1) - x * y - x) == (0, [])
     assert factors.factor((x + 1) * y - x * y - y + 2) == 2
+
+
+def test_what_is_not_zero_is_seen_at_a_point_and_what_is_zero_is_not():
+    """Zeros that SymPy finds by multiplying out, roots, exponentials, functions and cases among them."""
+    x, y, r = Symbol("x", positive=True), Symbol("y", positive=True), Symbol("r", real=True)
+    case, square = Piecewise((x, r > 0), (y, True)), exp(-(x**2) / 2)
+    zeros = [
+        (x + y) ** 2 - x**2 - 2 * x * y - y**2,
+        1 / (x + y) + 1 / (x - y) - 2 * x / (x**2 - y**2),
+        sqrt(x) * (sqrt(x) * y + 1) - x * y - sqrt(x),
+        sqrt(2) * (sqrt(3) + 1) - sqrt(6) - sqrt(2),
+        sqrt(2 * pi * x + y) * (sqrt(2 * pi * x + y) * r + 1) - r * (2 * pi * x + y) - sqrt(2 * pi * x + y),
+        square * (square * y + 1) - exp(-(x**2)) * y - square,
+        exp((x + y) ** 2) * (1 + exp(-2 * x * y)) - exp(x**2 + y**2) * (exp(2 * x * y) + 1),
+        E * (E + 1) - exp(2) - E,
+        Abs(r) * (Abs(r) * y + 1) - r**2 * y - Abs(r),
+        phi(2, (x + y) ** 2) - phi(2, x**2 + 2 * x * y + y**2),
+        case * (case + 1) - case**2 - case,
+    ]
+    for zero in zeros:
+        assert zero.together().as_numer_denom()[0].expand() == 0
+        assert not differs(zero), zero
+    others = (x + y, sqrt(x) - x, phi(1, x) - phi(2, x), exp(x) - exp(2 * x) + y, sqrt(6) - 2, case - x * y)
+    assert all(map(differs, others))
+
+
+def test_the_text_of_an_expression_is_that_of_str():
+    x, y = Symbol("x"), Symbol("y")
+    for expr in ((x - y) ** 2 / (1 + phi(2, x * (y - 1))), -(x**-2) + y, Piecewise((x, x > y), (-y, True)), x * 0.1):
+        assert text(expr) == text(expr) == str(expr)

@@ -2,11 +2,11 @@
 
 from functools import cache
 from importlib import import_module
-from math import exp, pi, sqrt
+from itertools import pairwise
+from math import pi, sqrt
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from sympy import Abs, Eq, S, Sum, Symbol
 
 import symcavity.method.substitute as verb
@@ -25,6 +25,7 @@ from symcavity import (
     response,
 )
 from symcavity.algebra.indexed import explicit, substituted
+from symcavity.face import Theory
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 
@@ -33,6 +34,7 @@ STEPS = ("put", "split", "field", "statistics", "law", "agreement")
 a = Symbol("a", integer=True, positive=True)
 x, w = Coupling("x"), Feature("w")
 SIZES = {N: 5, P: 4}
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def declared(name):
@@ -114,8 +116,13 @@ def test_the_statistics_are_those_of_many_random_couplings():
 # -- the order parameters ------------------------------------------------------------------------------
 
 
-def gauss(body):
-    return quad(lambda z: body(z) * exp(-z * z / 2) / sqrt(2 * pi), -10, 10, limit=200, epsabs=1e-12)[0]
+def gauss(body, *kinks):
+    """The average of a vectorised function, by Gauss's rule between its kinks."""
+    total, edges = 0.0, sorted({*np.linspace(-10, 10, 11), *kinks})
+    for low, high in pairwise(edges):
+        z = (low + high) / 2 + (high - low) / 2 * NODES
+        total += (high - low) / 2 * np.sum(WEIGHTS * body(z) * np.exp(-z * z / 2)) / sqrt(2 * pi)
+    return total
 
 
 def test_the_law_of_the_substitution_has_the_fixed_point_of_the_fold():
@@ -123,7 +130,8 @@ def test_the_law_of_the_substitution_has_the_fixed_point_of_the_fold():
     load, cost = 0.7, 1.3
     q = 1.0
     for _ in range(400):
-        before, q = q, gauss(lambda z, q=q: min(max(1 - sqrt(load * q) * z, 0), cost) ** 2)
+        s = sqrt(load * q)
+        before, q = q, gauss(lambda z, s=s: np.clip(1 - s * z, 0, cost) ** 2, 1 / s, (1 - cost) / s)
         if abs(q - before) < 1e-14:
             break
     lam, C = Datum("lam"), Symbol("C", positive=True)
@@ -138,7 +146,7 @@ def test_the_naive_capacity_of_points_follows_from_the_substitution():
     """Equation 21 of the paper, from 19 and 20: alpha = 1/<[kappa - z]_+^2>."""
     kappa = Symbol("kappa", positive=True)
     solution = declared("gardner").naive().solve({kappa: 1})
-    assert float(solution[alpha]) == pytest.approx(1 / gauss(lambda z: max(1 - z, 0) ** 2), rel=1e-8)
+    assert float(solution[alpha]) == pytest.approx(1 / gauss(lambda z: np.maximum(1 - z, 0) ** 2, 1), rel=1e-8)
     assert float(solution[response(w)]) == 1
 
 
@@ -264,7 +272,7 @@ BROKEN = {
 def test_a_broken_verb_is_named(name, monkeypatch):
     attribute, wrap, expected = BROKEN[name]
     monkeypatch.setattr(verb, attribute, wrap(getattr(verb, attribute)))
-    assert expected <= failed(declared("gardner").naive().derivation)
+    assert expected <= failed(Theory(declared("gardner").kkt(), naive=True).derivation)
 
 
 def test_another_dropped_feedback_would_not_agree():

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Dummy, Expr, Symbol
+from sympy import Expr, Symbol
 
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.quantities import SiteQuantity
@@ -18,7 +18,8 @@ DRAWS = 24
 def symbols_in(exprs: Sequence[Expr], bound: set[Symbol]) -> list[Any]:
     """The parameters in expressions, in a fixed order."""
     found = set().union(*(e.atoms(Symbol, SiteQuantity) for e in exprs)) - bound if exprs else set()
-    found = {s for s in found if isinstance(s, SiteQuantity) or not _is_index(s, exprs)}
+    bare = set().union(*map(_bare, exprs))
+    found = {s for s in found if isinstance(s, SiteQuantity) or s in bare}
     return sorted(found, key=lambda s: (str(type(s)), str(s)))
 
 
@@ -53,10 +54,11 @@ class Draws:
         return [sample_value(s, rng) for s in symbols]
 
 
-def _is_index(symbol: Symbol, exprs: Sequence[Expr]) -> bool:
-    """Whether a symbol occurs only as an index of site quantities."""
-    mask = {q: Dummy() for e in exprs for q in e.atoms(SiteQuantity)}
-    return not any(e.xreplace(mask).has(symbol) for e in exprs)
+def _bare(expr: Any) -> set[Symbol]:
+    """The symbols outside of site quantities, in which others are indices."""
+    if isinstance(expr, SiteQuantity):
+        return set()
+    return {expr} if isinstance(expr, Symbol) else set().union(*map(_bare, expr.args))
 
 
 __all__ = ["DRAWS", "Draws", "sample_value", "symbols_in"]
