@@ -35,6 +35,7 @@ from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
+MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 FEW = 9  # starting points before a continuation is tried
@@ -353,7 +354,21 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
             return {s: v * 0 if _is_unseen(v) else v for s, v in refine(more).items()}
 
         solution = Solution(task, given, without(guard), observable, without, guard)
+    if not (solution.is_limit or solution.residual < MISSED):
+        raise NotConverged(
+            f"What was found at {_where(given)} does not meet the equations: they miss by a share of "
+            f"{mp.nstr(solution.residual, 2)}. {_far_out(values)}",
+            solution.values,
+            float(solution.residual),
+            "values at which the problem has a minimum; simulate(...) of the same values",
+        )
     return solution
+
+
+def _far_out(values: Mapping[Symbol, Any]) -> str:
+    """The unknowns that have run away, in words."""
+    names = [str(s) for s, v in values.items() if v and abs(mp.log10(abs(v))) > RUNAWAY]
+    return f"{', '.join(names)} may have no value: the search went on for ever." if names else ""
 
 
 def _is_unseen(value: Any) -> bool:

@@ -2,13 +2,14 @@
 
 import mpmath
 import pytest
-from sympy import Abs, Max, Sum, Symbol
+from sympy import Abs, Eq, Max, Sum, Symbol
 
 from symcavity import (
     ConvexProblem,
     Coupling,
     Feature,
     N,
+    NotConverged,
     P,
     Quenched,
     alpha,
@@ -98,3 +99,10 @@ def test_a_weak_loss_whose_closed_forms_cancel():
         moment = next(solution[k] for k in solution.values if str(k).startswith("q_") and str(k) != "q_w")
         found[penalty] = float(moment) / float(penalty) ** 2
     assert found["1e-9"] == pytest.approx(found["1e-6"], rel=1e-5)
+
+
+def test_an_unknown_without_a_value_is_no_solution():
+    """Data that are met exactly have |w|**2 = alpha <y**2>/(1 - alpha) = 3/7 at most: no weight of the loss gives one."""
+    problem = ConvexProblem(RIDGE + C * data(Abs(y[mu] - u)), fixed=[Eq(NORM, 1)])
+    with pytest.raises(NotConverged, match="C may have no value"):
+        problem.cavity().solve({alpha: "3/10", **LABELS})
