@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-import mpmath
 import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from symcavity.algebra.precision import given_out, is_mpf, mp
 from symcavity.derivations.manifold import g, problem
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.evaluate.binding import bind
@@ -184,9 +184,9 @@ def _result(a: Averages, k: Any, shape: Shape, kappa: Any, stderr: float, **more
     if k > 0:
         mean, square = a["lam"] / (k * S_w), a["lam2"] / (k * S_w) ** 2
     else:
-        mean = square = alpha * 0 + (mpmath.inf if isinstance(alpha, mpmath.mpf) else np.inf)
+        mean = square = alpha * 0 + (mp.inf if is_mpf(alpha) else np.inf)
     values = [alpha, S_w, a["touching"], a["partial"], a["whole"], mean, square, a["psi"]]
-    if not isinstance(alpha, mpmath.mpf):
+    if not is_mpf(alpha):
         values = [float(x) for x in values]
     alpha, S_w, touching, partial, whole, mean, square, psi = values
     return ManifoldCapacity(
@@ -208,12 +208,12 @@ def _many_digits(shape: Shape, kappa: Any, k: Any, dps: int, size: int | None) -
             "floats up to dps=15",
             "give decimal strings or Rationals.",
         )
-    with mpmath.workdps(dps + 12):
-        averages = ball_integrals(shape, mpmath.mpf(sympy.N(k, dps + 15)), dps)
-        result = _result(averages, mpmath.mpf(sympy.N(k, dps + 15)), shape, kappa, 0.0)
-    with mpmath.workdps(dps):
+    with mp.workdps(dps + 12):
+        averages = ball_integrals(shape, mp.mpf(sympy.N(k, dps + 15)), dps)
+        result = _result(averages, mp.mpf(sympy.N(k, dps + 15)), shape, kappa, 0.0)
+    with mp.workdps(dps):
         rounded = {
-            name: +getattr(result, name)
+            name: given_out(+getattr(result, name))
             for name in (
                 "alpha",
                 "S_w",

@@ -208,8 +208,9 @@ def _canonical(body: Expr, inner: list[Any]) -> Expr:
 
 
 def _number(name: str) -> str:
-    """The digits at the end of a name."""
-    return name[len(name.rstrip("0123456789")) :]
+    """The number below a name: ``2`` of ``w_2``, none of ``w2``, which somebody chose."""
+    head, _, number = name.rpartition("_")
+    return number if head and number.isdigit() else ""
 
 
 @dataclass

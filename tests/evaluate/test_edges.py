@@ -102,7 +102,7 @@ def test_a_weak_loss_whose_closed_forms_cancel():
 
 
 def test_an_unknown_without_a_value_is_no_solution():
-    """Data that are met exactly have |w|**2 = alpha <y**2>/(1 - alpha) = 3/7 at most: no weight of the loss gives one."""
+    """Data that are met exactly have |w|**2 = alpha <y**2>/(1 - alpha) = 3/7: no weight of the loss gives more."""
     problem = ConvexProblem(RIDGE + C * data(Abs(y[mu] - u)), fixed=[Eq(NORM, 1)])
     with pytest.raises(NotConverged, match="C may have no value"):
         problem.cavity().solve({alpha: "3/10", **LABELS})

@@ -162,7 +162,8 @@ def test_residuals_notice_a_flipped_sign_in_the_law():
     from sympy import Eq, Sum
 
     from symcavity import BipartiteSystem
-    from symcavity.model.quantities import Complementary, Field, P, i, mu
+    from symcavity.model.kinds import P, i, mu
+    from symcavity.model.quantities import Complementary, Field
 
     h = Field("h")
     wrong = BipartiteSystem(
