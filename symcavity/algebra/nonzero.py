@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Expr, Piecewise, S, exp, log
+from sympy import Abs, Add, Expr, Piecewise, S, exp, log
 
 PRIME = 2305843009213682039  # of which 2, 3, 5, ... are squares, and -1 is none: one root of a square is a square
 _PARTS = 60  # an exponential is a power of as many: so its own roots are powers, too
@@ -74,7 +74,7 @@ class _Point:
 
 
 class _Signed:
-    """Values of expressions in double, where all that is no sum, product or power has some value of its sign."""
+    """Values of expressions in double, where all but sums, products, powers and the like has some value of its sign."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)  # noqa: S311 - a point, no secret
@@ -97,8 +97,12 @@ class _Signed:
             return total
         if expr.is_Mul:
             return math.prod(map(self, expr.args))
-        if expr.is_Pow and expr.exp.is_Integer:
-            return self(expr.base) ** int(expr.exp)
+        if expr.is_Pow and expr.exp.is_Rational:
+            if not (value := self(expr.base)) > 0 and not expr.exp.is_Integer:
+                raise _Open
+            return value ** float(expr.exp)
+        if isinstance(expr, Abs | exp):  # what SymPy puts together with its argument, or takes apart
+            return (abs if isinstance(expr, Abs) else math.exp)(self(expr.args[0]))
         if expr.is_zero or expr.is_even is not None or not expr.is_commutative:
             raise _Open
         if few := getattr(expr, "few", ()):

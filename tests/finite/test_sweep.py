@@ -16,8 +16,8 @@ from symcavity.face import ConvexProblem
 from symcavity.finite import BrokenExecutor, processes, sweep_simulation, sweep_theory
 from symcavity.finite.rows import RowFile
 from symcavity.model.averages import average, response
-from symcavity.model.kinds import P, alpha, i, mu
 from symcavity.model.kinds import N as SIZE
+from symcavity.model.kinds import P, alpha, i, mu
 
 GRID = {alpha: [0.5, 1.0], C: [1, 2]}
 NORM = [average(w[i] ** 2), response(w)]
