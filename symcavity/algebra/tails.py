@@ -1,11 +1,11 @@
-"""Quotients of tails of the Gaussian distribution, written so that they have numbers where both tails vanish."""
+"""Quotients of functions that vanish or overflow together, written so that they have numbers there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Add, Expr, Function, Mul, Pow, S, erf, erfc, exp, pi, polygamma, sqrt
+from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, polygamma, sinh, sqrt, tanh
 
 from symcavity.algebra.phi import phi
 
@@ -64,11 +64,15 @@ class log_gamma(Function):  # noqa: N801 - it is written like the mathematical f
 def with_scaled_tails(expr: Any) -> Any:
     """Return an expression in which 1 + erf and 2 - erfc are phi, and exp over phi or erfc is one over :class:`erfcx`.
 
+    Hyperbolic sines over cosines are tangents.
+
     Parameters
     ----------
     expr : Expr
-        Whatever holds no error function or truncated moment in a denominator comes back as it is.
+        Whatever holds none of these, and no truncated moment in a denominator, comes back as it is.
     """
+    if isinstance(expr, Expr) and expr.has(sinh):
+        expr = _everywhere(expr, Mul, sinh, _as_tangent)
     if not isinstance(expr, Expr) or not (expr.has(erf, erfc) or any(_is_below(p) for p in expr.atoms(Pow))):
         return expr
     for function in (erf, erfc, phi):
@@ -94,6 +98,17 @@ def _everywhere(expr: Expr, kind: Any, part: Any, change: Callable[[Expr], Expr]
         return done[e]
 
     return walk(expr)
+
+
+def _as_tangent(product: Expr) -> Expr:
+    """Write ``sinh(x)**n/cosh(x)**n`` as ``tanh(x)**n``."""
+    powers = product.as_powers_dict()
+    for f in product.atoms(sinh):
+        n, m = (powers.get(g, S.Zero) for g in (f, cosh(*f.args)))
+        if n.is_Integer and n > 0 and m.is_Integer and m < 0:
+            joined = min(n, -m)
+            product = product * (tanh(*f.args) * cosh(*f.args) / f) ** joined
+    return product
 
 
 def _as_tail(total: Expr) -> Expr:

@@ -181,7 +181,7 @@ class Messages:
         if not np.all(answer.found):
             raise unsolved(law, answer)
         if not np.all(np.abs(now) < _AWAY):
-            raise NotConverged(f"What the {kind} sites send grows without end.", best=self.state)
+            raise NotConverged(f"What the {kind.sites} send grows without end.", best=self.state)
         self.answers[kind], self.cavity[kind], self.self_coupling[kind] = answer, eta, coupling
         self.state.site[kind] = answer.z
         self.state.active = {**self.state.active, kind: answer.active}

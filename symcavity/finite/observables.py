@@ -221,7 +221,7 @@ class Reader:
         for k, quantity in enumerate(site_quantities(body)):
             if quantity not in known:
                 names = ", ".join(sorted(map(str, known)))
-                raise ValuesError(f"The system has no quantity {quantity} at the {kind} sites.", names)
+                raise ValuesError(f"The system has no quantity {quantity} at the {kind.sites}.", names)
             mark = Dummy(f"q{k}", real=True)
             columns[mark] = known[quantity]
             body = body.xreplace({quantity: mark})
@@ -271,7 +271,7 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     if quantity is None:
         if len({law.carrier(law.fields[m]) for m in moving}) != 1:
             raise ValuesError(
-                f"The {law.kind} sites hear {len(moving)} random fields; the response names no source.",
+                f"The {law.kind.sites} hear {len(moving)} random fields; the response names no source.",
                 "response(state, quantity): the quantity whose equation carries the source",
             )
         return moving[0]

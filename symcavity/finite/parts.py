@@ -185,7 +185,7 @@ class ByParts:
         law, other = self.instance.system.laws[kind], self.heard[kind].sender
         if other in self.vanishing:
             raise UnsupportedLaw(
-                f"The {kind} sites of the instance with seed {self.instance.seed} hear nothing beside what is given: "
+                f"The {kind.sites} of the instance with seed {self.instance.seed} hear nothing beside what is given: "
                 "their responses cannot be measured.",
                 "responses where what is sent neither vanishes nor is what is given",
             )

@@ -64,7 +64,7 @@ def _in_variables(law: Law, body: Expr) -> Expr:
         values = next((v for some in emissions if None not in (v := [_heard(law, f, e) for e in some])), None)
         if values is None:
             raise DeclarationError(
-                f"The {law.kind} sites do not hear {f.as_sum}.",
+                f"The {law.kind.sites} do not hear {f.as_sum}.",
                 "sums that stand in the declaration: " + ", ".join(str(g.as_sum) for g in law.fields),
             )
         rule[f.symbol] = Add(*values)

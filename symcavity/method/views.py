@@ -73,7 +73,7 @@ class SiteView:
         """For a law given by a convex set: 0 inside, 1 touching at one point, 2 on a face, 3 the whole set."""
         found = getattr(self._site.solution, "regime", None)
         if found is None:
-            raise DeclarationError(f"The {self._site.kind} sites have no convex set.", "laws with a support function")
+            raise DeclarationError(f"The {self._site.kind.sites} have no convex set.", "laws with a support function")
         return found
 
     @property
@@ -83,7 +83,7 @@ class SiteView:
 
     def __str__(self) -> str:
         equations = self.equation if isinstance(self.equation, tuple) else (self.equation,)
-        lines = [f"{self._site.kind} site", *(f"  {e}" for e in equations)]
+        lines = [self._site.kind.site.partition(" ")[2], *(f"  {e}" for e in equations)]
         lines += [f"  <{a}**2> = {c}" if a == b else f"  <{a} {b}> = {c}" for (a, b), c in self.field.items()]
         lines += [f"  <{f}> = {m}" for f, m in self._site.means.items()]
         lines += [f"  {q} = {v}" for q, v in self.solution.items()]

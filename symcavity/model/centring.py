@@ -250,7 +250,7 @@ class Centring:
             if factor.has(N) and not (factor / N).cancel().has(N):
                 kind, body = self.averages[g]
                 raise DeclarationError(
-                    f"The sum of {body} over all {kind} sites stands in {where} without a coupling: it grows with N.",
+                    f"The sum of {body} over all {kind.sites} stands in {where} without a coupling: it grows with N.",
                     "such sums divided by the number of sites, or with a coupling in every term",
                     f"Sum({body}, {kind.range})/{kind.size}; or a coupling of its own, "
                     f'Coupling("J", between=({hearer.index}, {kind.index}))',

@@ -63,7 +63,7 @@ def read_law(law: Law) -> ConvexLaw:
     UnsupportedLaw
         If it is not a vector field, a multiple of its anchor point, and a scalar law between multiplier and g.
     """
-    text = f"The law of a {law.kind} site"
+    text = f"The law of {law.kind.site}"
     (f,) = law.fields if len(law.fields) == 1 else (None,)
     if f is None or law.carrier(f).rhs != f.symbol or not isinstance(law.carrier(f).lhs, SiteQuantity):
         raise UnsupportedLaw(f"{text} hears a vector together with other fields.", "one vector-valued field a site")

@@ -156,7 +156,7 @@ def kind_of_sum(limits: Tuple) -> Kind | None:
         )
     if is_index(index) and index != kind.index:
         raise DeclarationError(
-            f"A sum runs over {tuple(limits)}: {index} counts the {index.kind} sites, "
+            f"A sum runs over {tuple(limits)}: {index} counts the {index.kind.sites}, "
             f"and there are {index.kind.size} of them.",
             f"({i}, 1, N) for features, ({mu}, 1, P) for data",
             f"({index}, 1, {index.kind.size})",
@@ -171,7 +171,7 @@ def _rename(body: Expr, kind: Kind, dummy: Symbol, where: str, hearer: Kind | No
         slot = next((slot for slot, index in quantity.site.items() if index == dummy and slot != kind), None)
         if slot:
             raise DeclarationError(
-                f"In {where} the index {dummy} runs over the {kind} sites, 1 to {kind.size}, "
+                f"In {where} the index {dummy} runs over the {kind.sites}, 1 to {kind.size}, "
                 f"but stands in the place of a {slot} in {quantity}.",
                 f"sums over features run to {FEATURE.size}, over data to {DATUM.size}",
                 f"({dummy}, 1, {slot.size})",
@@ -302,10 +302,10 @@ def extract_fields(expr: Expr, kind: Kind, book: FieldBook, where: str) -> Expr:
         if summed == kind and not couples_itself(body, kind):
             others = sorted({k.name for q in site_quantities(expr, Coupling) for k in q.family.slots} - {kind.name})
             raise DeclarationError(
-                f"{total} in {where} couples the {kind} sites among themselves.",
+                f"{total} in {where} couples the {kind.sites} among themselves.",
                 "sums over the sites of another kind, or couplings between sites of one kind",
                 f'Coupling("J", between=({kind.index}, {kind.index}))'
-                + (f", or {others[0]} variables through which the {kind} sites interact" if others else ""),
+                + (f", or {others[0]} variables through which the {kind.sites} interact" if others else ""),
             )
         replacement[total] = _coupling_sum(body, kind, summed, book, where)
     return expr.xreplace(replacement)

@@ -50,6 +50,16 @@ class SiteCount(_OfKind):
     __slots__ = ()
 
 
+def one_of(kind: Any) -> str:
+    """One site by the name of its kind, with its article: ``a feature``, ``an a-site``."""
+    return f"{'an' if str(kind)[0] in 'aeiou' else 'a'} {kind}"
+
+
+def one_site(kind: Any) -> str:
+    """A site in words, by the name of its kind: ``a feature site``, ``an a-site``."""
+    return one_of(kind) + ("" if str(kind).endswith("site") else " site")
+
+
 class Kind(DataAtom):
     """One sort of site.
 
@@ -94,6 +104,16 @@ class Kind(DataAtom):
     def plural(self) -> str:
         """What several sites are called."""
         return str(self._data[1])
+
+    @property
+    def sites(self) -> str:
+        """The sites in words: ``feature sites``, ``a-sites``."""
+        return self.plural if self.name.endswith("site") else f"{self.name} sites"
+
+    @property
+    def site(self) -> str:
+        """One of them in words: ``a feature site``, ``an a-site``."""
+        return one_site(self.name)
 
     @property
     def index(self) -> SiteIndex:
@@ -236,6 +256,8 @@ __all__ = [
     "is_index",
     "kind_of_range",
     "mu",
+    "one_of",
+    "one_site",
     "sizes_compared",
     "sorted_kinds",
     "to_leading_order",

@@ -267,7 +267,7 @@ class System:
                     )
                 other = next((k for k in self.laws if k != law.kind), DATUM if law.kind == FEATURE else FEATURE)
                 raise DeclarationError(
-                    f"No equation of the {law.kind} sites contains a sum over other sites.",
+                    f"No equation of the {law.kind.sites} contains a sum over other sites.",
                     "a system in which every kind of site hears others through couplings",
                     f"a term Sum(x[{mu}, {i}]*..., ({', '.join(map(str, other.range))}))",
                 )
@@ -289,7 +289,7 @@ class System:
             if count != len(law.unknowns):
                 names = ", ".join(map(str, law.unknowns))
                 raise DeclarationError(
-                    f"The {law.kind} sites have {len(law.unknowns)} variables ({names}) "
+                    f"The {law.kind.sites} have {len(law.unknowns)} variables ({names}) "
                     f"and {count} equations and conditions.",
                     "as many equations and complementarity conditions as variables, for each kind of site",
                 )
@@ -352,7 +352,7 @@ class System:
     def __str__(self) -> str:
         lines = [f"{'Bipartite system' if self.is_bipartite else 'System'}{': ' + self.name if self.name else ''}"]
         for law in self.laws.values():
-            lines.append(f"  {law.kind} sites {law.index} = 1..{law.kind.size}")
+            lines.append(f"  {law.kind.sites} {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
         for parts, partner in zip(self.global_conditions, self.partners, strict=True):
             total = " + ".join(f"sum over {s.index} of {body}" for s, body in parts.items())

@@ -143,7 +143,7 @@ class SiteProblem:
     @property
     def text(self) -> str:
         """The law in words, for messages."""
-        return f"The law of a {self.kind} site"
+        return f"The law of {self.kind.site}"
 
     def plain_sources(self) -> dict[SiteQuantity, Symbol]:
         """A plain symbol for each source."""

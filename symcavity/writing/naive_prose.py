@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symcavity.model.kinds import one_of
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import Emphasis, Fragments, Given, Prose, hearers_in, kind_in, listed, plural, quantity
 
@@ -13,14 +14,17 @@ def naive_drop(step: Step) -> Prose:
     before: Fragments = ["The naive analysis treats the messages ", *_listed(step, "messages")]
     before += [" as independent of the couplings ", *_listed(step, "couplings")]
     before += [" that they are summed with, and so leaves out the "]
-    before += [f"{plural(2 - one, 'self-coupling', 'self-couplings')} of a {kind}" + (":" if step.claims else ".")]
+    which = plural(2 - one, "self-coupling", "self-couplings")
+    before += [f"{which} of {one_of(kind)}" + (":" if step.claims else ".")]
     after: Fragments = ["This is ", Emphasis("not correct"), ": the messages depend on the couplings. "]
     after += ["It is kept here in order to see what follows from it."]
     for other, symbols in kept:
         few = len(symbols) < 2
-        after += [f" The {plural(2 - few, 'self-coupling', 'self-couplings')} ", *listed(symbols), f" of a {other} "]
-        after += [f"{plural(2 - few, 'is', 'are')} kept: what a {kind} answers to a {other} follows from the equation "]
-        after += [f"of the {kind} with the messages as they are given, and asks nothing of where they come from."]
+        which = plural(2 - few, "self-coupling", "self-couplings")
+        after += [f" The {which} ", *listed(symbols), f" of {one_of(other)} "]
+        after += [f"{plural(2 - few, 'is', 'are')} kept: what {one_of(kind)} answers to {one_of(other)} follows "]
+        after += [f"from the equation of the {kind} with the messages as they are given, and asks nothing of where "]
+        after += ["they come from."]
     return Prose(before, after)
 
 
@@ -72,7 +76,7 @@ def refused(step: Step) -> Prose:
     """Why there is no substitution."""
     kind, parts = kind_in(step), list(step.data.get("parts") or [])
     before: Fragments = ["For laws that are linear in their fields the same theory follows without inserting a site, "]
-    before += [f"by putting the equation of a {kind} into that of those that hear it. This does not apply here: "]
+    before += [f"by putting the equation of {one_of(kind)} into that of those that hear it. This does not apply here: "]
     return Prose([*before, *parts])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sympy import sqrt
 
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import DATUM, FEATURE, N
+from symcavity.model.kinds import DATUM, FEATURE, N, one_of, one_site
 from symcavity.model.quantities import Complementary, Quenched
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
@@ -398,7 +398,7 @@ def _self_coupling_mean(step: Step) -> Prose:
 def _effective_law(step: Step) -> Prose:
     pairs = list(step.data.get("pairs") or [])
     kind = kind_in(step)
-    where = f"of a {kind} site " if kind else ""
+    where = f"of {one_site(kind)} " if kind else ""
     before: Fragments = [Given(f"With the self-coupling at its mean, the effective law {where}is")]
     after: Fragments = ["It is to be read together with ", *listed(pairs), "."] if pairs else []
     return Prose(before, after)
@@ -478,7 +478,7 @@ def _joint_slopes(step: Step) -> Prose:
 @rule("response")
 def _response(step: Step) -> Prose:
     kind = kind_in(step)
-    whose = f" of a {kind}" if kind else ""
+    whose = f" of {one_of(kind)}" if kind else ""
     return Prose(
         [Given(f"Differentiation with respect to the source gives the mean response{whose},")],
         [],

@@ -119,13 +119,13 @@ class SiteEnsemble:
         for q in site_quantities(body):
             if set(q.site) != {self.kind}:
                 raise DeclarationError(
-                    f"{q} stands in an average over the {self.kind} sites.",
+                    f"{q} stands in an average over the {self.kind.sites}.",
                     f"quantities of one {self.kind}",
                     "averages of products across kinds of sites are not single-site quantities",
                 )
             if not isinstance(q.family, Quenched) and q not in self.solution.unknowns:
                 raise DeclarationError(
-                    f"{q} is not a variable of the {self.kind} sites.",
+                    f"{q} is not a variable of the {self.kind.sites}.",
                     ", ".join(map(str, self.solution.unknowns)),
                 )
 
@@ -198,7 +198,7 @@ class SiteEnsemble:
             return self.sources[response.field]
         if response.field is None:
             raise DeclarationError(
-                f"{response} does not say to which field: the {self.kind} sites hear several.",
+                f"{response} does not say to which field: the {self.kind.sites} hear several.",
                 " or ".join(f"response({response.state}, {name})" for name in self.sources),
             )
         if len({*self.sources.values()}) == 1:

@@ -90,7 +90,7 @@ class JointEnsemble:
         for q in site_quantities(body):
             if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in self.solution.unknowns):
                 raise DeclarationError(
-                    f"{q} is not a variable of the {self.kind} sites.", ", ".join(map(str, self.solution.unknowns))
+                    f"{q} is not a variable of the {self.kind.sites}.", ", ".join(map(str, self.solution.unknowns))
                 )
         return self.over_fields(body)
 
@@ -106,7 +106,7 @@ class JointEnsemble:
         if response.field in self.sources:
             return self.sources[response.field][0]
         raise DeclarationError(
-            f"{response} does not say to which field: the {self.kind} sites hear several.",
+            f"{response} does not say to which field: the {self.kind.sites} hear several.",
             " or ".join(f"response({response.state}, {name})" for name in self.sources),
         )
 

@@ -1,0 +1,41 @@
+"""Quotients of what overflows together have numbers far out."""
+
+import numpy as np
+import pytest
+from sympy import Sum, Symbol, cosh, log, sinh
+
+from symcavity import ConvexProblem, Coupling, N, P, Sites, Variable, alpha, average, i, mu
+from symcavity.algebra.compiled import compiled
+
+x = Symbol("x", real=True)
+
+
+@pytest.mark.parametrize(
+    ("expr", "same"),
+    [
+        (3 * sinh(x) / cosh(x), lambda v: 3 * np.tanh(v)),
+        (1 - sinh(x) ** 2 / cosh(x) ** 2, lambda v: 1 - np.tanh(v) ** 2),
+        (sinh(x) / cosh(x) ** 3 + sinh(x - 1) / cosh(x - 1), lambda v: np.tanh(v) / np.cosh(v) ** 2 + np.tanh(v - 1)),
+        (sinh(x) + cosh(x), lambda v: np.sinh(v) + np.cosh(v)),
+    ],
+)
+def test_hyperbolic_sines_over_cosines(expr, same):
+    far = [] if expr == sinh(x) + cosh(x) else [-5e3, 5e3]
+    points = np.array([-3.0, -0.1, 0.0, 2.0, *far])
+    with np.errstate(over="ignore"):
+        assert compiled([x], expr)(points) == pytest.approx(same(points), rel=1e-14)
+
+
+def test_a_smooth_penalty_beside_a_condition_of_its_own_kind():
+    """log cosh of states that hear the data and a condition: its slope is far out where a self-coupling is weak."""
+    a, K = Sites("a", "K")
+    X, Z, F = Coupling("X"), Coupling("Z", between=(mu, a)), Coupling("F", between=(a, i))
+    w, h = Variable("w", i), Variable("h", a)
+    heard = Sum(X[mu, i] * w[i], (i, 1, N)) + Sum(Z[mu, a] * h[a], (a, 1, K))
+    problem = ConvexProblem(
+        Sum(log(cosh(h[a])), (a, 1, K)) + Sum(w[i] ** 2, (i, 1, N)) + Sum((heard - 1) ** 2, (mu, 1, P)),
+        [w[i] + Sum(F[a, i] * h[a], (a, 1, K)) <= 1],
+    )
+    values = {alpha: 2, K / N: "3/4"}
+    observables = [average(w[i] ** 2), average(h[a] ** 2)]
+    assert problem.cavity().compare(problem.simulate(values, N=60, seeds=5), observables).agrees(4)
