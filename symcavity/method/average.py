@@ -208,9 +208,8 @@ def _canonical(body: Expr, inner: list[Any]) -> Expr:
 
 
 def _number(name: str) -> str:
-    """The number below a name: ``2`` of ``w_2``, none of ``w2``, which somebody chose."""
-    head, _, number = name.rpartition("_")
-    return number if head and number.isdigit() else ""
+    """The digits at the end of a name."""
+    return name[len(name.rstrip("0123456789")) :]
 
 
 @dataclass
@@ -224,14 +223,14 @@ class ParameterBook:
         Signs that are known of order parameters, by name.
     declared : frozenset of str
         Names that stand for something else.
-    many : frozenset of Kind
-        Those whose fields are numbered from one.
+    many : frozenset of str
+        The names of many fields of one site that are numbered from one.
     """
 
     meanings: dict[OrderParameter, Expr] = field(default_factory=dict)
     signs: Mapping[str, int] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
-    many: frozenset[Kind] = frozenset()
+    many: frozenset[str] = frozenset()
 
     def close(self, expr: Expr) -> Expr:
         """Replace sums over sites by prefactors times order parameters; quenched averages stay as they are."""
@@ -278,9 +277,9 @@ class ParameterBook:
         weights = [q.family.name for q in site_quantities(body, Quenched)]
         label = "_".join([*weights, *(q.family.name for q in states)])
         base = f"{'S' if responses else 'q'}_{label}"
-        numbers = [_number(q.family.name) for r in responses for q in (r.state, r.field) if q is not None]
-        many = any(kind in self.many for r in responses for kind in r.state.site)
-        if many and len(responses) == 1 and len(numbers) == 2 and all(numbers):  # which state, and which field
+        heard = [r for r in responses if r.field is not None and r.field.family.name in self.many]
+        numbers = [_number(q.family.name) for r in heard for q in (r.state, r.field)]
+        if len(responses) == 1 and len(numbers) == 2 and all(numbers):  # which state, and which field
             base = f"S_{label.rstrip('0123456789').rstrip('_')}_{''.join(numbers)}"
         taken = {*self.declared, *(s.name for s in self.meanings)}
         name, count = base, 2

@@ -23,6 +23,7 @@ from symcavity.method.respond import respond
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
+from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
@@ -109,6 +110,13 @@ def _readings(system: System) -> Iterator[tuple[System, bool]]:
     yield system, False
 
 
+def _from_one(law: Law) -> set[str]:
+    """The names of many fields that are numbered from one, as ``h_1``, ``h_2`` and ``h_3``."""
+    names = {q.family.name for q in law.unknowns}
+    rows = ([f"{name[:-1]}{k + 1}" for k in range(len(law.fields))] for name in names if name.endswith("1"))
+    return {name for row in rows if len(row) >= MANY and names.issuperset(row) for name in row}
+
+
 def _open(system: System, kind: Kind, make: StepMaker, *, strict: bool) -> _Opened:
     """Insert a site, follow the responses, identify its echo, and solve its law."""
     make = make.within(cavity_of(kind))
@@ -164,7 +172,7 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
     """Name the order parameters, average, and learn their signs until nothing new is found."""
     signs: dict[str, int] = {}
     while True:
-        many = frozenset(kind for kind, law in system.laws.items() if len(law.fields) >= MANY)
+        many = frozenset[str]().union(*map(_from_one, system.laws.values()))
         book = ParameterBook(signs=signs, declared=frozenset(s.name for s in system.parameters), many=many)
         averaged = {
             kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()

@@ -52,7 +52,7 @@ class SiteCount(_OfKind):
 
 def one_of(kind: Any) -> str:
     """One site by the name of its kind, with its article: ``a feature``, ``an a-site``."""
-    return f"{'an' if str(kind)[0] in 'aeiou' else 'a'} {kind}"
+    return f"{'an' if str(kind).startswith(tuple('aeiou')) else 'a'} {kind}"
 
 
 def one_site(kind: Any) -> str:

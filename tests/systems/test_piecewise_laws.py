@@ -181,7 +181,7 @@ def test_groups_of_four():
     s = problem.cavity().solve(GIVEN)
     for k, own in enumerate(w, 1):
         assert abs(float(s[average(own[i] ** 2)]) - q) < 4.5 * max(s.stderr(f"q_w{k}"), 1e-9)
-        assert abs(float(s[f"S_w{k}"]) - V) < 4.5 * max(s.stderr(f"S_w{k}"), 1e-9)
+        assert abs(float(s[f"S_w_{k}{k}"]) - V) < 4.5 * max(s.stderr(f"S_w_{k}{k}"), 1e-9)
 
 
 def test_kinks_of_three_weights():
