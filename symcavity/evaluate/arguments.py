@@ -98,15 +98,15 @@ def each(
             f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
         ) from None
     out = np.empty(grid[0].shape, dtype=object)
-    for index in np.ndindex(out.shape):
-        point = [column[index] for column in grid]
-        try:
-            with mp.workdps(dps):
+    with mp.workdps(dps):
+        for index in np.ndindex(out.shape):
+            point = [column[index] for column in grid]
+            try:
                 out[index] = given_out(mp.nan if any(v is None for v in point) else +mp.convert(one(point)))
-        except NO_SOLUTION as problem:
-            if errors == "raise" or isinstance(problem, SeveralSolutions):
-                raise
-            out[index] = given_out(mp.nan)
+            except NO_SOLUTION as problem:
+                if errors == "raise" or isinstance(problem, SeveralSolutions):
+                    raise
+                out[index] = given_out(mp.nan)
     return out if out.shape else out[()]
 
 

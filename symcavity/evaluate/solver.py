@@ -354,21 +354,16 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
             return {s: v * 0 if _is_unseen(v) else v for s, v in refine(more).items()}
 
         solution = Solution(task, given, without(guard), observable, without, guard)
-    if not (solution.is_limit or solution.residual < MISSED):
+    far = [str(s) for s, v in values.items() if v and mp.isfinite(v) and abs(mp.log10(abs(v))) > RUNAWAY]
+    if far and not (solution.is_limit or solution.residual < MISSED):
         raise NotConverged(
-            f"What was found at {_where(given)} does not meet the equations: they miss by a share of "
-            f"{mp.nstr(solution.residual, 2)}. {_far_out(values)}",
+            f"{', '.join(far)} may have no value at {_where(given)}: the search went on for ever, to where "
+            f"the equations miss by a share of {mp.nstr(solution.residual, 2)}.",
             solution.values,
             float(solution.residual),
             "values at which the problem has a minimum; simulate(...) of the same values",
         )
     return solution
-
-
-def _far_out(values: Mapping[Symbol, Any]) -> str:
-    """The unknowns that have run away, in words."""
-    names = [str(s) for s, v in values.items() if v and abs(mp.log10(abs(v))) > RUNAWAY]
-    return f"{', '.join(names)} may have no value: the search went on for ever." if names else ""
 
 
 def _is_unseen(value: Any) -> bool:
