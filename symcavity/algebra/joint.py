@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, cancel, sign, sympify
+from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, sign, sympify
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage
@@ -113,13 +113,7 @@ class JointAverage(GaussianAverage):
     @property
     def way(self) -> str:
         """How it is taken: on the nodes of a rule, along rays where there are kinks, or over samples, of rays too."""
-        merged = self.merged
-        return _way(merged.body, merged.law)
-
-    @property
-    def merged(self) -> JointAverage:
-        """The same average over fewer fields: ``f + c*g`` is one field where nothing else depends on f and g."""
-        return _merged(self)
+        return _way(self.body, self.law)
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -165,45 +159,6 @@ class JointAverage(GaussianAverage):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{\\eta}}"
         return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
-
-
-@lru_cache(maxsize=4096)
-def _merged(node: JointAverage) -> JointAverage:
-    law = node.law
-    for k, f in enumerate(law.fields):
-        for n, g in enumerate(law.fields[k + 1 :], start=k + 1):
-            share = _share((*law.expressions, node.body), f, g)
-            if share is None:
-                continue
-            lower, row = iter(node.covariance), {}
-            for a in range(len(law.fields)):
-                for b in range(a + 1):
-                    row[a, b] = row[b, a] = next(lower)
-            rest = [a for a in range(len(law.fields)) if a != n]
-            whole = {(k, a): row[k, a] + share * row[n, a] for a in rest}
-            whole[k, k] += share * (row[k, n] + share * row[n, n])
-            cells = [whole.get((a, b), whole.get((b, a), row[a, b])) for a in rest for b in rest if b <= a]
-            fields = [law.fields[a] for a in rest]
-            zero = {g: S.Zero}
-            fewer = JointLaw(law.unknowns, fields, *(a.xreplace(zero) for a in law.args[2:]))
-            return _merged(JointAverage(node.body.xreplace(zero), fewer, cells))
-    return node
-
-
-def _share(exprs: Sequence[Expr], f: LawSymbol, g: LawSymbol) -> Expr | None:
-    """The number or parameter c with which expressions depend on ``f + c*g``; None where there is none."""
-    share = None
-    for expr in exprs:
-        slope, turn = expr.diff(f), expr.diff(g)
-        if slope == 0 or turn == 0:
-            if slope != turn:
-                return None
-            continue
-        if share is None and (share := cancel(turn / slope)).has(LawSymbol):
-            return None
-        if (turn - share * slope).expand() != 0:
-            return None
-    return share
 
 
 @lru_cache(maxsize=4096)

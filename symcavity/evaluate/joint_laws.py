@@ -18,6 +18,7 @@ from sympy import Expr
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, MOST_RULED, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol
 from symcavity.algebra.memory import Memory
+from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.faces import Faces
 from symcavity.evaluate.joint_bodies import Body, leaves_of
@@ -53,7 +54,6 @@ class Joint:
     """A compiled average over a joint law: call it with the values of its symbols."""
 
     def __init__(self, node: JointAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
-        node = node.merged
         key = (node.law, node.args[2])
         if key not in _shared:
             _shared[key] = Family(node.law, node.covariance)
@@ -70,11 +70,8 @@ class Joint:
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Return the average at the values of the symbols; arrays broadcast."""
-        if self.backend == "mpmath":
-            from symcavity.algebra.precision import mp
-
-            if mp.dps > 60:
-                raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is taken in double")
+        if self.backend == "mpmath" and mp.dps > 60:
+            raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is taken in double")
         values = [np.asarray(c(env), dtype=float) for c in (*self.leaves, *self.own)]
         count = len(self.leaves)
         if all(v.ndim == 0 for v in values):
