@@ -7,8 +7,10 @@ from typing import Any
 
 from sympy import Expr, S, Symbol, oo, sympify
 
+from symcavity.algebra.node import Node
 
-class ImplicitAverage(Expr):
+
+class ImplicitAverage(Node):
     """The average of ``expr(x)`` over a standard Gaussian z, where x solves ``psi(x) = z``.
 
     Parameters
@@ -27,9 +29,6 @@ class ImplicitAverage(Expr):
     Changing variables, the average is the integral of ``expr(x) psi'(x)`` against the Gaussian density at
     ``psi(x)``; only psi and its derivative are needed, and never a closed inverse.
     """
-
-    is_commutative = True
-    is_real = True
 
     def __new__(cls, expr: Any, x: Symbol, psi: Any, low: Any = -oo, high: Any = oo) -> Expr:
         """Return the expression, read and checked."""

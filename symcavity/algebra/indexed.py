@@ -13,6 +13,8 @@ from typing import Any
 
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, expand_mul
 
+from symcavity.algebra.node import Node
+
 
 class NothingMatched(ValueError):
     """A rule of the algebra found nothing to act on."""
@@ -33,11 +35,9 @@ def fresh_index(index: Symbol, taken: Iterable[Expr]) -> Symbol:
     raise AssertionError
 
 
-class Unequal(Expr):
+class Unequal(Node):
     """One where two indices differ, zero where they are equal: a sum over all sites but one carries it."""
 
-    is_commutative = True
-    is_real = True
     is_nonnegative = True
 
     def __new__(cls, index: Any, other: Any) -> Expr:

@@ -10,6 +10,7 @@ from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, 
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.node import raised
 from symcavity.algebra.texsymbol import TexSymbol
 
 MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages are sampled
@@ -158,7 +159,7 @@ class JointAverage(GaussianAverage):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{\\eta}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ from sympy.matrices.expressions.inverse import Inverse
 from sympy.matrices.expressions.matexpr import MatrixExpr, MatrixSymbol
 from sympy.matrices.expressions.matpow import MatPow
 
+from symcavity.algebra.node import Node, raised
 from symcavity.algebra.precision import mp
 
 
@@ -33,11 +34,8 @@ class SymmetricMatrix(BoldMatrix):
         return self
 
 
-class Form(Expr):
+class Form(Node):
     """The scalar ``x^T M y`` (of columns x, y and a matrix M)."""
-
-    is_commutative = True
-    is_real = True
 
     def __new__(cls, x: MatrixExpr, matrix: MatrixExpr, y: MatrixExpr) -> Form:
         """Return the scalar."""
@@ -47,7 +45,7 @@ class Form(Expr):
         x, m, y = (printer.doprint(arg) for arg in self.args)
         x = f"\\left({x}\\right)" if "^" in x else x
         tex = f"{x}^{{T}} {m} {y}" if not isinstance(self.args[1], Identity) else f"{x}^{{T}} {y}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
     def _sympystr(self, printer: Any) -> str:
         return f"({'*'.join(printer.doprint(arg) for arg in self.args)})"

@@ -40,6 +40,7 @@ from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.node import raised
 from symcavity.algebra.phi import gaussian_moment, phis_in
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.precision import GENERATED, mp
@@ -211,7 +212,7 @@ class CellAverage(GaussianAverage):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         where = ",\\, ".join(f"{printer.doprint(c)} \\ge 0" for c in self.conditions)
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{where}}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 # -- the canonical form -----------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.checks import Check, both_sides, check, point_text
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.node import raised
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
 from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
@@ -86,7 +87,7 @@ class TruncatedIntegral(Expr):
         body = printer.parenthesize(self.args[0], PRECEDENCE["Mul"], strict=True)
         inner = "" if self.args[0] == 1 else rf"\, {body}"
         whole = rf"\int_{{-\infty}}^{{{upper}}} \mathcal{{D}}{z}{inner}"
-        return whole if exp is None else rf"\left({whole}\right)^{{{exp}}}"
+        return raised(whole, exp)
 
 
 @dataclass(frozen=True)

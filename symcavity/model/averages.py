@@ -7,16 +7,14 @@ from typing import Any
 from sympy import Add, Expr, Piecewise, sqrt, sympify
 from sympy.logic.boolalg import Boolean
 
+from symcavity.algebra.node import Node, raised
 from symcavity.errors import DeclarationError
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Family, SiteQuantity
 
 
-class Average(Expr):
+class Average(Node):
     """The average of a quantity of one site, over the sites and the disorder."""
-
-    is_commutative = True
-    is_real = True
 
     def __new__(cls, body: Any) -> Expr:
         """Return the expression, read and checked."""
@@ -59,11 +57,8 @@ class Average(Expr):
         return f"{tex}^{{{exp}}}" if exp else tex
 
 
-class SiteResponse(Expr):
+class SiteResponse(Node):
     """The response of a site's state to the source in the same site's own equation."""
-
-    is_commutative = True
-    is_real = True
 
     def __new__(cls, state: Any, field: Any = None) -> SiteResponse:
         """Return the expression, read and checked."""
@@ -107,7 +102,7 @@ class SiteResponse(Expr):
             else f"_{{{' '.join([mark, *inner])}}}"
         )
         tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 def average(body: Any) -> Expr:

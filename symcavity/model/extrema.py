@@ -7,8 +7,10 @@ from typing import Any
 from sympy import Expr, Symbol, sympify
 from sympy.core.relational import Relational
 
+from symcavity.algebra.node import Node, raised
 
-class Extremum(Expr):
+
+class Extremum(Node):
     """The least value of an expression over a vector, or a component of the vector at which it is taken.
 
     Parameters
@@ -22,9 +24,6 @@ class Extremum(Expr):
     at : Expr or None
         Which component of the minimiser; None for the least value itself.
     """
-
-    is_commutative = True
-    is_real = True
 
     def __new__(cls, body: Any, point: Symbol, domain: Any = True, at: Any = None) -> Expr:
         """Return the expression."""
@@ -69,7 +68,7 @@ class Extremum(Expr):
         tex = f"{word}{below}\\, {body}{tail}"
         if self.at is not None:
             tex = f"\\left({tex}\\right)_{{{printer.doprint(self.at)}}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 __all__ = ["Extremum"]

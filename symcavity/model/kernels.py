@@ -13,6 +13,7 @@ from typing import Any
 
 from sympy import Basic, Expr, Mul, Sum, sympify
 
+from symcavity.algebra.node import Node
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.couplings import Coupling
@@ -77,11 +78,8 @@ class Kernel(DataAtom):
         return self.name
 
 
-class KernelValue(Expr):
+class KernelValue(Node):
     """The value of a kernel at two examples."""
-
-    is_commutative = True
-    is_real = True
 
     @property
     def kernel(self) -> Kernel:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
 
+from symcavity.algebra.node import Node, raised
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.names import latex_name
@@ -147,11 +148,8 @@ class Components(DataAtom):
         return printer.doprint(self._data[0])
 
 
-class _Binder(Expr):
+class _Binder(Node):
     """A function of a vector that is written by its component; the component index is bound."""
-
-    is_commutative = True
-    is_real = True
 
     @property
     def g(self) -> SupportFunction:
@@ -247,7 +245,7 @@ class Anchor(_Binder):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         name, at = self.g._latex(printer), printer.doprint(self.at)  # noqa: SLF001 - one layer
         tex = f"\\left(\\nabla {name}\\right)_{{{at}}}\\left({self.vector(printer)}\\right)"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 class _Bold(Symbol):

@@ -6,15 +6,10 @@ from typing import Any
 
 from sympy import Expr, Symbol, Tuple, sympify
 
+from symcavity.algebra.node import Node, raised
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Family, SiteQuantity
-
-
-def raised(tex: str, exp: str | None) -> str:
-    """A formula to a power, in brackets."""
-    return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
-
 
 MANY = 3  # from so many fields of one site on, what belongs to them is numbered from one
 
@@ -39,15 +34,8 @@ class Source(Family):
         return (self._data[2],)
 
 
-class DisorderAverage(Expr):
+class DisorderAverage(Node):
     """The average of an expression over the fresh couplings."""
-
-    is_commutative = True
-    is_real = True
-
-    def __new__(cls, body: Any) -> Expr:
-        """Return the expression, read and checked."""
-        return Expr.__new__(cls, sympify(body))
 
     def _sympystr(self, printer: Any) -> str:
         return f"⟨{printer.doprint(self.args[0])}⟩"
@@ -57,11 +45,8 @@ class DisorderAverage(Expr):
         return f"{tex}^{{{exp}}}" if exp else tex
 
 
-class ExampleAverage(Expr):
+class ExampleAverage(Node):
     """The average of an expression over all couplings that hold one index: over one example, at fixed others."""
-
-    is_commutative = True
-    is_real = True
 
     def _sympystr(self, printer: Any) -> str:
         return f"⟨{printer.doprint(self.args[0])}⟩_{printer.doprint(self.args[1])}"
@@ -69,19 +54,11 @@ class ExampleAverage(Expr):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body, index = (printer.doprint(arg) for arg in self.args)
         tex = f"\\left\\langle {body} \\right\\rangle_{{x^{{{index}}}}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
-class ResponseElement(Expr):
+class ResponseElement(Node):
     """The response d(message at one site)/d(source at another) of the unperturbed system."""
-
-    is_commutative = True
-    is_real = True
-
-    def __new__(cls, message: Any, source: Any) -> Expr:
-        """Return the expression, read and checked."""
-        message = sympify(message)
-        return Expr.__new__(cls, message, source)
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -96,18 +73,11 @@ class ResponseElement(Expr):
         if not isinstance(self.args[0], SiteQuantity):
             top = f"({top})"
         tex = f"\\frac{{d {top}}}{{d {bottom}}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
-class Perturbation(Expr):
+class Perturbation(Node):
     """The small change of a quantity when a site is inserted."""
-
-    is_commutative = True
-    is_real = True
-
-    def __new__(cls, body: Any) -> Expr:
-        """Return the expression, read and checked."""
-        return Expr.__new__(cls, sympify(body))
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -120,18 +90,11 @@ class Perturbation(Expr):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body = printer.doprint(self.args[0])
         tex = f"\\delta {body}" if isinstance(self.args[0], SiteQuantity) else f"\\delta\\left({body}\\right)"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
-class Emission(Expr):
+class Emission(Node):
     """What the inserted site emits, held together so that it can be told apart in a product."""
-
-    is_commutative = True
-    is_real = True
-
-    def __new__(cls, body: Any) -> Expr:
-        """Return the expression, read and checked."""
-        return Expr.__new__(cls, sympify(body))
 
     @property
     def body(self) -> Expr:
@@ -150,15 +113,8 @@ class Emission(Expr):
         return printer.doprint(self.args[0])
 
 
-class AtStep(Expr):
+class AtStep(Node):
     """A quantity after step ``t + shift`` of message passing."""
-
-    is_commutative = True
-    is_real = True
-
-    def __new__(cls, body: Any, shift: Any) -> Expr:
-        """Return the expression, read and checked."""
-        return Expr.__new__(cls, sympify(body), sympify(shift))
 
     @property
     def shift(self) -> int:
@@ -316,7 +272,7 @@ class OrderParameter(Symbol):
         inner = " ".join(latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part)
         if base == "S":
             tex = f"S^{{{inner}}}"
-            return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+            return raised(tex, exp)
         head = f"\\hat{{{latex_name(base)}}}" if last == "hat" else latex_name(base)
         tex = f"{head}_{{{inner}}}" if inner else head
         return f"{tex}^{{{exp}}}" if exp else tex

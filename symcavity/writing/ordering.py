@@ -4,36 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Basic, Expr, Function, Mul, Pow, Rational, S, Sum, Symbol, preorder_traversal
+from sympy import (
+    Add,
+    Basic,
+    Expr,
+    Function,
+    Integral,
+    KroneckerDelta,
+    Mul,
+    Piecewise,
+    Pow,
+    Rational,
+    S,
+    Sum,
+    Symbol,
+    preorder_traversal,
+)
 
 from symcavity.algebra.text import text
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable
-from symcavity.record.symbols import AtStep, OrderParameter
+from symcavity.record.symbols import AtStep, CavitySymbol, OrderParameter, Perturbation, ResponseElement, Source
 
 
 def factor_key(factor: Any) -> tuple[int, int, str]:
     """Numbers, parameters, couplings, responses, states, averages, sums: the order of a physicist."""
     core = factor.base if isinstance(factor, Pow) else factor
     core = core.args[0] if isinstance(core, AtStep) else core
-    name = type(core).__name__
     if core.is_number:
         rank = 0
     elif isinstance(core, Symbol):
-        rank = 4 if name == "CavitySymbol" else 3 if name == "OrderParameter" else 1
+        rank = 4 if isinstance(core, CavitySymbol) else 3 if isinstance(core, OrderParameter) else 1
     elif isinstance(core, SiteQuantity):
         ranks = ((Coupling, 5), (Quenched, 2), (Variable, 8))
         rank = next((r for kind, r in ranks if isinstance(core.family, kind)), 9)
-    elif name in ("ResponseElement", "SiteResponse"):
+    elif isinstance(core, ResponseElement | SiteResponse):
         rank = 6
-    elif name == "KroneckerDelta":
+    elif isinstance(core, KroneckerDelta):
         rank = 5
-    elif name == "Perturbation":
+    elif isinstance(core, Perturbation):
         rank = 9
     elif isinstance(core, Add):
         rank = 10
-    elif name in ("Sum", "Integral", "Piecewise"):
+    elif isinstance(core, Sum | Integral | Piecewise):
         rank = 12
     else:
         rank = 7
@@ -70,11 +84,10 @@ def light_terms(expr: Expr) -> set[Expr]:
 
     In the law of a site, of which a field or a state is a part, terms keep their order: there are none.
     """
-    law = ("CavitySymbol", "ComponentSymbol", "Perturbation", "Source")
     nodes = {term: list(preorder_traversal(term)) for term in expr.args}
     for node in (node for some in nodes.values() for node in some):
-        family = getattr(node, "family", None)
-        if type(node).__name__ in law or (isinstance(node, SiteQuantity) and not isinstance(family, Quenched)):
+        state = isinstance(node, SiteQuantity) and not isinstance(node.family, Quenched)
+        if state or isinstance(node, CavitySymbol | Perturbation | Source):
             return set()
     heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
     found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
@@ -92,15 +105,13 @@ def is_turned(base: Any) -> bool:
 def term_key(term: Any) -> int:
     """Put the cavity field first; perturbations and sources last, whatever the rest of the sum is."""
     quantities = [term, *getattr(term, "args", ())]
-    if type(term).__name__ == "CavitySymbol":
+    if isinstance(term, CavitySymbol):
         return -1
-    if any(type(q).__name__ == "Perturbation" for q in quantities):
+    if any(isinstance(q, Perturbation) for q in quantities):
         return 2
-    if any(isinstance(q, SiteQuantity) and type(q.family).__name__ == "Source" for q in quantities):
+    if any(isinstance(q, SiteQuantity) and isinstance(q.family, Source) for q in quantities):
         return 3
-    if isinstance(term, Basic) and any(type(q).__name__ == "ResponseElement" for q in term.atoms(Expr)):
-        return 1
-    return 0
+    return int(isinstance(term, Basic) and term.has(ResponseElement))
 
 
 __all__ = ["factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "term_key"]

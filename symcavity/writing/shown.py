@@ -9,11 +9,12 @@ from typing import Any
 from sympy import Abs, Add, Basic, Expr, Pow, S, Tuple, default_sort_key, sign
 
 from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.node import raised
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation
-from symcavity.record.symbols import ResponseElement, raised
+from symcavity.record.symbols import ResponseElement
 
 
 def is_sign(family: Any) -> bool:

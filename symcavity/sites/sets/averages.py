@@ -13,6 +13,7 @@ from typing import Any
 from sympy import Add, Basic, Expr, Mul, Piecewise, S, Symbol, fraction, oo, sympify
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.node import Node, raised
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.model.support import SupportFunction
 
@@ -37,18 +38,15 @@ SLOPE = ProjectionSymbol("slope", "\\nabla f \\cdot \\left(\\bm{v} - \\bm{t}\\ri
 DIVERGENCE = ProjectionSymbol("div", "\\nabla \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 
 
-class SpaceIntegral(Expr):
+class SpaceIntegral(Node):
     """The integral of an expression in the symbols of the projection over all fields ``t``, without a density."""
-
-    is_commutative = True
-    is_real = True
 
     def _sympystr(self, printer: Any) -> str:
         return f"Integral(dt {printer.doprint(self.args[0])})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         tex = f"\\int d\\bm{{t}}\\, {printer.doprint(self.args[0])}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 def component(name: str, k: Any) -> ProjectionSymbol:
@@ -183,7 +181,7 @@ class ProjectionAverage(GaussianAverage):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         below = ",\\ ".join(_inline(arg, printer) for arg in self.indices)
         tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{below}}}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
 
 def _short(expr: Expr) -> Expr:

@@ -9,6 +9,7 @@ from sympy import Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix
 from sympy.printing.latex import LatexPrinter
 
 from symcavity.algebra.matrices import BoldMatrix, form
+from symcavity.algebra.node import raised
 from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
 from symcavity.model.quantities import SiteQuantity
@@ -223,7 +224,7 @@ class _Trace(Expr):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         tex = f"\\operatorname{{tr}} {printer.doprint(self.args[0])}"
-        return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+        return raised(tex, exp)
 
     def _sympystr(self, printer: Any) -> str:
         return f"tr {printer.doprint(self.args[0])}"
