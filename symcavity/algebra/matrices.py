@@ -51,6 +51,16 @@ class Form(Node):
         return f"({'*'.join(printer.doprint(arg) for arg in self.args)})"
 
 
+class NamedTrace(Node):
+    """The trace of a matrix that has a name."""
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        return raised(f"\\operatorname{{tr}} {printer.doprint(self.args[0])}", exp)
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"tr {printer.doprint(self.args[0])}"
+
+
 def terms(expr: MatrixExpr) -> list[tuple[Expr, list[MatrixExpr]]]:
     """Multiply out: pairs of a scalar and a list of matrix factors."""
     if isinstance(expr, MatAdd):
@@ -195,6 +205,7 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
 __all__ = [
     "BoldMatrix",
     "Form",
+    "NamedTrace",
     "SymmetricMatrix",
     "assemble",
     "evaluate",

@@ -73,7 +73,7 @@ class Optimality:
 
     def _mark_at(self, kink: Expr, env: Env) -> Any:
         with mp.workdps(PRECISION):
-            return _mark(type(kink).__name__, [self.world.value(a, env) for a in kink.args])
+            return _mark(kink.func, [self.world.value(a, env) for a in kink.args])
 
     def objective(self) -> Any:
         """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
@@ -108,20 +108,20 @@ class Optimality:
         finally:
             self.world.kink = None
 
-    def _bound(self, word: str, values: list[Any]) -> Any:
+    def _bound(self, kind: type[Expr], values: list[Any]) -> Any:
         """A kink by the variable that bounds it, or that bounds another one which opens at the same place."""
-        found = self.kinks.get(_mark(word, values))
+        found = self.kinks.get(_mark(kind, values))
         if found is None:
             return None
         bound, env, kink, ratio = found
         own = self.world.number(self.world.key(bound, env), state=True)
-        if ratio == 1 and word == type(kink).__name__:
+        if ratio == 1 and kind == kink.func:
             return own
         first, second = (self.world.value(a, env) for a in _two(kink))
         above = first - own if isinstance(kink, Min) else own - second  # the positive part of the gap
         above = ratio * above if ratio > 0 else -ratio * (above - (first - second))
-        first, second = (values[0], -values[0]) if word == "Abs" else values
-        return first - above if word == "Min" else second + above
+        first, second = (values[0], -values[0]) if kind == Abs else values
+        return first - above if kind == Min else second + above
 
     def constraint(self, expr: Expr, env: Env) -> Any:
         """The value of a constraint that holds a field's placeholder."""
@@ -259,10 +259,10 @@ def _each(family: Any) -> list[Any]:
     return [family.at_site().xreplace({index: Integer(k)}) for k in range(int(low), int(high) + 1)]
 
 
-def _mark(word: str, values: list[Any]) -> tuple[str, tuple[str, ...]]:
-    values = [abs(values[0])] if word == "Abs" else values  # SymPy chooses the sign of what stands in it
+def _mark(kind: type[Expr], values: list[Any]) -> tuple[type[Expr], tuple[str, ...]]:
+    values = [abs(values[0])] if kind == Abs else values  # SymPy chooses the sign of what stands in it
     # far fewer digits than the step of a difference quotient moves: the kink is the same on both sides
-    return word, tuple(sorted(mp.nstr(v, 12) for v in values))
+    return kind, tuple(sorted(mp.nstr(v, 12) for v in values))
 
 
 def points(theory: Any, number: int = POINTS) -> list[Optimality]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Piecewise, S, Symbol, diff
 
-from symcavity.algebra.matrices import evaluate
+from symcavity.algebra.matrices import NamedTrace, evaluate
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -181,7 +181,7 @@ def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
 
 
 def _side(expr: Any, values: dict[Any, Any]) -> Any:
-    if type(expr).__name__ == "_Trace":
+    if isinstance(expr, NamedTrace):
         matrix = values[expr.args[0]]
         return mp.fsum(matrix[k, k] for k in range(matrix.rows))
     return evaluate(expr, values)

@@ -118,7 +118,7 @@ class World:
         self.extended: Kind | None = None
         self.without: tuple[Kind, int] | None = None
         self.moved: Callable[[Key], Any] | None = None
-        self.kink: Callable[[str, list[Any]], Any] | None = None
+        self.kink: Callable[[type[Expr], list[Any]], Any] | None = None
         self.labels: dict[tuple[Any, Any], str] = {}
         self.seen: set[Key] | None = None
         self._numbers: dict[Key, Any] = {}
@@ -326,10 +326,9 @@ class World:
     def extremum(self, node: Any, env: Env) -> Any:
         """The value of a kink, or what stands for it."""
         values = [self.evaluate(a, env) for a in node.args]
-        word = type(node).__name__
-        if self.kink is not None and (known := self.kink(word, values)) is not None:
+        if self.kink is not None and (known := self.kink(node.func, values)) is not None:
             return known
-        return abs(values[0]) if word == "Abs" else max(values) if word == "Max" else min(values)
+        return abs(values[0]) if isinstance(node, Abs) else max(values) if isinstance(node, Max) else min(values)
 
     def relation(self, node: Any, env: Env) -> bool:
         """Whether a relation holds."""

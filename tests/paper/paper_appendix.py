@@ -41,7 +41,7 @@ def read(expr, at):
     if name == "Form":
         left, middle, right = (read(arg, at) for arg in expr.args)
         return (left.T * middle * right)[0, 0]
-    if name in ("_Trace", "Trace"):
+    if name in ("NamedTrace", "Trace"):
         return read(expr.args[0], at).trace()
     if name == "Transpose":
         return read(expr.args[0], at).T

@@ -8,8 +8,7 @@ from typing import Any
 from sympy import Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
 from sympy.printing.latex import LatexPrinter
 
-from symcavity.algebra.matrices import BoldMatrix, form
-from symcavity.algebra.node import raised
+from symcavity.algebra.matrices import BoldMatrix, NamedTrace, form
 from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
 from symcavity.model.quantities import SiteQuantity
@@ -125,7 +124,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
         make(
             f"{key}.touching_trace",
             "touching_trace",
-            [response.message, Equation(_Trace(message), response.trace)],
+            [response.message, Equation(NamedTrace(message), response.trace)],
             data=base,
             rests_on=(f"{key}.touching",),
             evidence=evidence,
@@ -133,7 +132,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
         make(
             f"{key}.tip",
             "regime_tip",
-            [Equation(J, stays), Equation(_Trace(message), at_tip)],
+            [Equation(J, stays), Equation(NamedTrace(message), at_tip)],
             data={**base, "size": size, "n": n},
             rests_on=(f"{key}.effective_law", f"{key}.solution"),
             evidence={**evidence, "n": n},
@@ -150,7 +149,12 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
             make(
                 f"{key}.saturated",
                 "regime_saturated",
-                [Equation(lam, cap), saturated.field, saturated.message, Equation(_Trace(message), saturated.trace)],
+                [
+                    Equation(lam, cap),
+                    saturated.field,
+                    saturated.message,
+                    Equation(NamedTrace(message), saturated.trace),
+                ],
                 data={**base, "N": saturated.N},
                 rests_on=(f"{key}.effective_law", f"{key}.solution"),
                 evidence=evidence,
@@ -211,23 +215,6 @@ def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
         softness = solution.softness.xreplace(zero)
         claims.append(Equation(lam, Max(0, bound - along) / (strength * length + softness)))
     return claims
-
-
-class _Trace(Expr):
-    """The trace of a matrix that has a name."""
-
-    is_commutative = True
-
-    def __new__(cls, matrix: BoldMatrix) -> _Trace:
-        """Return the trace."""
-        return Expr.__new__(cls, matrix)
-
-    def _latex(self, printer: Any, exp: str | None = None) -> str:
-        tex = f"\\operatorname{{tr}} {printer.doprint(self.args[0])}"
-        return raised(tex, exp)
-
-    def _sympystr(self, printer: Any) -> str:
-        return f"tr {printer.doprint(self.args[0])}"
 
 
 __all__ = ["bold_tex", "projection_steps", "response_of"]
