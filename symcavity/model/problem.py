@@ -10,6 +10,7 @@ from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, Mul,
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
+from symcavity.model.cases import by_kinks
 from symcavity.model.centring import Centring
 from symcavity.model.convexity import check_convex, check_increasing
 from symcavity.model.domains import implied, squared
@@ -174,7 +175,7 @@ class Problem:
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
         whole = _in_proportion(self.minimize)
-        self.is_mean, self.minimize = whole != self.minimize, whole
+        self.is_mean, self.minimize = whole != self.minimize, by_kinks(whole)
         self.subject_to = tuple(map(squared, self.subject_to)) + implied(self.minimize, self.subject_to)
         self.typed = (self.minimize, self.subject_to)
         emissions = Emissions([self.minimize, *self.subject_to], convex=True)

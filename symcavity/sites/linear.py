@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Poly, S, StrictGreaterThan, Symbol, linear_eq_to_matrix
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, StrictGreaterThan, Symbol, linear_eq_to_matrix
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.model.averages import SiteResponse
@@ -15,7 +15,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
-from symcavity.sites.branching.branches import Branch, tidy_fraction
+from symcavity.sites.branching.branches import Branch, tidy_fraction, weighed
 from symcavity.sites.branching.feedback import FeedbackDraws
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.solution import Region, SiteSolution
@@ -41,6 +41,8 @@ class Linear(Branching):
             expr = equation.difference.xreplace(marks)
             if any(expr.diff(m).has(*marks.values()) for m in marks.values()):
                 return False
+            if any(test.has(*marks.values()) for cases in expr.atoms(Piecewise) for _, test in cases.args):
+                return False
         return True
 
     def solve(self, problem: SiteProblem) -> Solution:
@@ -55,14 +57,17 @@ class Linear(Branching):
         sources = problem.plain_sources()
         rule: dict[Any, Any] = {f: f.signed(s) for f, s in signs.items()}
         marks: dict[SiteQuantity, Symbol] = {q: Dummy(q.family.name, real=True) for q in problem.law.unknowns}
-        equations = [e.difference.xreplace({**sources, **rule}).xreplace(marks) for e in problem.equations()]
+        cases: dict[Any, Expr] = {}
+        moving = [*problem.law.unknowns, *(h.eta for h in problem.heard)]
+        equations = [weighed(e.difference, moving, cases) for e in problem.equations()]
+        equations = [e.xreplace({**sources, **rule}).xreplace(marks) for e in equations]
         matrix, rest = linear_eq_to_matrix(equations, list(marks.values()))
         if matrix.rows != matrix.cols or (inverse := _inverse(matrix)) is None:
             raise IllPosed(
                 f"{problem.text} leaves its variables undetermined.", "laws that fix every variable of a site"
             )
         found = inverse * rest
-        values = {q: tidy_fraction(v) for q, v in zip(marks, found, strict=True)}
+        values = {q: tidy_fraction(v).xreplace(cases) for q, v in zip(marks, found, strict=True)}
         branch = Branch(values, (), (), None)
         couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
         draws = FeedbackDraws(

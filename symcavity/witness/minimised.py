@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sympy import Abs, Equality, Expr, Integer, LessThan, Max, Min
+from sympy import Abs, Equality, Expr, Integer, LessThan, Max, Min, S
 
 from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
@@ -181,7 +181,9 @@ class Optimality:
         mark = (f, tuple(sorted(env.items(), key=str)))
         if mark not in self._messages:
             (site,) = (env[f.hearer.index],)
-            fields = [g for g in self.record.fields if g.hearer == f.hearer and g.coupling.family == f.coupling.family]
+            own = f.coupling.xreplace({f.sender_index: S.Zero})
+            heard = [g for g in self.record.fields if g.hearer == f.hearer]
+            fields = [g for g in heard if g.coupling.xreplace({g.sender_index: S.Zero}) == own]
             senders = [k for k in self.world.sites(f.sender) if k != site or f.sender != f.hearer]
             rows = []
             for k in senders[: len(fields)]:

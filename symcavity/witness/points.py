@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Integer, Rational, Symbol
+from sympy import Eq, Expr, Integer, Ne, Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -86,7 +86,16 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
             signed = q not in scales and not q.positive and not positive
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
+            if named := _compared(theory, q):
+                values[q] = dict.fromkeys(dict.fromkeys([*values[q], *named]), Rational(1, len({*values[q], *named})))
     return _with_sets(theory, values, rng)
+
+
+def _compared(theory: Theory, family: Quenched) -> list[Expr]:
+    """The numbers that a quenched parameter is compared with: a label without them would leave cases out."""
+    tests = {test for e in theory.equations for test in e.difference.atoms(Eq, Ne)}
+    found = (side for test in tests if families([test], Quenched) == [family] for side in test.args if side.is_number)
+    return sorted(found, key=str)
 
 
 def _with_sets(theory: Theory, values: dict[Any, Any], rng: random.Random) -> dict[Any, Any]:

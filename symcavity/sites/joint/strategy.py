@@ -63,7 +63,8 @@ class Joint:
         equations = [e.difference.xreplace(sources).xreplace(rule).xreplace(symbols) for e in problem.equations()]
         pairs = [p.pair for p in problem.law.pairs]
         unknowns = [symbols[q] for q in problem.law.unknowns]
-        left, definitions = _eliminated(equations, unknowns, numbers=problem.is_large)
+        edges = [symbols[m] for pair in pairs for m in pair if m in symbols]
+        left, definitions = _eliminated(equations, unknowns, edges, numbers=problem.is_large)
         given = dict(definitions)
         law = JointLaw(
             [x for x in unknowns if x not in given],
@@ -164,11 +165,12 @@ def _one_piece(expr: Expr, unknowns: Sequence[Expr], last: bool) -> Expr:
 
 
 def _eliminated(
-    equations: Sequence[Expr], unknowns: Sequence[Any], *, numbers: bool = False
+    equations: Sequence[Expr], unknowns: Sequence[Any], edges: Sequence[Any] = (), *, numbers: bool = False
 ) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
     """What is left of some equations once every unknown is put in that stands alone and linearly in one of them.
 
-    With ``numbers`` it is put in where its factor is a number only, so that nothing grows.
+    Of several unknowns those come first that vanish with one of the ``edges``, the members of pairs: what is zero there
+    is so without rounding.  With ``numbers`` one is put in where its factor is a number only, so that nothing grows.
     """
     left, given = list(equations), dict[Any, Expr]()
     free = list(unknowns)
@@ -179,7 +181,7 @@ def _eliminated(
             for x in free
             if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns) and (rate.is_number or not numbers)
         )
-        hit = min(hits, key=lambda h: (not h[2].is_number, h[0]), default=None)
+        hit = min(hits, key=lambda h: (not h[2].is_number, not _vanishes(left[h[0]], h[1], edges), h[0]), default=None)
         if hit is None:
             return left, list(given.items())
         k, x, rate = hit
@@ -188,6 +190,10 @@ def _eliminated(
         left = [e.xreplace({x: value}) for n, e in enumerate(left) if n != k]
         left = [e for e in left if e.has(*unknowns)]
         free.remove(x)
+
+
+def _vanishes(equation: Expr, unknown: Any, edges: Sequence[Any]) -> bool:
+    return any(m != unknown and not equation.xreplace({unknown: S.Zero, m: S.Zero}) for m in edges)
 
 
 __all__ = ["Joint"]
