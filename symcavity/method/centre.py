@@ -35,8 +35,9 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
     centring, make = system.centring, make.within("The problem")
     if not centring:
         return []
-    couplings = {x.at_site(): z.at_site() for x, z in centring.families.items() if x.mean != 0}
-    claims = [Equation(x, z + mean_at(x)) for x, z in couplings.items()]
+    changed = {x: z for x, z in centring.families.items() if x.mean != 0 or x in centring.units}
+    couplings = {x.at_site(): z.at_site() for x, z in changed.items()}
+    claims = [Equation(x, centring.units.get(x.family, 1) * z + mean_at(x)) for x, z in couplings.items()]
     whole = {g: g + sqrt(N) * balance.average for g, balance in centring.balances.items()}
     claims += [Equation(total, new.xreplace(whole)) for total, new in centring.replaced.items()]
     claims += [Equation(g, centring.meaning(g)) for g in centring.globals]
@@ -48,6 +49,8 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
             data={
                 "couplings": list(couplings),
                 "centred": list(couplings.values()),
+                "means": any(x.mean != 0 for x in changed),
+                "units": any(x in centring.units for x in changed),
                 "globals": list(centring.averages),
                 "remainders": list(centring.balances),
                 "norms": list(centring.norms),

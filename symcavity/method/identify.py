@@ -55,7 +55,7 @@ def identify(system: System, responded: Responded, make: StepMaker) -> Identifie
     for k, f in enumerate(law.fields):
         one, echoes[f] = _heard(system, f, k, responded.answers[f])
         heard.append(one)
-    problem = SiteProblem(law, tuple(heard), convex=system.convex, auxiliary=_auxiliary(system))
+    problem = SiteProblem(law, tuple(heard), convex=system.convex, auxiliary=_auxiliary(system), ranges=system.ranges)
     return Identified(problem, tuple(_steps(problem, echoes, make)))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
 from symcavity.algebra.exponentials import as_fraction
-from symcavity.algebra.signs import sign_of, weak_sign_of
+from symcavity.algebra.signs import sign_given, sign_of, weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian
 from symcavity.method.norms import without_norms
@@ -24,6 +24,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.problem import Constraint, Problem, SumCondition
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.ranges import positive_parts
 from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
@@ -185,13 +186,14 @@ def _epigraph(
                 if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
                     continue
                 slope = next(s for s in slopes if s != 0)
-            sign = weak_sign_of(slope)
+            sign = weak_sign_of(slope) or sign_given(slope, positive_parts(problem.ranges))
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:
                 raise NotConvex(
                     f"{kink} enters the objective with the factor {slope}.",
                     "positive factors of Abs and Max, negative ones of Min",
-                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True)",
+                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True), or "
+                    "a range of parameters such as beta < 1 in subject_to",
                 )
             bound = Variable(names.fresh("t"), side.index).at_site()
             body = body.xreplace({kink: bound})
@@ -223,7 +225,7 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
             continue
         mark = Dummy("t", real=True)
         slope = body.xreplace({kink: mark}).diff(mark)
-        sign = None if slope.has(mark) else sign_of(slope)
+        sign = None if slope.has(mark) else sign_given(slope, positive_parts(problem.ranges))
         if sign is None or (sign == 1) == isinstance(kink, Abs | Max):
             raise NotConvex(
                 f"{kink} stands in the constraint {constraint.declared} with the factor {slope}.",

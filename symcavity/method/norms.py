@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from sympy import Add, Dummy, Expr, Poly, Pow, Rational, S, sqrt
 
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import NotConvex
 from symcavity.method.lagrangian import Lagrangian, Norm
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Variable
+from symcavity.model.ranges import positive_parts
 
 
 def without_norms(
@@ -32,7 +33,7 @@ def without_norms(
         vector = None if factor.has(mark, *varying) else _vector(node.base, varying)
         if vector is None:
             continue
-        if sign_of(factor) not in (0, 1):
+        if sign_given(factor, positive_parts(record.problem.ranges)) not in (0, 1):
             raise NotConvex(f"{node} enters the objective with the factor {factor}.", "positive factors of norms")
         p = tuple(Variable(fresh(f"p_{k + 1}"), side.index).at_site() for k in range(len(vector)))
         s = Variable(fresh("s"), side.index).at_site()

@@ -40,7 +40,7 @@ def _rewritten(body: Expr) -> Expr:
 
 def _term(term: Expr, moving: list[Expr]) -> Expr:
     """One term, by the first argument of its cases that leaves a polynomial on each side of every break."""
-    for gap in _gaps(term, moving) if term.has(*CASES) else ():
+    for gap in _gaps(term, moving) if any(_is_moved(node, moving) for node in term.atoms(*CASES)) else ():
         z = Dummy("z", real=True)
         inner = next(m for m in moving if gap.has(m))
         rate = gap.diff(inner)
@@ -59,6 +59,11 @@ def _term(term: Expr, moving: list[Expr]) -> Expr:
             beyond = (c * Max(0, gap - t) ** n for t, row in jumps for n, c in enumerate(row) if c != 0)
             return Add(found.pieces[0].xreplace({z: gap}), *beyond)
     return term
+
+
+def _is_moved(node: Expr, moving: list[Expr]) -> bool:
+    """Whether what varies decides which case holds."""
+    return any(test.has(*moving) for _, test in node.args) if isinstance(node, Piecewise) else node.has(*moving)
 
 
 def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:

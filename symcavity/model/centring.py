@@ -6,6 +6,8 @@ A sum that the user divides by the number of sites, without a coupling, is the s
 A root of a sum over sites, such as the norm ``sqrt(sum w_i^2 / N)``, is a number of all sites in the same way; and so
 is any function of such an average.
 
+Sums over couplings of variance one that are divided by ``sqrt(N)`` are sums over couplings of variance ``1/N``.
+
 With the mean ``u v / sqrt(N)`` that sum is of order ``sqrt(N)``, and has to balance a threshold of this order,
 ``u theta sqrt(N)``: the average of ``v emission`` is theta, and what remains of the sum is free, of order one.
 """
@@ -16,12 +18,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Eq, Expr, LessThan, Mul, Pow, S, Sum, Symbol, cancel, expand_mul, sqrt
+from sympy import Add, Basic, Dummy, Eq, Expr, GreaterThan, LessThan, Mul, Pow, S, Sum, Symbol, cancel, expand_mul, sqrt
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.emissions import Emissions, sides, with_sides
+from symcavity.model.equations import Equation
 from symcavity.model.fields import (
     couples_itself,
     free_kind,
@@ -66,6 +69,8 @@ class Centring:
     ----------
     families : dict
         For each coupling with a mean, the same without it.
+    units : dict
+        What couplings are measured in that stand in sums divided by ``sqrt(N)``, if not in one.
     averages : dict
         By each global variable that the means bring in: the kind of site that it is an average over, and of what.
     balances : dict
@@ -82,6 +87,7 @@ class Centring:
         found += [e for x in families(found, Coupling) for e in (x.mean, x.variance)]
         self._names = {q.family.name for e in found for q in site_quantities(e)}
         self._names |= {s.name for e in found for s in e.atoms(Symbol)} | {"u", "v"}
+        self.units = {x: sqrt(N) for x in families(found, Coupling) if not x.variance.has(N) and _is_divided(x, found)}
         self.families: dict[Coupling, Coupling] = {}
         for family in families(found, Coupling):
             self._centre(family)
@@ -129,8 +135,9 @@ class Centring:
         """Centre a family, those that it correlates with before it: it names them."""
         for other in family.correlation:
             self._centre(other)
-        if family.mean != 0 and family not in self.families:
-            self.families[family] = family.centred(self._fresh("z", f"z_{family.name}"), self.families)
+        if (family.mean != 0 or family in self.units) and family not in self.families:
+            name = self._fresh("z", f"z_{family.name}")
+            self.families[family] = family.centred(name, self.families, self.units.get(family, S.One))
         elif family not in self.families and family.correlation.keys() & self.families.keys():
             self.families[family] = family.centred(family.name, self.families)
 
@@ -144,6 +151,7 @@ class Centring:
 
     def __call__(self, entry: Any, where: str, *, objective: bool = False) -> Any:
         """Return an expression, a relation, an equation or a pair without means; itself where it holds none."""
+        entry = self._divided(entry)
         declared = sides(entry)
         if not any(side.has(Sum) for side in declared) or not all(_readable(side) for side in declared):
             return entry
@@ -156,6 +164,28 @@ class Centring:
             both = not isinstance(entry, Complementary)
             new = self._balanced(new, where) if both else [self._balanced([side], where)[0] for side in new]
         return with_sides(entry, new)
+
+    def _divided(self, entry: Any) -> Any:
+        """What divides a sum over couplings by sqrt(N), inside of the sum."""
+        if not self.units:
+            return entry
+
+        def inside(product: Mul) -> Expr:
+            factor, rest = product.as_independent(Sum, as_Add=False)
+            outside, sizes = factor.as_independent(SiteCount, as_Add=False)
+            base, power = rest.as_base_exp()
+            share = in_units_of_n(sizes).cancel() ** (1 / power)
+            terms = [t.as_independent(Sum, as_Add=False) for t in Add.make_args(expand_mul(base))]
+            if not share.has(1 / sqrt(N)) or not all(isinstance(total, Sum) for _, total in terms):
+                return product
+            return outside * Add(*(c * Sum(total.function * share, *total.limits) for c, total in terms)) ** power
+
+        declared = sides(entry)
+        read = [side.replace(lambda e: isinstance(e, Mul) and self._has_units(e), inside) for side in declared]
+        return entry if read == declared else with_sides(entry, read)
+
+    def _has_units(self, expr: Expr) -> bool:
+        return any(q.family in self.units for q in site_quantities(expr, Coupling))
 
     def _with_norms(self, expr: Expr) -> Expr:
         """Name the roots of sums over sites, which belong to no site."""
@@ -172,7 +202,7 @@ class Centring:
 
     def observable(self, expr: Expr, kind: Kind | None = None) -> Expr:
         """Return an observable in the words of what was rewritten; of one site, if its kind is given."""
-        expr = self.emissions(expr)
+        expr = self._divided(self.emissions(expr))
         if not self or not expr.has(Sum):
             return expr
         where = f"the observable {expr}"
@@ -273,7 +303,7 @@ class Centring:
             if coupled:
                 (x,) = coupled
                 rest = []
-                kept.append(term.xreplace({x: self.families[x.family][x.indices]}))
+                kept.append(term.xreplace({x: self.units.get(x.family, S.One) * self.families[x.family][x.indices]}))
                 if x.family.mean != 0:
                     rest = list(Add.make_args(expand_mul(mean_at(x) * term / x)))
             for part in rest:
@@ -330,6 +360,31 @@ class Centring:
         return self._known[key]
 
 
+def in_one_unit(entry: Any) -> Any:
+    """A relation of sums over couplings whose variance is one with terms of order sqrt(N), divided by it."""
+    if not isinstance(entry, Equation | Eq | GreaterThan | LessThan):
+        return entry
+    terms = [t for side in sides(entry) for t in Add.make_args(expand_mul(side)) if t != 0]
+    heard = [t for t in terms if site_quantities(t, Coupling)]
+    large = [(in_units_of_n(t) / sqrt(N)).cancel() for t in terms if t not in heard]
+    moments = [e for x in families(heard, Coupling) for e in (x.mean, x.variance)]
+    small = [*moments, *large, *(t.xreplace({s: s.function for s in outer_sums(t)}) for t in heard)]
+    if not (heard and large) or any(e.atoms(SiteCount) for e in small):
+        return entry
+    return with_sides(entry, [(side / sqrt(N)).expand(deep=False) for side in sides(entry)])
+
+
+def _is_divided(family: Coupling, exprs: Iterable[Expr]) -> bool:
+    """Whether a sum over a coupling is divided by sqrt(N) somewhere, outside of it or in its terms."""
+    for product in (node for e in exprs for node in e.atoms(Mul)):
+        own = [f for f in product.args if family in families([f], Coupling)]
+        power = own[0].as_base_exp()[1] if len(own) == 1 else S.One
+        sizes = Mul(*(f for f in product.args if f not in own))
+        if own and power.is_Integer and (in_units_of_n(sizes).cancel() ** (1 / power)).has(1 / sqrt(N)):
+            return True
+    return False
+
+
 def _is_total(expr: Expr) -> bool:
     """Whether an expression is made of sums over all sites, and what does not depend on sites."""
     sums = {s: Dummy(real=True) for s in outer_sums(expr)}
@@ -378,4 +433,4 @@ def _in_proportion(expr: Expr) -> Expr:
     return expr.replace(lambda e: isinstance(e, Mul) and bool(e.atoms(SiteCount)), cancelled)
 
 
-__all__ = ["Centring", "mean_at"]
+__all__ = ["Centring", "in_one_unit", "mean_at"]

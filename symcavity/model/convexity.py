@@ -14,9 +14,10 @@ from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import N, P, alpha, is_index
 from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
+from symcavity.model.ranges import within
 from symcavity.model.refusals import parameters_of
 
-_DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
+_DRAWS, _POINTS, _TOLERANCE, _TRIES = 12, 60, 1e-9, 40
 
 
 def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
@@ -29,6 +30,15 @@ def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
     if symbol.is_nonpositive:
         return -size
     return size if rng.random() < 0.5 else -size
+
+
+def sample_parameters(symbols: Sequence[Symbol], rng: random.Random, ranges: Sequence[Any]) -> list[float]:
+    """Draw values of parameters that meet what is asked of them, unless that is hardly ever met."""
+    for _ in range(_TRIES):
+        values = [sample_parameter(s, rng) for s in symbols]
+        if not ranges or within(ranges, dict(zip(symbols, values, strict=True))):
+            break
+    return values
 
 
 def sample_quenched(family: Quenched, rng: random.Random) -> float:
@@ -46,7 +56,7 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311
 
 
-def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
+def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = ()) -> None:
     """Raise NotConvex if a site's function violates midpoint convexity for every draw of the parameters.
 
     Parameters
@@ -57,6 +67,8 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
         The random fields that depend on states; other fields count as parameters.
     where : str
         What is being checked, for the message.
+    ranges : sequence of Relational
+        What the parameters have to meet.
     """
     states: list[Any] = [*site_quantities(expr, Variable), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
@@ -76,7 +88,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
     witness: list[float] | None = None
     verdicts: list[tuple[list[float], bool]] = []
     for _ in range(_DRAWS):
-        values = [sample_parameter(p, rng) for p in parameters]
+        values = sample_parameters(parameters, rng, ranges)
         found = _violation(call, states, [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
         witness = found or witness
         verdicts.append((values, found is None))
@@ -98,7 +110,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str) -> None:
             )
 
 
-def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str) -> None:
+def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str, ranges: Sequence[Any]) -> None:
     """Raise NotConvex if a site's function falls with a convex average of all sites somewhere."""
     if not expr.has(g):
         return
@@ -109,7 +121,7 @@ def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str) -> None:
     for _ in range(_POINTS):
         drawn = [(q, isinstance(q.family, Quenched)) for q in quantities]
         known = [sample_quenched(q.family, rng) if fixed else rng.gauss(0, 1.5) for q, fixed in drawn]
-        known += [sample_parameter(s, rng) for s in symbols]
+        known += sample_parameters(symbols, rng, ranges)
         low = rng.uniform(0.3, 2)
         try:
             falls = call(1.5 * low, *known) < call(low, *known) - _TOLERANCE

@@ -151,10 +151,11 @@ class Coupling(Family):
         """The expressions in its second moments: the variance, and the coefficients of correlations."""
         return (self.variance, *self.correlation.values(), self.reciprocity)
 
-    def centred(self, name: str, partners: Mapping[Coupling, Coupling]) -> Coupling:
-        """The same couplings without their mean, under another name; those that it correlates with may have others."""
+    def centred(self, name: str, partners: Mapping[Coupling, Coupling], unit: Expr = S.One) -> Coupling:
+        """The same couplings without their mean, in a unit, under another name; their partners may have others too."""
         pairs = Tuple(*(Tuple(partners.get(other, other), rho) for other, rho in self.correlation.items()))
-        return self._make(name, *self._data[1:5], S.Zero, pairs, self.reciprocity)
+        variance = self.variance / unit**2
+        return self._make(name, self._data[1], variance, *self._data[3:5], S.Zero, pairs, self.reciprocity)
 
     def explicit(self, components: Tuple, variance: Expr) -> Coupling:
         """The same couplings with explicit components."""

@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.cases import by_kinks
-from symcavity.model.centring import Centring
+from symcavity.model.centring import Centring, in_one_unit
 from symcavity.model.convexity import check_convex, check_increasing
 from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
@@ -27,10 +27,10 @@ from symcavity.model.refusals import check_names, check_words
 from symcavity.model.support import Support, free_components, surrogate
 
 
-def _check_convex(expr: Expr, varying: list[Any], where: str) -> None:
+def _check_convex(expr: Expr, varying: list[Any], where: str, ranges: Sequence[Any]) -> None:
     """Refuse what is not convex; support functions are concave, and stand for themselves in the message."""
     try:
-        check_convex(surrogate(expr), varying, where)
+        check_convex(surrogate(expr), varying, where, ranges)
     except NotConvex:
         sets = sorted({str(node.g) for node in expr.atoms(Support)})
         if not sets:
@@ -106,6 +106,12 @@ def _terms(expr: Expr) -> list[Expr]:
     return [term.xreplace(back) for term in marked.expand(deep=False).as_ordered_terms()]
 
 
+def _distributed(expr: Expr) -> Expr:
+    """A common factor of several sums over sites, beside each of them."""
+    terms = Add.make_args(expr)
+    return Add(*_terms(expr)) if any(t.as_independent(Sum, as_Add=False)[1].is_Add for t in terms) else expr
+
+
 def _in_proportion(expr: Expr) -> Expr:
     """Sums over sites that are divided by their number, and terms of their order, in proportion to it instead."""
     terms = _terms(expr)
@@ -174,9 +180,11 @@ class Problem:
 
     def _centre(self) -> None:
         """Write means as global variables; what the user wrote is kept."""
+        self.minimize = _distributed(self.minimize)
         whole = _in_proportion(self.minimize)
         self.is_mean, self.minimize = whole != self.minimize, by_kinks(whole)
-        self.subject_to = tuple(map(squared, self.subject_to)) + implied(self.minimize, self.subject_to)
+        domain = implied(self.minimize, self.subject_to)
+        self.subject_to = (*(in_one_unit(squared(c)) for c in self.subject_to), *domain)
         self.typed = (self.minimize, self.subject_to)
         emissions = Emissions([self.minimize, *self.subject_to], convex=True)
         self.minimize = emissions(self.minimize)
@@ -363,7 +371,7 @@ class Problem:
         return [f.symbol for f in self.book.all(kind)] or [SiteQuantity]
 
     def _check_convex(self, expr: Expr, varying: list[Any], where: str) -> None:
-        _check_convex(expr.xreplace({g: Dummy(g.name, real=True) for g in self.given}), varying, where)
+        _check_convex(expr.xreplace({g: Dummy(g.name, real=True) for g in self.given}), varying, where, self.ranges)
 
     def _check(self) -> None:
         stray = [
@@ -402,10 +410,10 @@ class Problem:
             (g,) = bound.rhs.atoms(Global)
             meaning = self.centring.meaning(g)
             for body in (*self.objective.values(), self.global_objective):
-                check_increasing(body, g, meaning, "the objective")
+                check_increasing(body, g, meaning, "the objective", self.ranges)
             held = [(c.expr, c) for c in self.constraints] + [(c.shared, c) for c in self.conditions if not c.met]
             for body, constraint in held:
-                check_increasing(-body, g, meaning, f"the constraint {constraint.declared}")
+                check_increasing(-body, g, meaning, f"the constraint {constraint.declared}", self.ranges)
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-from sympy import Basic, Expr, S, Symbol, SympifyError, Tuple, sympify
+from sympy import Basic, Expr, S, Sum, Symbol, SympifyError, Tuple, sympify
 from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.indexed import fresh_index
@@ -238,7 +238,9 @@ class Quenched(Family):
             return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())
         field = exact(given, f"what {name} is given on")
         mark = field if isinstance(field, SiteQuantity) else DrawnOn("u", real=True)
-        pairs = drawn_law(law.xreplace({field: mark}), str(name)) if isinstance(law, Basic) else None
+        factor, core = field.as_independent(Sum, as_Add=False)  # which need not stand side by side where they are used
+        at_mark = {field: mark} | ({core: mark / factor} if isinstance(core, Sum) else {})
+        pairs = drawn_law(law.xreplace(at_mark), str(name)) if isinstance(law, Basic) else None
         law = law if pairs is None else dict(pairs)
         if not isinstance(law, Mapping) or not site_quantities(field):
             raise DeclarationError(
@@ -249,7 +251,7 @@ class Quenched(Family):
                 f'u = Sum(x[mu, i]*t[i], (i, 1, N)); Quenched("{name}", mu, law={{1: 1/(1 + exp(-u)), '
                 "-1: 1/(1 + exp(u))}, given=u)",
             )
-        weights = {v: sympify(w).xreplace({field: mark}) for v, w in law.items() if not isinstance(w, str | float)}
+        weights = {v: sympify(w).xreplace(at_mark) for v, w in law.items() if not isinstance(w, str | float)}
         law = {**law, **weights}
         read = pairs if pairs is None else Tuple(*(Tuple(v, w) for v, w in law.items()))
         read = read or finite_law(law, str(name), exact_values=True)

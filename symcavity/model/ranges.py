@@ -6,7 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from sympy import Abs, GreaterThan, Heaviside, LessThan, S, StrictGreaterThan, StrictLessThan, Symbol, sign
+from sympy import (
+    Abs,
+    Expr,
+    GreaterThan,
+    Heaviside,
+    LessThan,
+    Pow,
+    S,
+    StrictGreaterThan,
+    StrictLessThan,
+    Symbol,
+    log,
+    sign,
+    sympify,
+)
 
 from symcavity.errors import ValuesError
 from symcavity.model.couplings import Coupling
@@ -26,9 +40,20 @@ def _holds_parameters(expr: Any) -> bool:
     return not other and not any(map(is_index, expr.free_symbols)) and bool(expr.free_symbols)
 
 
-def implied_ranges(couplings: Iterable[Coupling], labels: Iterable[Quenched]) -> tuple[Any, ...]:
-    """Correlations of couplings lie between -1 and 1; weights of labels that hear signs only are not negative."""
+def implied_ranges(
+    couplings: Iterable[Coupling], labels: Iterable[Quenched], exprs: Iterable[Expr] = ()
+) -> tuple[Any, ...]:
+    """What random numbers and formulas ask of parameters.
+
+    Correlations of couplings lie between -1 and 1; weights of labels that hear signs only are not negative; nor is what
+    stands under a root, or in a logarithm.
+    """
     found: list[Any] = []
+    for expr in exprs:
+        nodes = [p.base for p in expr.atoms(Pow) if p.exp.is_Rational and not p.exp.is_Integer]
+        nodes += [node.args[0] for node in expr.atoms(log)]
+        nodes = sorted((e for e in nodes if _holds_parameters(e) and e.is_nonnegative is None), key=str)
+        found += [GreaterThan(e, 0, evaluate=False) for e in nodes]
     for coupling in couplings:
         moments = (*coupling.correlation.values(), coupling.reciprocity)
         found += [LessThan(Abs(rho), 1, evaluate=False) for rho in moments if _holds_parameters(rho)]
@@ -40,6 +65,17 @@ def implied_ranges(couplings: Iterable[Coupling], labels: Iterable[Quenched]) ->
                 value = weight.xreplace(dict(zip(steps, case, strict=True)))
                 found += [GreaterThan(value, 0, evaluate=False)] if _holds_parameters(value) else []
     return tuple(dict.fromkeys(found))
+
+
+def positive_parts(ranges: Iterable[Any]) -> tuple[Expr, ...]:
+    """What inequalities say to be positive, or zero at the edge of a range."""
+    return tuple(r.gts - r.lts for r in ranges)
+
+
+def within(ranges: Iterable[Any], values: Mapping[Any, Any]) -> bool:
+    """Whether values are in all ranges of which they give every parameter."""
+    met = (r.xreplace({s: sympify(v) for s, v in values.items()}) for r in ranges if r.free_symbols <= set(values))
+    return all(r.doit() != S.false for r in met)
 
 
 def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
@@ -56,4 +92,4 @@ def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
             raise ValuesError(f"{given} is out of range.", f"values with {relation.doit()}")
 
 
-__all__ = ["check_ranges", "declared_ranges", "implied_ranges"]
+__all__ = ["check_ranges", "declared_ranges", "implied_ranges", "positive_parts", "within"]

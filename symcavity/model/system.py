@@ -8,7 +8,7 @@ from typing import Any, Self
 from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.errors import DeclarationError
-from symcavity.model.centring import Centring
+from symcavity.model.centring import Centring, in_one_unit
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
@@ -63,7 +63,8 @@ class System:
         self.named = read_named(named or {})
         self.convex = convex
         self.record = record
-        self.declared = tuple(as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
+        read = (as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
+        self.declared = tuple(map(in_one_unit, read) if centring is None else read)
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
         self.typed = (self.declared, tuple(conditions))
@@ -215,7 +216,8 @@ class System:
         """What values of parameters have to meet: stated in the declaration, or implied by its random numbers."""
         stated = () if self.record is None else self.record.problem.ranges
         couplings = dict.fromkeys(f.coupling.family for law in self.laws.values() for f in law.fields)
-        return (*stated, *implied_ranges(couplings, (q for q in self.quenched if q.given is not None)))
+        labels = (q for q in self.quenched if q.given is not None)
+        return (*stated, *implied_ranges(couplings, labels, self._expressions()))
 
     @property
     def support_functions(self) -> tuple[SupportFunction, ...]:

@@ -71,7 +71,12 @@ class Linear(Branching):
         branch = Branch(values, (), (), None)
         couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
         draws = FeedbackDraws(
-            couplings, tuple(sources.values()), problem.text, convex=problem.convex, strict=problem.strict
+            couplings,
+            tuple(sources.values()),
+            problem.text,
+            convex=problem.convex,
+            strict=problem.strict,
+            ranges=problem.ranges,
         )
         draws.read([branch])
         taken = tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in draws.conditions if c.recorded)

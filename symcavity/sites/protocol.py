@@ -106,6 +106,8 @@ class SiteProblem:
         The signs of self-couplings that convexity fixes.
     auxiliary : frozenset
         Multipliers of constraints, and bounds on kinks: several values may do.
+    ranges : tuple of Relational
+        What parameters have to meet.
     """
 
     law: Law
@@ -114,6 +116,7 @@ class SiteProblem:
     strict: bool = True
     proved: Mapping[Symbol, int] = field(default_factory=dict)
     auxiliary: frozenset[Any] = frozenset()
+    ranges: tuple[Any, ...] = ()
 
     @property
     def material(self) -> list[Expr]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from sympy import Eq, Expr, Sum, sqrt
+from sympy import Eq, Expr, S, Sum, sqrt
 
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -28,19 +28,22 @@ def _put_in(world: World, system: Any) -> bool:
     """Give the declared couplings the centred ones plus their means, and the new averages what their conditions say."""
     ok = True
     for x, z in system.centring.families.items():
-        ok = ok and z.mean == 0 and z.slots == x.slots and same_variance(world, x, z)
+        unit = _unit(world, x, z)
+        ok = ok and z.mean == 0 and z.slots == x.slots and unit is not None
         first, second = x.slots
         for a, b in product(world.sites(first), world.sites(second)):
             mean = world.value(x.mean, dict(zip(x.ends, (a, b), strict=True)))
-            world.given[world.key(x[a, b], {})] = world.value(z[a, b]) + mean
+            world.given[world.key(x[a, b], {})] = (unit or 1) * world.value(z[a, b]) + mean
     return ok
 
 
-def same_variance(world: World, x: Coupling, z: Coupling) -> bool:
-    """Whether two couplings have the same variance at every pair of sites."""
+def _unit(world: World, x: Coupling, z: Coupling) -> Any:
+    """One where two couplings have the same variance at every pair of sites, or sqrt(N); None where it is neither."""
     first, second = x.slots
     places = [{second.index: b} | {first.index: a} for a, b in product(world.sites(first), world.sites(second))]
-    return all(same(world.value(x.variance, at), world.value(z.variance, at)) for at in places)
+    units = (world.value(S.One), world.value(sqrt(N)))
+    every = [(world.value(x.variance, at), world.value(z.variance, at)) for at in places]
+    return next((unit for unit in units if all(same(a, unit**2 * b) for a, b in every)), None)
 
 
 @witness("emissions")

@@ -204,7 +204,14 @@ def _centre(step: Step) -> Prose:
     if couplings:
         before += [f"The {plural(len(couplings), 'coupling', 'couplings')} ", *listed(couplings)]
         mean = plural(len(couplings), "has a mean", "have means")
-        before += [f" {mean}; without it we write ", *listed(centred), ". "]
+        stand = [plural(len(couplings), "stands", "stand"), " in sums that are divided by ", sqrt(N)]
+        if not step.data.get("units"):
+            before += [f" {mean}; without it we write "]
+        elif not step.data.get("means"):
+            before += [" ", *stand, "; in this unit we write "]
+        else:
+            before += [f" {mean}, and ", *stand, "; without the mean, and in this unit, we write "]
+        before += [*listed(centred), ". "]
     averages, remainders = (list(step.data.get(word) or []) for word in ("globals", "remainders"))
     norms = list(step.data.get("norms") or [])
     if averages or remainders:
@@ -212,7 +219,7 @@ def _centre(step: Step) -> Prose:
         before += [f"In each sum over sites, a mean or a term without a coupling leaves {left}. "]
     if norms:
         before += ["The root of a sum over all sites is one number for all of them. "]
-    before += ["We write"]
+    before += ["We write" if averages or remainders or norms else "So"]
     after: Fragments = []
     if averages:
         after += ["To leading order ", *listed(averages), f" {plural(len(averages), 'is', 'are')} "]

@@ -22,8 +22,9 @@ from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
+from symcavity.model.ranges import within
 from symcavity.sites.branching.branches import Branch
-from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
+from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
 from symcavity.sites.branching.layout import IllPosed, solve_site
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.unknowns import GRID
@@ -60,6 +61,7 @@ def solve_with_feedback(
     proved: Mapping[Symbol, int],
     convex: bool,
     strict: bool,
+    ranges: tuple[Any, ...],
     signed: Any,
     material: Sequence[Expr] = (),
 ) -> Feedback:
@@ -78,6 +80,8 @@ def solve_with_feedback(
     strict : bool
         Whether to refuse denominators that the signs of the self-couplings and of the parameters leave open
         (they become conditions otherwise).
+    ranges : tuple of Relational
+        What parameters have to meet.
     signed : callable
         Gives a self-coupling the assumption of a sign.
     material : sequence of Expr
@@ -93,7 +97,7 @@ def solve_with_feedback(
         signs = {**proved, **choice}
         rule = {f: signed(f, s) for f, s in signs.items()}
         here = [rule.get(f, f) for f in couplings]
-        draws = FeedbackDraws(tuple(here), tuple(sources), text, convex=convex, strict=strict)
+        draws = FeedbackDraws(tuple(here), tuple(sources), text, convex=convex, strict=strict, ranges=ranges)
         try:
             solution = solve_site(
                 [e.xreplace(rule) for e in equations],
@@ -168,6 +172,7 @@ class FeedbackDraws(Draws):
     text: str = ""
     convex: bool = False
     strict: bool = True
+    ranges: tuple[Any, ...] = ()
     conditions: list[Denominator] = field(default_factory=list)
     _calls: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
 
@@ -232,7 +237,8 @@ class FeedbackDraws(Draws):
         rng = seeded(11)
         feeds = [f for f in self.couplings if f not in self.open]
         for _ in range(DRAWS):
-            point = {s: sample_value(s, rng) for s in symbols} | dict.fromkeys(self.open, 0.0)
+            drawn = dict(zip(symbols, self.in_range(symbols, rng), strict=True))
+            point = drawn | dict.fromkeys(self.open, 0.0)
             for share in (WEAK, 1.0, STRONG):
                 scaled = [v * share if s in feeds else v for s, v in ((s, point[s]) for s in symbols)]
                 with np.errstate(all="ignore"):
@@ -244,10 +250,19 @@ class FeedbackDraws(Draws):
                     problem.shared = not any(isinstance(s, SiteQuantity) for s in symbols)
                     raise problem
 
+    def in_range(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
+        """Draw values of parameters that meet what is asked of them, unless that is hardly ever met."""
+        point = super().sample(symbols, rng)
+        for _ in range(ATTEMPTS if self.ranges else 0):
+            if within(self.ranges, dict(zip(symbols, point, strict=True))):
+                break
+            point = super().sample(symbols, rng)
+        return point
+
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values at which all denominators are positive: weaker feedback until they are."""
         for _ in range(ATTEMPTS):
-            point = super().sample(symbols, rng)
+            point = self.in_range(symbols, rng)
             for _ in range(HALVINGS):
                 if self._holds(symbols, point):
                     return point

@@ -49,6 +49,7 @@ class Branching:
             proved=problem.proved,
             convex=problem.convex,
             strict=problem.strict,
+            ranges=problem.ranges,
             signed=lambda symbol, sign: symbol.signed(sign),
             material=problem.material,
         )

@@ -1,0 +1,179 @@
+"""One problem in several spellings: the numbers are those of the plain one, whose theory other tests hold."""
+
+import numpy as np
+import pytest
+from sympy import (
+    Abs,
+    And,
+    Eq,
+    Heaviside,
+    Max,
+    Piecewise,
+    Rational,
+    Sum,
+    Symbol,
+    exp,
+    log,
+    sign,
+    sqrt,
+    symbols,
+    tanh,
+)
+from sympy.stats import Normal
+
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, System, alpha, average, i, mu
+from symcavity.model.cases import by_kinks
+
+x, w, t, noise = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("noise", mu)
+X = Coupling("X", variance=1)
+gamma, C, tau, beta = symbols("gamma C tau beta", positive=True)
+b = Global("b")
+half = Rational(1, 2)
+squares = Sum(w[i] ** 2, (i, 1, N))
+total = Sum(w[i], (i, 1, N))
+
+
+def field(coupling=x, vector=w):
+    return Sum(coupling[mu, i] * vector[i], (i, 1, N))
+
+
+def over_data(body):
+    return Sum(body, (mu, 1, P))
+
+
+h, u = field(), field(x, t)
+H, U = field(X) / sqrt(N), field(X, t) / sqrt(N)
+r = u + noise[mu] - h - b
+
+
+def label(given):
+    return Quenched("y", mu, law={1: 1 / (1 + exp(-given)), -1: 1 / (1 + exp(given))}, given=given)[mu]
+
+
+def quantile(loss):
+    return ConvexProblem(over_data(loss), [tau < 1])
+
+
+c = Quenched("c", mu)[mu]
+SPELLINGS = {  # a spelling, the plain one, values, observables
+    "ridge, divided": (
+        ConvexProblem(over_data((field(X, w) - field(X, t)) ** 2 / N) / 2 + gamma * squares),
+        ConvexProblem(over_data((h - u) ** 2) / 2 + gamma * squares),
+        {alpha: 2, gamma: 1, t: {1: 1}},
+        [average(w[i] ** 2), average(w[i] * t[i])],
+    ),
+    "margins, divided": (
+        ConvexProblem(squares / 2, [H >= 1]),
+        ConvexProblem(squares / 2, [h >= 1]),
+        {alpha: Rational(6, 5)},
+        [average(w[i] ** 2)],
+    ),
+    "margins of order sqrt(N)": (
+        ConvexProblem(squares / 2, [field(X) >= sqrt(N)]),
+        ConvexProblem(squares / 2, [h >= 1]),
+        {alpha: Rational(6, 5)},
+        [average(w[i] ** 2)],
+    ),
+    "teacher, divided": (
+        ConvexProblem(over_data(log(1 + exp(-label(U) * H))) + gamma * squares / 2),
+        ConvexProblem(over_data(log(1 + exp(-label(u) * h))) + gamma * squares / 2),
+        {alpha: 2, gamma: 1, t: {1: 1}},
+        [average(w[i] ** 2), average(w[i] * t[i])],
+    ),
+    "quantile by cases": (
+        quantile(Piecewise((tau * r, r >= 0), ((tau - 1) * r, True))),
+        quantile(Max(tau * r, (tau - 1) * r)),
+        {alpha: 3, tau: Rational(4, 5), t: {1: 1}, noise: Normal("noise", 0, 1)},
+        [average((w[i] - t[i]) ** 2), b],
+    ),
+    "quantile by steps": (
+        quantile(r * (tau - Heaviside(-r))),
+        quantile(Max(tau * r, (tau - 1) * r)),
+        {alpha: 3, tau: Rational(4, 5), t: {1: 1}, noise: Normal("noise", 0, 1)},
+        [average((w[i] - t[i]) ** 2), b],
+    ),
+    "a range gives a sign": (
+        ConvexProblem(b + over_data(Max(0, -h - b)) / ((1 - beta) * P), [Eq(total / N, 1), beta < 1]),
+        ConvexProblem((1 - beta) * P * b + over_data(Max(0, -h - b)), [Eq(total, N)]),
+        {alpha: 4, beta: Rational(9, 10)},
+        [average(w[i] ** 2), b],
+    ),
+    "a common factor": (
+        ConvexProblem(
+            over_data((h - u - noise[mu]) ** 2) / 2 + C * (tau * Sum(Abs(w[i]), (i, 1, N)) + (1 - tau) * squares / 2),
+            [tau < 1],
+        ),
+        ConvexProblem(
+            over_data((h - u - noise[mu]) ** 2) / 2 + Sum(Abs(w[i]) / 4, (i, 1, N)) + squares / 4,
+        ),
+        {alpha: 1, C: Rational(3, 4), tau: Rational(1, 3), t: {0: half, 1: half}, noise: Normal("noise", 0, half)},
+        [average((w[i] - t[i]) ** 2), average(Abs(w[i]) > 0)],
+    ),
+    "labels by cases": (
+        ConvexProblem(over_data((h + b + c - Piecewise((1, Eq(c, 0)), (-1, True))) ** 2) / 2 + gamma * squares / 2),
+        ConvexProblem(over_data((h + b + c - 1 + 2 * c**2) ** 2) / 2 + gamma * squares / 2),
+        {alpha: 2, gamma: 1, Quenched("c", mu): {-1: Rational(1, 6), 0: half, 1: Rational(1, 3)}},
+        [average(w[i] ** 2), b],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_spelling_has_the_numbers_of_the_plain_one(name):
+    spelled, plain, values, observables = SPELLINGS[name]
+    known = {k: v for k, v in values.items() if k not in (C, tau) or plain.minimize.has(k)}
+    found, wanted = spelled.cavity().solve(values), plain.cavity().solve(known)
+    for observable in observables:
+        assert abs(found[observable] - wanted[observable]) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["ridge, divided", "margins of order sqrt(N)", "labels by cases"])
+def test_the_record_of_a_spelling_is_verified(name):
+    assert SPELLINGS[name][0].cavity().derivation.verify()
+
+
+def test_units_of_a_network():
+    s, j = Feature("s"), symbols("j", integer=True)
+    J, plain = Coupling("J", between=(i, i), variance=1), Coupling("J", between=(i, i))
+    fields = Sum(J[i, j] * s[j], (j, 1, N)) / sqrt(N), Sum(plain[i, j] * s[j], (j, 1, N))
+    spelled, wanted = (System([Eq(s[i], tanh(half * f + half))]) for f in fields)
+    q = average(s[i] ** 2)
+    assert abs(spelled.cavity().solve({})[q] - wanted.cavity().solve({})[q]) < 1e-12
+    measured = spelled.simulate({}, N=200, seeds=8)[q]
+    assert abs(measured.mean - 0.230754) < 4 * measured.stderr + 2 / 200
+
+
+def test_losses_by_cases_keep_their_values():
+    """Where the slope jumps the cases go, and where it does not they stay; the values are the same everywhere."""
+    y, v = Quenched("y", mu)[mu], Symbol("v", real=True)
+    losses = {
+        Piecewise((0, y * h > 1), (1 - y * h, True)): False,
+        Piecewise((-h, h < 0), (h**2, True)): False,
+        Piecewise((0, Abs(r) < C), (Abs(r) - C, True)): False,
+        Piecewise((-r - C, r < -C), (0, And(r >= -C, r < C)), (2 * (r - C), True)): False,
+        h * sign(h): False,
+        Piecewise((r**2 / 2, Abs(r) <= C), (C * Abs(r) - C**2 / 2, True)): True,
+        Max(0, 1 - sign(u) * h): True,
+    }
+    rng = np.random.default_rng(4)
+    for loss, stays in losses.items():
+        found = by_kinks(over_data(loss)).function
+        assert (found == loss) == stays
+        for _ in range(20):
+            values = dict(zip((h, u, b, y, noise[mu], C), rng.normal(size=6).tolist(), strict=True))
+            values[C] = abs(values[C])
+            one, other = (e.xreplace(values) for e in (loss, found))
+            assert abs(float(one) - float(other)) < 1e-12, (loss, v)
+
+
+def test_groups_by_components_vanish_together():
+    """A pair of weights is zero where its Gaussian field is shorter than gamma: exp(-gamma^2/(2 alpha q_lambda))."""
+    a = Symbol("a", integer=True)
+    W, Y = Feature("W", components=(a, 1, 2)), Coupling("Y", components=(a, 1, 2))
+    heard = Sum(Y[mu, i, 1] * W[i, 1] + Y[mu, i, 2] * W[i, 2], (i, 1, N))
+    group = gamma * Sum(sqrt(W[i, 1] ** 2 + W[i, 2] ** 2), (i, 1, N))
+    theory = ConvexProblem(over_data((1 - heard) ** 2) / 2 + group).cavity()
+    solution = theory.solve({alpha: 2, gamma: 1})
+    q = next(value for name, value in solution.values.items() if str(name) == "q_lambda")
+    assert abs(solution[average(W[i, 1] ** 2 > 0)] - np.exp(-1 / (4 * float(q)))) < 1e-8
+    assert theory.derivation.verify()
