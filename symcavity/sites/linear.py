@@ -15,7 +15,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
-from symcavity.sites.branching.branches import Branch, tidy_fraction, weighed
+from symcavity.sites.branching.branches import Branch, tidy_fraction
 from symcavity.sites.branching.feedback import FeedbackDraws
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.solution import Region, SiteSolution
@@ -57,9 +57,8 @@ class Linear(Branching):
         sources = problem.plain_sources()
         rule: dict[Any, Any] = {f: f.signed(s) for f, s in signs.items()}
         marks: dict[SiteQuantity, Symbol] = {q: Dummy(q.family.name, real=True) for q in problem.law.unknowns}
-        cases: dict[Any, Expr] = {}
         moving = [*problem.law.unknowns, *(h.eta for h in problem.heard)]
-        equations = [weighed(e.difference, moving, cases) for e in problem.equations()]
+        equations = [_spread(e.difference, moving) for e in problem.equations()]
         equations = [e.xreplace({**sources, **rule}).xreplace(marks) for e in equations]
         matrix, rest = linear_eq_to_matrix(equations, list(marks.values()))
         if matrix.rows != matrix.cols or (inverse := _inverse(matrix)) is None:
@@ -67,7 +66,7 @@ class Linear(Branching):
                 f"{problem.text} leaves its variables undetermined.", "laws that fix every variable of a site"
             )
         found = inverse * rest
-        values = {q: tidy_fraction(v).xreplace(cases) for q, v in zip(marks, found, strict=True)}
+        values = {q: tidy_fraction(v) for q, v in zip(marks, found, strict=True)}
         branch = Branch(values, (), (), None)
         couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
         draws = FeedbackDraws(
@@ -99,6 +98,15 @@ class Linear(Branching):
         """The states as linear functions of the fields, and their responses."""
         first, *others = super().steps(site, make, wanted)
         return [replace(first, data={**first.data, "linear": True}), *others]
+
+
+def _spread(expr: Expr, moving: Sequence[Any]) -> Expr:
+    """Cases of a label, each linear in what moves, as a sum of what moves with factors by cases."""
+
+    def summed(e: Piecewise) -> Expr:
+        return Add(e.xreplace(dict.fromkeys(moving, S.Zero)), *(m * e.diff(m) for m in moving))
+
+    return expr.replace(lambda e: isinstance(e, Piecewise) and e.has(*moving), summed)
 
 
 def _inverse(matrix: Any) -> Any:

@@ -279,8 +279,8 @@ def test_a_broken_elimination_is_found_out(monkeypatch):
 
     honest = strategy._eliminated
 
-    def broken(equations, unknowns, **kind):
-        left, given = honest(equations, unknowns, **kind)
+    def broken(*args, **kind):
+        left, given = honest(*args, **kind)
         return left, [(q, -e) for q, e in given]
 
     monkeypatch.setattr(strategy, "_eliminated", broken)

@@ -42,27 +42,6 @@ from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise)
-
-
-def weighed(expr: Expr, moving: Sequence[Expr], cases: dict[Any, Expr]) -> Expr:
-    """Write cases that nothing moving decides, but a label or another field, as the last one and what others add to it.
-
-    The symbols of the cases are added to ``cases``, each with the number that it is: one where it holds, or zero.
-    """
-
-    def decided(e: Expr) -> bool:
-        return isinstance(e, Piecewise) and e.has(*moving) and not any(c.has(*moving) for _, c in e.args)
-
-    def summed(e: Expr) -> Expr:
-        known = {case: mark for mark, case in cases.items()}
-        *pairs, (last, _) = e.args
-        found = [Piecewise(*((S.One if c == test else S.Zero, c) for _, c in e.args)) for _, test in pairs]
-        chosen = [known.get(case) or Dummy("c", nonnegative=True) for case in found]
-        cases.update(zip(chosen, found, strict=True))
-        terms = (mark * (value - last).expand(deep=False) for mark, (value, _) in zip(chosen, pairs, strict=True))
-        return Add(last, *terms)
-
-    return expr.replace(decided, summed)
 MOST_BRANCHES = 512
 
 
@@ -120,16 +99,31 @@ class SitePuzzle:
     def branches(self) -> list[Branch]:
         """Solve every branch; the impossible ones are left out."""
         known = self._settle()
-        cases: dict[Any, Expr] = {}
-        moving = (self.inner, *self.unknowns)
-        self.equations = [weighed(e, moving, cases) for e in self.equations]
-        self.pairs = [(weighed(p, moving, cases), weighed(q, moving, cases)) for p, q in self.pairs]
+        marks: dict[Any, Symbol] = {}
+        self.equations = [self._weighed(e, marks) for e in self.equations]
+        self.pairs = [(self._weighed(p, marks), self._weighed(q, marks)) for p, q in self.pairs]
+        cases: dict[Any, Expr] = {mark: case for case, mark in marks.items()}
         found = [replace(b, values={**known, **b.values}).where(cases) for b in self._enumerate()]
         self.loose = [
             (free, tuple(c.xreplace(cases) for c in rest), {x: v.xreplace(cases) for x, v in values.items()})
             for free, rest, values in self.loose
         ]
         return found
+
+    def _weighed(self, expr: Expr, marks: dict[Any, Symbol]) -> Expr:
+        """Write cases that no unknown decides, but a label or another field, as a sum over them."""
+        moving = (self.inner, *self.unknowns)
+
+        def decided(e: Expr) -> bool:
+            return isinstance(e, Piecewise) and e.has(*moving) and not any(c.has(*moving) for _, c in e.args)
+
+        def summed(e: Expr) -> Expr:
+            tests = [test for _, test in e.args]
+            cases = (Piecewise(*((S.One if c == test else S.Zero, c) for c in tests)) for test in tests)
+            chosen = (marks.setdefault(case, Dummy("c", nonnegative=True)) for case in cases)
+            return Add(*(mark * value for mark, (value, _) in zip(chosen, e.args, strict=True)))
+
+        return expr.replace(decided, summed)
 
     def _settle(self) -> dict[Expr, Expr]:
         """Take out the unknowns that are given without the inner field, such as another field's value."""
