@@ -31,6 +31,7 @@ CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
 SETTLED, NOISY = 1e-8, 1e-4  # a Newton step as short as this leaves rounding only; what rounding may leave of one
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
+STRAYED = 2.0  # by how much a step of the map may grow
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH, MET = 1e-4, 1e-6  # when grids are refined; how closely conditions are met on the way
 FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
@@ -251,7 +252,7 @@ class Evolution:
         plain = self.patient
         place = (lambda t: t) if plain else self.place
         t = x if plain else self.chart(x)
-        tried, close = np.inf, 0.0 if self.patient else CLOSE
+        before, tried, close = np.inf, np.inf, 0.0 if self.patient else CLOSE
         reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0.0)
         far = np.where(self.signs != 0, reach, np.inf)
         far[[self.places[k] for k in self.fading]] = np.inf
@@ -270,6 +271,10 @@ class Evolution:
             step = (image if plain else self.chart(image)) - t
             scale = np.where(self.signs != 0, np.abs(image), 1.0) if plain else np.ones(len(t))
             size = float(np.max(np.abs(step) / scale, initial=0.0))
+            if len(trail) > 2 and size > max(STRAYED * before, CLOSE):  # accelerated too much: on from where it was, without
+                t, trail, before = trail[-1][0] + trail[-1][1], [], np.inf
+                continue
+            before = size
             if self.patient and size < ARRIVED and not self.rest:
                 point = dict(zip(self.unknowns, place(t).tolist(), strict=True))
                 if not self._plain.refine({**env, **point}, grids):
