@@ -271,7 +271,7 @@ class Evolution:
             step = (image if plain else self.chart(image)) - t
             scale = np.where(self.signs != 0, np.abs(image), 1.0) if plain else np.ones(len(t))
             size = float(np.max(np.abs(step) / scale, initial=0.0))
-            if len(trail) > 2 and size > max(STRAYED * before, CLOSE):  # accelerated too much: on from where it was, without
+            if len(trail) > 2 and size > max(STRAYED * before, CLOSE):  # it was accelerated too much: back, and without
                 t, trail, before = trail[-1][0] + trail[-1][1], [], np.inf
                 continue
             before = size
