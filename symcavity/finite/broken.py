@@ -106,8 +106,6 @@ class BrokenPlane:
 
     def _on(self, table: np.ndarray, at: np.ndarray) -> np.ndarray:
         """The matrices of a table on the branch of each site, the sites first."""
-        if len(table) == 1:
-            return np.moveaxis(table[0], -1, 0)
         return np.asarray(table[at, :, :, self.all] if table.shape[-1] > 1 else table[..., 0][at])
 
     def _begin(self, shared: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -143,14 +141,13 @@ class BrokenPlane:
             t = _across(tilt, gap[:, :, None])[:, :, 0]
             room = (free0 + np.einsum("bpln,bln->bpn", self.btz, t)).min(axis=1, initial=np.inf)
             room[~np.isfinite(t.sum(axis=1) + z0.sum(axis=1))] = -np.inf
-            at, one = room.argmax(axis=0), len(room) == 1
-            if likely is not None and not one:
+            at = room.argmax(axis=0)
+            if likely is not None:
                 last = len(self.branches) - 1 - likely @ self._code
                 at = np.where(room[last, n] > -_TOLERANCE, last, at)
-            z0, t, sent0 = (v[0].T if one else v[at, :, n] for v in (z0, t, sent0))
-            etz, tilt = self._on(self.etz, at), tilt[0] if one else tilt[at, :, :, n].transpose(1, 2, 0)
-            z = z0 + np.einsum("nkl,nl->nk", self._on(self.tz, at), t)
-            sent = sent0 + np.einsum("nol,nl->no", etz, t)
+            t, etz, tilt = t[at, :, n], self._on(self.etz, at), tilt[at, :, :, n].transpose(1, 2, 0)
+            z = z0[at, :, n] + np.einsum("nkl,nl->nk", self._on(self.tz, at), t)
+            sent = sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
             found = room[at, n] > -_TOLERANCE * (1 + np.abs(z) @ np.ones(self.law.k))
             responses = np.zeros((self.n, self.law.out, self.law.m))
             each = _across(tilt, np.eye(len(self.looped))[:, :, None])
