@@ -37,7 +37,6 @@ from symcavity.model.kinds import (
 )
 from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched, Variable
 from symcavity.model.support import SupportFunction
-from symcavity.study.spectrum import spectrum
 
 if TYPE_CHECKING:
     from symcavity.shapes import (
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
         ShapeWarning,
         TwoPoints,
     )
+    from symcavity.study.spectrum import spectrum
 
 __version__ = "0.1.0"
 
@@ -133,9 +133,11 @@ _SETS = (
 
 
 def __getattr__(name: str) -> Any:
-    """Load the convex sets, and what the worked systems offer, where they are first asked for."""
+    """Load the convex sets, spectra, and what the worked systems offer, where they are first asked for."""
     if name in _SETS:
         return getattr(import_module("symcavity.shapes"), name)
+    if name == "spectrum":
+        return import_module("symcavity.study.spectrum").spectrum
     if name in __all__:
         return getattr(import_module("symcavity.derivations"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,16 +32,18 @@ class UserCodeError(SymcavityError):
 
 def installed() -> dict[str, str]:
     """Return the names of the installed derivations, each with the first line of its description."""
-    package = importlib.import_module(PACKAGE)
     out = {}
-    for entry in pkgutil.iter_modules(package.__path__):
-        if entry.name.startswith("_"):
-            continue
-        spec = importlib.util.find_spec(f"{PACKAGE}.{entry.name}")
+    for name in _names():
+        spec = importlib.util.find_spec(f"{PACKAGE}.{name}")
         read = getattr(spec.loader, "get_source", None) if spec is not None else None
         words = (ast.get_docstring(ast.parse(read(spec.name))) or "") if read is not None and spec else ""
-        out[entry.name] = words.partition("\n")[0]
-    return dict(sorted(out.items()))
+        out[name] = words.partition("\n")[0]
+    return out
+
+
+def _names() -> list[str]:
+    entries = pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)
+    return sorted(entry.name for entry in entries if not entry.name.startswith("_"))
 
 
 class PaperTable(list[dict[str, str]]):
@@ -88,7 +90,7 @@ def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
     if is_file(target):
         path = Path(target)
         return choose(run_file(path), path.name, wanted)
-    names = installed()
+    names = _names()
     if target not in names:
         near = get_close_matches(target, names, n=3, cutoff=0.4)
         hint = f"{' or '.join(near)}" if near else "symcavity list"

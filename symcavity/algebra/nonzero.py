@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,9 +25,9 @@ class _Open(Exception):
 class _Point:
     """Values of expressions: some square for a symbol, or a function that is not looked into; the first case of all."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, given: Mapping[Expr, int] | None = None) -> None:
         self._draw = random.Random(seed)  # noqa: S311 - a point, no secret
-        self._known: dict[Expr, int] = {}
+        self._known: dict[Expr, int] = dict(given or {})
         self._drawn: dict[Expr, int] = {}
 
     def __call__(self, expr: Expr) -> int:
@@ -137,6 +137,17 @@ def differs(expr: Expr) -> bool:
     return False
 
 
+def bends(expr: Expr, symbol: Expr) -> bool:
+    """Whether a rational expression is seen not to be linear in a symbol: False says nothing."""
+    for seed in range(_TRIES):
+        try:
+            low, middle, high = (_Point(seed, {symbol: value})(expr) for value in (2, 3, 4))
+        except _Open:
+            continue
+        return (low + high - 2 * middle) % PRIME != 0
+    return False
+
+
 def takes_both_signs(expr: Expr, positive: Sequence[Expr] = ()) -> bool:
     """Whether an expression is seen to be positive and negative, where some others are positive: False says nothing."""
     seen = set()
@@ -152,4 +163,4 @@ def takes_both_signs(expr: Expr, positive: Sequence[Expr] = ()) -> bool:
     return False
 
 
-__all__ = ["differs", "takes_both_signs"]
+__all__ = ["bends", "differs", "takes_both_signs"]

@@ -71,6 +71,8 @@ def sign_of(expr: Any) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _sign_of(expr: Expr) -> int | None:
+    if expr.has(Add) and takes_both_signs(expr):  # quicker seen than what SymPy does not find of it
+        return None
     found = _signs(expr)
     if len(found) == 1:
         return next(iter(found))
@@ -78,8 +80,8 @@ def _sign_of(expr: Expr) -> int | None:
     if few and prod(len(leaf.few) for leaf in few) <= _MOST_CASES:
         cases = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
         return next(iter(cases)) if len(cases) == 1 else None
-    if expr.is_Add or expr.has(Add):
-        if takes_both_signs(expr) or expr.count_ops() > _MAX_OPS:
+    if expr.has(Add):
+        if expr.count_ops() > _MAX_OPS:
             return None
         top, bottom = fraction(together(expr))
         below = _single(_signs(bottom)) or (_single(_signs(factor(bottom))) if bottom.is_Add else None)

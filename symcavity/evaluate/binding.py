@@ -14,8 +14,6 @@ from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
-from symcavity.evaluate.certificate import certify as enclosed
-from symcavity.evaluate.jets import flint
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
@@ -126,6 +124,9 @@ def solve_theory(
         If a root could not be found or polished.
     """
     if certify:
+        from symcavity.evaluate.certificate import certify as enclosed
+        from symcavity.evaluate.jets import flint
+
         flint()
     with watched(timeout):
         bound, rest = bind(theory, values or {})

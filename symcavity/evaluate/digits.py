@@ -22,6 +22,7 @@ from symcavity.evaluate.legendre import exact_legendre
 from symcavity.evaluate.names import loop_names, number_in
 from symcavity.evaluate.nodes import BOXES, NODES, together
 from symcavity.evaluate.program import Program
+from symcavity.evaluate.quenched import SiteLaw
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
@@ -40,6 +41,9 @@ class _Sites:
     def points(self, laws: Any) -> Iterable[tuple[tuple[Any, ...], Any]]:
         """Return joint values with their weights."""
         law = laws[self.families[0].slots[0]]
+        return law.kept(partial(self._made, law), self.families, self.level, (self.at, self.at.prec))
+
+    def _made(self, law: SiteLaw) -> list[tuple[tuple[Any, ...], Any]]:
         at = self.at
         own = [q for q in law.names if q in self.families]
         rows: list[tuple[dict[Any, Any], Any]] = [({}, at.one)]

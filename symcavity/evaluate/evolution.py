@@ -31,6 +31,7 @@ CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
 SETTLED, NOISY = 1e-8, 1e-4  # a Newton step as short as this leaves rounding only; what rounding may leave of one
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
+STRAYED = 2.0  # by how much a step of the map may grow
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH, MET = 1e-4, 1e-6  # when grids are refined; how closely conditions are met on the way
 FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
@@ -129,18 +130,20 @@ class Evolution:
     def chart(self, x: np.ndarray) -> np.ndarray:
         """The coordinates in which the unknowns are followed."""
         signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
-        return np.where(signs != 0, np.log(np.abs(x) + 1e-300), np.arcsinh(x))
+        size = np.log(np.abs(x) + 1e-300)
+        return size if self.signs.all() else np.where(signs != 0, size, np.arcsinh(x))
 
     def place(self, t: np.ndarray) -> np.ndarray:
         """The unknowns at given coordinates."""
         signs = self.signs.reshape(-1, *[1] * (np.ndim(t) - 1))
         t = np.clip(t, -600, 600)
-        return np.where(signs != 0, signs * np.exp(t), np.sinh(t))
+        signed = signs * np.exp(t)
+        return signed if self.signs.all() else np.where(signs != 0, signed, np.sinh(t))
 
     def scale(self, x: np.ndarray) -> np.ndarray:
         """The derivatives of the unknowns by their coordinates."""
         signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
-        return np.where(signs != 0, x, np.hypot(1, x))
+        return x if self.signs.all() else np.where(signs != 0, x, np.hypot(1, x))
 
     def start(self) -> np.ndarray:
         """Where to begin: weak fields; global variables apart, for where they meet kinks may be one."""
@@ -249,7 +252,7 @@ class Evolution:
         plain = self.patient
         place = (lambda t: t) if plain else self.place
         t = x if plain else self.chart(x)
-        tried, close = np.inf, 0.0 if self.patient else CLOSE
+        before, tried, close = np.inf, np.inf, 0.0 if self.patient else CLOSE
         reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0.0)
         far = np.where(self.signs != 0, reach, np.inf)
         far[[self.places[k] for k in self.fading]] = np.inf
@@ -268,6 +271,10 @@ class Evolution:
             step = (image if plain else self.chart(image)) - t
             scale = np.where(self.signs != 0, np.abs(image), 1.0) if plain else np.ones(len(t))
             size = float(np.max(np.abs(step) / scale, initial=0.0))
+            if len(trail) > 2 and size > max(STRAYED * before, CLOSE):  # it was accelerated too much: back, and without
+                t, trail, before = trail[-1][0] + trail[-1][1], [], np.inf
+                continue
+            before = size
             if self.patient and size < ARRIVED and not self.rest:
                 point = dict(zip(self.unknowns, place(t).tolist(), strict=True))
                 if not self._plain.refine({**env, **point}, grids):
@@ -367,39 +374,45 @@ class Evolution:
         """Newton's method at all points; not a number where it does not settle."""
         _forget(grids)
         t = self.chart(start)
-        last = np.full(t.shape[1], np.inf)
-        alive = np.ones(t.shape[1], dtype=bool)
+        size, count = t.shape
+        gap, slope, last = np.empty((size, count)), np.empty((size, size, count)), np.full(count, np.inf)
+        moving, settled = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
         for _ in range(12):
             x = self.place(t)
             try:
-                values, rows = self.slopes.at({**env, **dict(zip(self.unknowns, x, strict=True))}, grids)
+                values, rows = self.call(self.slopes, x, env, grids)
             except NotConverged:
                 return np.full_like(t, np.nan)
-            count = t.shape[1]
-            gap = -np.array([np.broadcast_to(np.asarray(v, dtype=float), (count,)) for v in values])
-            slope = -np.array([[np.broadcast_to(np.asarray(d, dtype=float), (count,)) for d in row] for row in rows])
+            for k, (value, row) in enumerate(zip(values, rows, strict=True)):
+                np.negative(value, out=gap[k])
+                for n, d in enumerate(row):
+                    np.negative(d, out=slope[k, n])
             for k, place in enumerate(self.places):
                 gap[k] += x[place]
                 slope[k, place] += 1.0
-            matrix = np.moveaxis(slope * self.scale(x), -1, 0)
-            sound = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(gap).all(axis=0)
-            matrix[~sound] = np.eye(len(self.unknowns))
-            right = np.where(sound, gap, 0.0)
-            try:
-                with np.errstate(all="ignore"):
-                    one = len(right) == 1  # quicker than as many matrices of one entry
-                    step = right / matrix[:, 0].T if one else np.linalg.solve(matrix, right.T[..., None])[..., 0].T
-            except np.linalg.LinAlgError:
-                return np.full_like(t, np.nan)
-            size = np.max(np.abs(step), axis=0, initial=0.0)
-            length = np.minimum(size, LONGEST)
-            alive &= sound & np.isfinite(size) & (length < 4 * last)
-            t[:, alive] -= (step * (LONGEST / np.maximum(size, LONGEST)))[:, alive]
-            last = length
-            if not np.any(alive & (size >= SETTLED)):
+            scaled = slope * self.scale(x)
+            with np.errstate(all="ignore"):
+                if size == 1:  # quicker than as many matrices of one entry
+                    step = gap / scaled[0]
+                    sound = np.isfinite(step[0]) & np.isfinite(scaled[0, 0])
+                else:
+                    matrix = np.moveaxis(scaled, -1, 0)
+                    sound = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(gap).all(axis=0)
+                    matrix[~sound] = np.eye(size)
+                    try:
+                        step = np.linalg.solve(matrix, np.where(sound, gap, 0.0).T[..., None])[..., 0].T
+                    except np.linalg.LinAlgError:
+                        return np.full_like(t, np.nan)
+                length = np.abs(step).max(axis=0, initial=0.0)
+            capped = np.minimum(length, LONGEST)
+            moving &= sound & np.isfinite(length) & (capped < 4 * last)
+            t -= np.where(moving, step * (LONGEST / np.maximum(length, LONGEST)), 0.0)
+            last = capped
+            settled |= (arrived := moving & (length < SETTLED))  # and stays there: another step would be rounding
+            moving &= ~arrived
+            if not moving.any():
                 break
-        good = alive & (last < SETTLED)
-        return np.where(good, self.place(t), np.nan)
+        return np.where(settled, self.place(t), np.nan)
 
     def _newton(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         """Newton's method in the charts; the grids are refined on the way."""
@@ -445,6 +458,8 @@ def _forget(grids: Grids) -> None:
 
 def _nearest(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """For each wanted point the number of the nearest known one."""
+    if known.shape[1] == 1:
+        return np.zeros(wanted.shape[1], dtype=int)
     from scipy.spatial import cKDTree
 
     return np.asarray(cKDTree(known.T).query(wanted.T)[1])

@@ -205,7 +205,10 @@ def by_load(system: Reduced) -> tuple[np.ndarray | None, LoadRange | None]:
             return float("nan")
         if not admitted or (len(admitted) > 1 and not task.convex):
             return float("nan")
-        states[t] = inner.complete(admitted[0])
+        point = inner.complete(admitted[0])
+        if not np.isfinite(point[alpha]):  # an overflow is no load
+            return float("nan")
+        states[t] = point
         return float(np.log(states[t][alpha] / wanted))
 
     bracket = _bracket(excess)

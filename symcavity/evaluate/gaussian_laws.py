@@ -28,6 +28,8 @@ class _NoClosedForm(Exception):
 
 def gaussian_laws(continuous: Sequence[tuple[Quenched, Any]]) -> dict[Quenched, tuple[Expr, Expr]]:
     """Return the mean and the standard deviation of each parameter whose law is Gaussian."""
+    if not continuous:  # sympy.stats takes longer to load than many a theory to solve
+        return {}
     from sympy.stats.crv_types import NormalDistribution
 
     laws = ((q, getattr(getattr(variable, "pspace", None), "distribution", None)) for q, variable in continuous)

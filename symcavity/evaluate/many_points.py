@@ -103,10 +103,9 @@ class PointByPoint:
 
         def begin(number: int) -> Mapping[Symbol, Any] | None:
             try:
-                self._one([float(env[s][number]) for s in self.arguments], 15, last, double=True)
+                return self._solved([float(env[s][number]) for s in self.arguments], 15, last, double=True).values
             except NO_SOLUTION:
                 return None
-            return last[0].values
 
         key = (tuple(system.core), tuple(system.left))
         if key not in task.cores:
@@ -119,7 +118,10 @@ class PointByPoint:
             found[symbol] = np.broadcast_to(np.asarray(value, dtype=float), (count,))
         return found
 
-    def _one(self, point: Sequence[Any], dps: int, last: list[Solution], *, double: bool = False) -> Any:
+    def _one(self, point: Sequence[Any], dps: int, last: list[Solution]) -> Any:
+        return self._solved(point, dps, last)[self.target]
+
+    def _solved(self, point: Sequence[Any], dps: int, last: list[Solution], *, double: bool = False) -> Solution:
         values = {**self.values, **dict(zip(self.arguments, point, strict=True))}
         guess = last[0].values if last else None
         try:
@@ -129,8 +131,7 @@ class PointByPoint:
                 raise
             found = solve_bound(self.theory, values, dps, double=double)
         last[:] = [found]
-        return found[self.target]
-
+        return found
 
 
 def _holding(task: Task, env: Mapping[Any, Any], found: Mapping[Symbol, np.ndarray]) -> np.ndarray:

@@ -98,12 +98,12 @@ def number_in(context: Any, value: Any) -> Any:
     """Return an exact value as a number of an mpmath context, at its present precision."""
     if isinstance(value, float | int):
         return context.mpf(value)
+    if getattr(value, "is_Rational", False):
+        return context.mpf(int(value.p)) / int(value.q)
     if value in (S.Infinity, S.NegativeInfinity, S.NaN):
         return {S.Infinity: context.inf, S.NegativeInfinity: -context.inf, S.NaN: context.nan}[value]
     if hasattr(value, "_mpf_"):
         return +context.convert(value)
-    if getattr(value, "is_Rational", False):
-        return context.mpf(int(value.p)) / int(value.q)
     return +context.make_mpf(value.evalf(context.dps + 5)._to_mpmath(context.prec + 10)._mpf_)  # noqa: SLF001
 
 

@@ -212,7 +212,7 @@ class Program:
         if isinstance(expr, Mul):
             if expr.args[0] is S.NegativeOne:
                 return "-" + of(Mul(*expr.args[1:]))
-            return "*".join(map(of, self._gathered(expr, path)))
+            return self._product(self._gathered(expr, path), path)
         if isinstance(expr, Pow):
             return self._power(expr, of)
         if isinstance(expr, Max | Min):
@@ -238,6 +238,22 @@ class Program:
         if isinstance(expr, DiracDelta):
             raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")
         return self._printed(expr, of)
+
+    def _product(self, args: Sequence[Any], path: Sequence[Scope]) -> str:
+        """A product with one division at most, and quotients of equal powers as powers of quotients."""
+
+        def of(*factors: Any) -> str:
+            return self.seen(Mul(*factors), path)
+
+        powers = [(a, *a.as_base_exp()) if a.is_Pow and a.exp.is_Integer else (a, a, S.One) for a in args]
+        signed = {n for _, _, n in powers}
+        for n in (n for n in (S(2), S(3)) if {n, -n} <= signed):
+            quotient = of(*(base if m > 0 else 1 / base for _, base, m in powers if abs(m) == n))
+            return "*".join([*(of(a) for a, _, m in powers if abs(m) != n), *[quotient] * n])
+        below = [(a, base**-n) for a, base, n in powers if n < 0 and self._home(a, path) is path[-1]]
+        over = [a for a in args if all(a is not b for b, _ in below)]
+        text = "*".join(map(of, over)) or "1"
+        return f"{text}/{of(*(b for _, b in below))}" if below else text
 
     def _gathered(self, expr: Any, path: Sequence[Scope]) -> Sequence[Any]:
         """The parts of a sum or product, those of outer scopes as one part: it is computed there, once."""

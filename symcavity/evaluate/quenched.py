@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -102,7 +102,10 @@ class SiteLaw:
     continuous: list[tuple[Quenched, Any]] = field(default_factory=list)
     arrays: dict[Quenched, np.ndarray] = field(default_factory=dict)
     uniform: bool = False
-    _tables: dict[Any, tuple[tuple[np.ndarray, ...], np.ndarray | None]] = field(default_factory=dict)
+    _tables: dict[Any, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_tables": {}}
 
     @property
     def count(self) -> int:
@@ -127,9 +130,13 @@ class SiteLaw:
         level : int
             How fine the rules for continuous laws are.
         """
-        key = (tuple(families), level if self.is_ruled(families) else 0)
+        return self.kept(partial(self._joint, families, level), families, level)
+
+    def kept(self, make: Callable[[], Any], families: Sequence[Quenched], level: int, at: Hashable = None) -> Any:
+        """What is made of the points of some parameters at a level, in double or for a context of mpmath: made once."""
+        key = (tuple(families), level if self.is_ruled(families) else 0, at)
         if key not in self._tables:
-            self._tables[key] = self._joint(families, level)
+            self._tables[key] = make()
         return self._tables[key]
 
     def _joint(self, families: Sequence[Quenched], level: int) -> tuple[tuple[np.ndarray, ...], np.ndarray | None]:

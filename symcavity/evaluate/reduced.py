@@ -321,17 +321,19 @@ def _holds(system: Reduced, condition: Any, env: Mapping[Any, Any]) -> bool:
             values = np.asarray(system.task.compiled(gap, "numpy")(here), dtype=float)
         except ZeroDivisionError:
             return system.given.at_edge
-    unknown = np.isnan(values)
-    if unknown.any() and not free:  # where functions overflow there is no value to be judged
+    least = values.min()
+    if np.isnan(least) and not free:  # where functions overflow there is no value to be judged
         return system.given.at_edge
-    if np.any(values[~unknown] < 0):
+    if np.any(values < 0):
         return False
     # a denominator whose terms cancel to rounding has been multiplied out: such a root solves the numerator only
-    if not (gap.is_Add and isinstance(condition, StrictGreaterThan)) or system.given.at_edge or unknown.any():
+    if not (gap.is_Add and isinstance(condition, StrictGreaterThan)) or system.given.at_edge or np.isnan(least):
         return True
     with np.errstate(all="ignore"):
-        terms = [np.abs(np.asarray(system.task.compiled(t, "numpy")(here), dtype=float)) for t in gap.args]
-    return not np.any(values <= VANISHING * sum(terms))
+        terms = [np.asarray(system.task.compiled(t, "numpy")(here), dtype=float) for t in gap.args]
+    if least > VANISHING * sum(max(t.max(), -t.min()) for t in terms):
+        return True
+    return not np.any(values <= VANISHING * sum(map(np.abs, terms)))
 
 
 def _spurious(

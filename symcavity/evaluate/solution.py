@@ -23,7 +23,6 @@ from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
-from symcavity.writing.displays import Formula, html
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 SHOWN = 10  # digits that a solution in double has, or says that it has not
@@ -295,6 +294,8 @@ class Solution:
         return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self._given.exact, **self.beside}.items())
 
     def _repr_html_(self) -> str:
+        from symcavity.writing.displays import Formula, html
+
         digits = max(self.dps, 6)
         rows: list[tuple[str, str]] = [(Formula.of(s), mp.nstr(v, digits)) for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import erfc
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ _SQRT_2PI = 2.5066282746310005
 _CHUNK = 1 << 15
 _FAR = 60.0  # exp(-60**2/2) is 0 in double precision
 _SERIES = 8  # up to this order the continued fraction is tabulated
+_FEW = 16  # points
 _PLAIN = 1.0  # up to where the normal distribution function needs no care
 _LOST = 4.6  # the logarithm of the rounding error that the upward recurrence may magnify
 
@@ -84,12 +86,10 @@ def _fill(n: int, x: Any, out: Any) -> None:
 
 def _right(n: int, x: Any, out: Any) -> None:
     """Fill phi(n, x) above the edge (or nan), by the upward recurrence."""
-    from scipy.special import ndtr
-
+    lower = _normal(x)
     if n == 0:
-        ndtr(x, out=out)
+        out[...] = lower
         return
-    lower = ndtr(x)
     upper = x * x
     upper *= -0.5
     np.exp(upper, out=upper)
@@ -103,6 +103,15 @@ def _right(n: int, x: Any, out: Any) -> None:
         lower += step
         lower, upper = upper, lower
     out[...] = upper
+
+
+def _normal(x: Any) -> Any:
+    """The normal distribution function; of few points without SciPy, which takes longer to load than to solve."""
+    if x.size <= _FEW:
+        return np.array([0.5 * erfc(v) for v in (x * -(0.5**0.5)).tolist()])
+    from scipy.special import ndtr
+
+    return ndtr(x)
 
 
 def _left(n: int, size: Any) -> Any:

@@ -100,6 +100,7 @@ class Task:
     observables: dict[Any, Expr] = field(default_factory=Memory)
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=Memory)
     cores: dict[Any, Evolution] = field(default_factory=Memory)
+    averaged: dict[Any, tuple[Expr, ...]] = field(default_factory=Memory)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
@@ -116,7 +117,10 @@ class Task:
     def absorbed(self, laws: Mapping[Any, SiteLaw]) -> tuple[Expr, ...]:
         """The same sides with averages over Gaussian laws carried out: a rule for them need not see narrow kinks."""
         gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
-        return tuple(absorb(side, gaussian) for side in self.sides) if gaussian else self.sides
+        key = frozenset(gaussian.items())
+        if key not in self.averaged:
+            self.averaged[key] = tuple(absorb(side, gaussian) for side in self.sides)
+        return self.averaged[key]
 
     def together(self, exprs: tuple[Expr, ...], wrt: tuple[Symbol, ...] = ()) -> Pass:
         """Compile several expressions to one pass in double, once; with derivatives in some directions."""
@@ -151,16 +155,11 @@ class Task:
 
     def evolution(self, laws: Mapping[Any, SiteLaw]) -> tuple[Evolution, ExactPass]:
         """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged."""
-        gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
-        key = tuple(sorted(gaussian.items(), key=str))
-        if key not in self.evolutions:
-            equations = [
-                Equation(e.lhs.xreplace(self.units), absorb(e.rhs.xreplace(self.units), gaussian))
-                for e in self.equations
-            ]
-            found = Evolution(equations, self.unknowns, self.responses)
-            self.evolutions[key] = found, ExactPass(found.exprs)
-        return self.evolutions[key]
+        sides = self.absorbed(laws)
+        if sides not in self.evolutions:
+            found = Evolution(list(map(Equation, sides[::2], sides[1::2])), self.unknowns, self.responses)
+            self.evolutions[sides] = found, ExactPass(found.exprs)
+        return self.evolutions[sides]
 
     @cached_property
     def is_numerical(self) -> bool:

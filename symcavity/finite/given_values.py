@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -109,10 +110,10 @@ def _law_symbols(system: System) -> set[Symbol]:
 
 
 def number(value: Any, name: Any) -> float:
-    """Return a finite real number, or say what is wrong with it."""
+    """Return a finite real number, or say what is wrong with it; a text is a decimal or a fraction, and no code."""
     try:
-        result = float(sympify(value))
-    except (TypeError, ValueError, AttributeError):
+        result = float(Fraction(value.replace(" ", "")) if isinstance(value, str) else sympify(value))
+    except (TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowError):
         result = math.nan
     if not math.isfinite(result):
         raise ValuesError(f"The value of {name} is {value!r}.", "finite real numbers")

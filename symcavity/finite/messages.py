@@ -7,7 +7,7 @@ a derivation is used here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -287,9 +287,9 @@ class Snapshot:
 
 
 def started(
-    system: System, instance: Instance, share: float = 1.0, *, averaged: bool = False
-) -> tuple[Messages, list[Snapshot]]:
-    """Return the messages of an instance after two steps, and what there was after each.
+    system: System, instance: Instance, step: Callable[[Messages], Any] = Messages.step, *, averaged: bool = False
+) -> tuple[Messages, list[Any]]:
+    """Return the messages of an instance after two steps, and what the function that takes them returned.
 
     The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
     do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through both.
@@ -304,7 +304,7 @@ def started(
     for first in first_responses(list(instance.system.laws)):
         messages.begin(first)
         try:
-            return messages, [messages.snapshot(share), messages.snapshot(share)]
+            return messages, [step(messages), step(messages)]
         except NotConverged as error:
             failure = failure or error
     assert failure is not None  # noqa: S101 - something has been tried

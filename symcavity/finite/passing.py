@@ -120,7 +120,7 @@ def pass_one(work: Work, task: tuple[int, int]) -> Passed:
     instance, share = work.setup.instance(*task), 1.0 - work.damping
     out = Passed(task[1], instance.size)
     try:
-        messages, first = started(work.setup.system, instance, share)
+        messages, first = started(work.setup.system, instance, lambda messages: messages.snapshot(share))
         out.steps += first
         while len(out.steps) <= work.steps and out.steps[-1].change >= _SETTLED:
             out.steps.append(messages.snapshot(share))

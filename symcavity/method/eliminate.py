@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, Rational, Sum, Symbol, cancel, fraction
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, fraction
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import MOST_SYMBOLS, factor, factor_list, together
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.nonzero import bends
 from symcavity.algebra.phi import phi
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.signs import sign_given, sign_of
@@ -195,29 +196,30 @@ def _factors(expr: Expr) -> list[Expr]:
 
 def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
     """Return (solution, slope) of ``expr = 0`` for a symbol that stands linearly, else None."""
+    found = _line(expr, symbol)
+    if found is None:
+        return None
+    rest, slope, masks = found
+    return masks.show(_joined(-rest / slope)), masks.show(slope)
+
+
+@lru_cache(maxsize=1024)
+def _line(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr, Masks] | None:
+    """What stands beside a symbol in an expression that is linear in it, and the factor of the symbol."""
     if not expr.has(symbol):
         return None
     masks = Masks()
     hidden = masks.hide(expr)
     if any(node.has(symbol) for node in masks._marks):  # noqa: SLF001 - the class above
         return None
-    if _bends(hidden, symbol):
+    if bends(hidden, symbol):  # multiplying out takes longer
         return None
     wide = hidden.expand()
     slope = wide.coeff(symbol, 1)
     rest = wide.coeff(symbol, 0)
     if slope == 0 or slope.has(symbol) or (wide - slope * symbol - rest).expand() != 0:
         return None
-    return masks.show(_joined(-rest / slope)), masks.show(slope)
-
-
-def _bends(expr: Expr, symbol: Symbol) -> bool:
-    """Whether values at a point show that a rational expression is not linear; multiplying out takes longer."""
-    others = sorted(expr.free_symbols - {symbol}, key=lambda s: (s.name, str(s.assumptions0), s.sort_key()))
-    point = {s: Rational(2 * k + 3, k + 7) for k, s in enumerate(others)}
-    low, middle, high = (expr.xreplace({**point, symbol: Rational(v)}) for v in (2, 3, 4))
-    bend = low + high - 2 * middle
-    return bool(bend.is_Rational and bend != 0)
+    return rest, slope, masks
 
 
 def _joined(expr: Expr) -> Expr:
@@ -309,26 +311,32 @@ def _simplest(
     solved: dict[tuple[Expr, Symbol], tuple[Expr, Expr] | None],
 ) -> tuple[int, Symbol, Expr] | None:
     """The simplest (equation, unknown, solution) among those that are linear, and not too long to be tried."""
-    best: tuple[tuple[bool, int, bool, int, int], int, Symbol, Expr] | None = None
+    lines = []
     for k, expr in enumerate(left):
-        if size(expr) > 2 * LARGEST:
+        for n, symbol in enumerate(remaining if size(expr) <= 2 * LARGEST else ()):
+            if (line := _line(expr, symbol)) is not None:
+                rest, slope = (line[2].show(part) for part in line[:2])
+                # what stands in one of them only is left in their quotient
+                others = len((rest.free_symbols ^ slope.free_symbols).intersection(unknowns))
+                elsewhere = sum(other.has(symbol) for other in left) - 1
+                lines.append((others * elsewhere, k, n, elsewhere, slope))
+    best: tuple[tuple[bool, int, bool, int, int, int], Symbol, Expr] | None = None
+    for least, k, n, elsewhere, slope in sorted(lines, key=lambda line: line[:3]):
+        if any(f.as_base_exp()[0].is_Symbol and sign_of(f) is None for f in Mul.make_args(slope)):
+            continue  # a factor of either sign may be zero
+        proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))
+        # a sum of open sign may cancel at the root: then the quotient says nothing
+        doubtful = not proved and slope.is_Add
+        if best is not None and best[0][:3] < (doubtful, least, not proved):
             continue
-        for n, symbol in enumerate(remaining):
-            if (expr, symbol) not in solved:
-                solved[expr, symbol] = linear_solution(expr, symbol)
-            found = solved[expr, symbol]
-            if found is None or (found[0] == 0 and symbol.is_nonzero):
-                continue
-            solution, slope = found
-            if any(f.as_base_exp()[0].is_Symbol and sign_of(f) is None for f in Mul.make_args(slope)):
-                continue  # a factor of either sign may be zero
-            others = len(solution.free_symbols.intersection(unknowns))
-            elsewhere = sum(other.has(symbol) for other in left) - 1
-            proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))
-            # a sum of open sign may cancel at the root: then the quotient says nothing
-            if solution == 0 and not proved:
-                continue  # the other factor of a product may vanish
-            score = (not proved and slope.is_Add, others * elsewhere, not proved, size(solution), n)
-            if best is None or score < best[0]:
-                best = score, k, symbol, solution
-    return best[1:] if best is not None and best[0][3] <= LARGEST else None
+        symbol = remaining[n]
+        if (left[k], symbol) not in solved:
+            solved[left[k], symbol] = linear_solution(left[k], symbol)
+        found = solved[left[k], symbol]
+        if found is None or (found[0] == 0 and (symbol.is_nonzero or not proved)):
+            continue  # the other factor of a product may vanish
+        others = len(found[0].free_symbols.intersection(unknowns))
+        score = (doubtful, others * elsewhere, not proved, size(found[0]), n, k)
+        if best is None or score < best[0]:
+            best = score, symbol, found[0]
+    return (best[0][-1], *best[1:]) if best is not None and best[0][3] <= LARGEST else None

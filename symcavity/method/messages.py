@@ -45,8 +45,6 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
     UnsupportedLaw
         If a condition sums the states of several kinds, or is left to a variable that its sites do not feel.
     """
-    from scipy.optimize import linear_sum_assignment
-
     def price(row: int, g: Symbol) -> float:
         law, partner = system.laws[kinds[row]], system.partners[row]
         felt = any(e.difference.has(g) for e in law.equations) or any(q.has(g) for p in law.pairs for q in p.pair)
@@ -60,6 +58,8 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
     prices = [[price(row, g) for g in system.globals] for row in range(len(kinds))]
     if not prices:
         return out
+    from scipy.optimize import linear_sum_assignment
+
     rows, columns = linear_sum_assignment(prices)
     for row, column in zip(rows, columns, strict=True):
         if prices[row][column] >= _FORBIDDEN or len(rows) < len(prices):

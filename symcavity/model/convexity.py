@@ -72,7 +72,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
     """
     states: list[Any] = [*site_quantities(expr, Variable), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
-    if not states or (expr.is_polynomial(*states) and all(expr.diff(a, b) == 0 for a in states for b in states)):
+    if not states or _is_plainly_convex(expr, states):
         return
     quenched = site_quantities(expr, Quenched)
     parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
@@ -134,6 +134,14 @@ def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str, ranges: Seq
                 "as in 1 - h[mu] + epsilon*sqrt(Sum(w[i]**2, (i, 1, N))/N) with a positive epsilon",
                 "check the signs, and declare those of parameters",
             )
+
+
+def _is_plainly_convex(expr: Expr, states: Sequence[Any]) -> bool:
+    """Whether it is a polynomial whose second derivatives are never negative, and without mixed ones."""
+    if not expr.is_polynomial(*states):
+        return False
+    bends = ((a == b, expr.diff(a, b)) for a in states for b in states)
+    return all(bend == 0 or (alone and bend.is_nonnegative) for alone, bend in bends)
 
 
 def _violation(call: Any, states: Sequence[Any], tail: list[float], rng: random.Random) -> list[float] | None:

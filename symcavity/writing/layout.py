@@ -199,7 +199,8 @@ def _said(claim: Any) -> Any:
     difference = getattr(claim, "difference", None)
     if difference is None:
         return claim
-    return max(difference, -difference, key=lambda side: (side.could_extract_minus_sign(), str(side)))
+    sides = [side for side in (difference, -difference) if side.could_extract_minus_sign()]
+    return sides[0] if len(sides) == 1 else max(difference, -difference, key=str)
 
 
 def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -24,6 +24,7 @@ from symcavity import (
 )
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, soft_margin
 from symcavity.derivations.gardner import kappa, w
+from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.function import make_function
 
 
@@ -75,10 +76,16 @@ def test_any_precision(theory):
         assert abs(small / want - 1) < mpmath.mpf("1e-50")
 
 
-def test_without_a_closed_form(theory):
+def test_without_a_closed_form(theory, monkeypatch):
     f = theory.function(kappa, alpha)
     loads = np.linspace(0.05, 1.95, 40)
     assert by_hand(f(loads)) == pytest.approx(loads, rel=1e-12)
+    ways = []
+    way = Evolution._newton_many
+    monkeypatch.setattr(Evolution, "_newton_many", lambda *args: ways.append(way(*args)) or ways[-1])
+    assert by_hand(f(loads)) == pytest.approx(loads, rel=1e-12)
+    assert len(ways) == 1  # none strays that has arrived
+    assert np.isfinite(ways[0]).all()
     with mpmath.workdps(30):
         margin = theory.function(kappa, alpha, backend="mpmath")("1/2")
         assert abs(margin - theory.solve({alpha: "1/2"}, dps=30)[kappa]) < 1e-28

@@ -3,9 +3,26 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import ndtr
+from sympy import Abs, Sum, Symbol
+from sympy.stats import Normal
 
-from symcavity import NotConverged
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    NotConverged,
+    P,
+    Quenched,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.roots import Unknown, find_roots, newton, polish
 
 
@@ -79,3 +96,28 @@ def test_polish_says_where_it_stopped():
 def test_steps_that_leave_the_range_are_no_defect(law):
     with pytest.raises(NotConverged, match="not defined near the root"):
         polish(lambda x: [law(x)], [1.0], 30)
+
+
+def test_an_acceleration_that_leads_astray_is_taken_back(monkeypatch):
+    """LASSO with a Gauss-Bernoulli teacher: S_w and q from a fixed point that was iterated by hand."""
+    x, w, b, g = Coupling("x"), Feature("w"), Quenched("b", i), Quenched("g", i)
+    noise, penalty = Quenched("noise", mu), Symbol("penalty", positive=True)
+    error = Sum(x[mu, i] * (b[i] * g[i] - w[i]), (i, 1, N)) + noise[mu] / 5
+    lasso = ConvexProblem(Sum(error**2, (mu, 1, P)) / 2 + penalty * Sum(Abs(w[i]), (i, 1, N)))
+    values = {alpha: "1/2", penalty: "1/10", b: {0: "9/10", 1: "1/10"}, g: Normal("g", 0, 1), noise: Normal("e", 0, 1)}
+    maps, image = [], Evolution.image
+    monkeypatch.setattr(Evolution, "image", lambda *args: maps.append(image(*args)) or maps[-1])
+    solution = lasso.cavity().solve(values)
+    assert len(maps) < 25
+    s, gap = 0.0, 0.14
+    for _ in range(400):
+        k = 0.5 / (1 + s)
+        width = np.sqrt([gap / 2, gap / 2 + k * k])
+        edge = 0.1 / width
+        active = 2 * ndtr(-edge)
+        square = (1 + edge**2) * active - 2 * edge * np.exp(-(edge**2) / 2) / np.sqrt(2 * np.pi)
+        q, share = (np.array([0.9, 0.1]) @ v for v in (width**2 * square / k**2, active))
+        s = (s + (share / (0.5 - share) if share < 0.45 else 9.0)) / 2
+        gap = (0.14 - 0.2 * active[1] + q) / (1 + s) ** 2
+    assert float(solution[response(w)]) == pytest.approx(s, rel=1e-10)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=1e-10)

@@ -47,7 +47,8 @@ def test_shapes_and_kinds():
     strided = np.linspace(-3, 3, 20).reshape(4, 5).T
     assert np.array_equal(np_phi(1, strided), np_phi(1, strided.copy()))
     long = np.linspace(-3, 3, 100_001)
-    assert np.array_equal(np_phi(2, long)[::10_000], np_phi(2, long[::10_000]))
+    assert np.array_equal(np_phi(2, long)[::1000], np_phi(2, long[::1000]))
+    assert np.allclose(np_phi(2, long)[::10_000], np_phi(2, long[::10_000]), rtol=1e-13, atol=0)  # few, without SciPy
     assert float(np_phi(0, mpf("0.5"))) == pytest.approx(float(mpmath.ncdf(0.5)), rel=1e-15)
 
 

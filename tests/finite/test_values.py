@@ -44,6 +44,7 @@ from symcavity.model.kinds import N, P, alpha, i, mu
         ({alpha: -1}, {}, "alpha = -1"),
         ({alpha: float("nan")}, {}, "nan"),
         ({alpha: "x"}, {}, "alpha"),
+        ({alpha: "1 + 1"}, {}, "alpha"),  # a text is a number, and no code
         ({alpha: 1, C: 1}, {}, "no parameter C"),
         ({alpha: 1, y: SIGNS}, {}, "no quenched parameter y"),
         ({"beta": 1}, {}, "beta"),

@@ -268,12 +268,13 @@ class _Layout:
 
     def _turn_falling(self, symbols: list[Any]) -> None:
         """Write implicit branches in an unknown that grows with the reflected field: their ends stay in order."""
+        implicit = [(k, b) for k, b in enumerate(self.branches) if b.implicit is not None and len(self.branches) > 1]
+        if not implicit:
+            return
         rng = seeded(7)
         points = [self.draws.sample(symbols, rng) for _ in range(DRAWS)]
         reflected = compiled(symbols, self.reference)
-        for k, branch in enumerate(self.branches):
-            if branch.implicit is None or len(self.branches) == 1:
-                continue
+        for k, branch in implicit:
             ways = {(int(np.sign(reflected(*p))), self._way(branch, symbols, p)) for p in points}
             ways = {(s, way) for s, way in ways if way}
             turns = {s * way for s, way in ways}  # of the field that is reflected; or that of the field itself

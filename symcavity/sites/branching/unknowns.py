@@ -18,7 +18,9 @@ from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
 
 # all scales, and what bends near the middle, far from zero though another field may move it
-GRID = np.unique([*-np.geomspace(1e4, 1e-4, 200), *np.linspace(-30, 30, 601), *np.geomspace(1e-4, 1e4, 200)])
+GRID = np.array(
+    sorted({*-np.geomspace(1e4, 1e-4, 200), *np.linspace(-30, 30, 601), *np.geomspace(1e-4, 1e4, 200)})
+)
 MOST_ROOTS = 12  # of which one unknown is taken
 
 
