@@ -26,6 +26,7 @@ from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution
@@ -81,7 +82,7 @@ def task_of(theory: Theory) -> Task:
     """Return what the numerics need to know of a theory; it is made once."""
     if "task" not in theory.memory:
         system = theory.system
-        responses = {s: m.atoms(SiteResponse) for s, m in theory.order_parameters.items() if m.has(SiteResponse)}
+        held = {s: m.atoms(SiteQuantity) for s, m in theory.order_parameters.items()}
         states = set() if system.record is None else system.record.states
         theory.memory["task"] = Task(
             theory.equations,
@@ -96,8 +97,10 @@ def task_of(theory: Theory) -> Task:
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
             ranges=system.ranges,
-            responses=tuple(responses),
-            compliances=tuple(s for s, nodes in responses.items() if {r.state.family for r in nodes} <= states),
+            responses=tuple(s for s, m in theory.order_parameters.items() if m.has(SiteResponse)),
+            primal=tuple(
+                s for s, m in held.items() if {q.family for q in m if not isinstance(q, Quenched)} <= states
+            ),
             convex=system.convex,
             linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,

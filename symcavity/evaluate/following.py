@@ -292,7 +292,7 @@ def _on_map(task: Task, given: Given, start: Point | None) -> Point | None:
     evolution, _ = task.evolution(given.laws)
     env = given.environment("numpy")
     root = evolution.solve(env) if start is None else evolution.near(env, start)
-    if root is None and start is not None and not task.is_numerical:
+    if root is None and start is not None and not given.is_ruled(task):
         return _exact_step(Reduced.whole(task, given), start)
     return None if root is None else root.point
 
@@ -307,7 +307,7 @@ def _on_core(task: Task, given: Given, start: Point | None, *, finely: bool) -> 
     found = here.complete(root) if root is not None else None
     if found is not None and not inadmissible(here, found):
         return found
-    return _exact_step(here, start) if finely and not task.is_numerical else None
+    return _exact_step(here, start) if finely and not given.is_ruled(task) else None
 
 
 def _ahead(path: list[tuple[float, Point]], t: float) -> Point:

@@ -71,6 +71,7 @@ class Solution:
         self._residual: Any = None
         self.beside: dict[Any, Any] = {}
         self.certified: dict[Symbol, Any] | None = None
+        self.loose: tuple[Symbol, ...] = ()
 
     @property
     def task(self) -> Task:
@@ -271,7 +272,7 @@ class Solution:
         own = {e.lhs for e in self._task.equations}  # a scale is an order parameter like others
         hats = {h for e in self._task.units.values() for h in e.atoms(Symbol)} - set(self._task.units) - own
         out = [(s, v) for s, v in self.values.items() if s not in hats or s in self._given.solve_for]
-        return out + [(g, self[g]) for g in self._task.units if g not in self.values]
+        return out + [(g, self[g]) for g in self._task.units if g not in self.values and g not in self.loose]
 
     def __str__(self) -> str:
         known = -float(mp.log10(self.residual)) if 0 < self.residual < 1 else self.dps

@@ -86,17 +86,20 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
-    if is_mapped(task, given) and (found := _evolved(task, given, observable, guess)) is not None:
-        return found
+    end = None
+    if is_mapped(task, given):
+        found, end = _evolved(task, given, observable, guess)
+        if found is not None:
+            return found
     system = Reduced.of(task, given)
     try:
-        admitted = _search(system, guess, every=not (task.convex or task.linear))
-    except Infeasible as end:
-        if not (task.convex and end.evidence.is_at_rest):
+        admitted = _search(system, guess, every=not (task.convex or task.linear), end=end)
+    except Infeasible as none:
+        if not (task.convex and none.evidence.is_at_rest):
             raise
         if (found := _resting(task, given, observable)) is not None:
             return found
-        raise NotConverged(f"{end.found} The limit was not found.", hint="simulate(...) of the same values") from end
+        raise NotConverged(f"{none.found} The limit was not found.", hint="simulate(...) of the same values") from none
     if task.convex:
         return _finish(system, admitted[0], observable)
     solved, gains = _with_gains(system, admitted, observable)
@@ -120,11 +123,11 @@ def solve_given(
 
 def _evolved(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
-) -> Solution | None:
-    """Follow the state evolution of a convex problem to its one solution; None where it leads nowhere."""
+) -> tuple[Solution | None, BranchEnd | None]:
+    """Follow the state evolution of a convex problem to its one solution; or where a continuation to it ended."""
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
-    root = evolution.solve(env, guess)
+    root, end = evolution.solve(env, guess), None
     if root is None and evolution.patient:
         raise NotConverged(
             f"The closed equations at {_where(given)} did not settle when they were iterated.",
@@ -132,20 +135,21 @@ def _evolved(
         )
     if root is None:
         if (found := _resting(task, given, observable)) is not None:
-            return found
-        point, _ = _followed_to(task, given, mapped=True)
+            return found, None
+        point, end = _followed_to(task, given, mapped=True)
         root = None if point is None else evolution.near(env, point)
         if root is None and point is not None:
-            return _finish(Reduced.whole(task, given), np.array([point[s] for s in task.unknowns]), observable)
+            start = np.array([point[s] for s in task.unknowns])
+            return _finish(Reduced.whole(task, given), start, observable), None
     if root is None:
-        return None
+        return None, end
     whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
-        return None
+        return None, None
     if given.is_quick(task) and root.error < ROUGHEST:
         quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
         if not _has_cancelled(quick, task, given):
-            return quick
+            return quick, None
 
     def refine(guard: int) -> dict[Symbol, Any]:
         with mp.workdps(given.dps + guard + GUARD):
@@ -156,8 +160,8 @@ def _evolved(
     try:
         values = refine(GUARD)
     except NotConverged:
-        return _resting(task, given, observable)
-    return Solution(task, given, values, observable, refine, GUARD)
+        return _resting(task, given, observable), None
+    return Solution(task, given, values, observable, refine, GUARD), None
 
 
 def _followed_to(
@@ -188,8 +192,10 @@ def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Sol
 # -- searching -----------------------------------------------------------------------------------
 
 
-def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool) -> list[np.ndarray]:
-    """Find the admissible roots: every one that there is, or the first.
+def _search(
+    system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool, end: BranchEnd | None = None
+) -> list[np.ndarray]:
+    """Find the admissible roots: every one that there is, or the first; a continuation may have ended already.
 
     Raises
     ------
@@ -212,7 +218,7 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
     if evidence is None:
         root, evidence = by_load(system)
         if root is None and evidence is None:
-            point, evidence = _followed_to(system.task, system.given, mapped=False)
+            point, evidence = (None, end) if end else _followed_to(system.task, system.given, mapped=False)
             root = None if point is None else np.array([point[s] for s in system.left])
         if root is not None:
             admitted, more = sift(system, [root])

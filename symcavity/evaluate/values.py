@@ -69,8 +69,8 @@ class Task:
         What parameters have to meet.
     responses : tuple of Symbol
         The unknowns that are responses.
-    compliances : tuple of Symbol
-        Those of them that are responses of the states of a convex problem, and of none of its multipliers.
+    primal : tuple of Symbol
+        The unknowns that are responses or moments of the states of a convex problem, and of none of its multipliers.
     kinds : tuple of Kind
         The kinds of sites.
     convex : bool
@@ -91,7 +91,7 @@ class Task:
     variances: tuple[Expr, ...] = ()
     ranges: tuple[Any, ...] = ()
     responses: tuple[Symbol, ...] = ()
-    compliances: tuple[Symbol, ...] = ()
+    primal: tuple[Symbol, ...] = ()
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False
@@ -173,11 +173,6 @@ class Task:
         return any(e.difference.has(ProjectionAverage) for e in self.equations)
 
     @property
-    def is_in_double(self) -> bool:
-        """Whether averages are integrals or samples: they are taken in double where a limit is sought."""
-        return self.is_numerical or self.is_projected
-
-    @property
     def excess(self) -> int:
         """How many of alpha and the parameters follow from the others."""
         return len(self.equations) - len(self.unknowns)
@@ -235,7 +230,11 @@ class Given:
             return True
         if self.dps > 15:
             return False
-        return task.is_numerical or self.sites > MANY_SITES or any(law.continuous for law in self.laws.values())
+        return self.is_ruled(task) or self.sites > MANY_SITES
+
+    def is_ruled(self, task: Task) -> bool:
+        """Whether anything is integrated: over fields without a closed form, or over continuous laws."""
+        return task.is_numerical or any(law.continuous for law in self.laws.values())
 
 
 def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
