@@ -180,7 +180,12 @@ def solve_bound(
             "a system with one of the alternatives only, or guess=...",
         )
     if not found:
-        raise next((e for e in failed if not isinstance(e, Infeasible)), failed[0])
+        sure = [e for e in failed if isinstance(e, Infeasible)]
+        missed = [e for e in failed if isinstance(e, NotConverged)]
+        if sure and missed:
+            said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
+            raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
+        raise (missed or failed)[0]
     return found[0]
 
 

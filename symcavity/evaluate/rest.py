@@ -27,6 +27,7 @@ ROUNDS = 600  # evaluations of the map
 SHALLOWER, SHALLOW, DEEP = 18.0, 25.0, 60.0  # logarithms: where a limit is taken, in double or in many digits
 SHIFT, ROUGHLY = 1e-7, 1e-6  # for slopes of conditions; how closely they are met on the way
 LOOSE = 0.01  # by how much an unknown is moved that may not be fixed
+ABOUT = 6.0  # how close to zero, in logarithms, is zero
 FLOOR = -150.0  # that of zero
 LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
@@ -196,7 +197,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         there = step_of.met(there) if step_of.own else there
         step = there - t
         size = float(np.max(np.abs(step)))
-        gone = t < np.where(evolution.signs, FLOOR / 2, -np.inf)
+        gone = (t < lowest / 2) & (moved < lowest + ABOUT)
         left = float(np.max(np.abs(step[~gone]), initial=0.0))
         if np.any(gone & moments) and left < still:  # more quickly than any power
             found = step_of.gone(t, np.where(gone, FLOOR, 0.0))
