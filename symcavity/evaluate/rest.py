@@ -187,6 +187,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     lowest = np.where(evolution.signs, FLOOR, -np.inf)
     start = t = step_of.met(evolution.chart(evolution.start()))
     depth, still = (SHALLOW, ROUGH) if numerical else (DEEP, STILL)
+    due = 9
     for n in range(ROUNDS):
         tick(f"a minimum at rest, step {n}")
         moved = step_of.image(t)
@@ -206,7 +207,8 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             return None
         ways = np.round(4 * step / size) / 4
         shrinks = np.any(moments & (ways < 0)) and not np.any(bounded & (ways > 0))
-        if n % 10 == 9 and shrinks and np.max(np.abs(step / size - ways)) < ALIKE:
+        if n >= due and shrinks and np.max(np.abs(step / size - ways)) < ALIKE:
+            due = n + max(10, n // 2)
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
                 return _rest(evolution, *found)
