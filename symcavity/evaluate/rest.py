@@ -1,4 +1,4 @@
-"""Minima at rest: state evolution that does not settle, but goes on for ever towards states that vanish.
+"""Minima at rest, and systems: state evolution that does not settle, but goes on for ever towards states that vanish.
 
 The closed equations are not defined where a moment is zero; the limit is.  There the logarithms of what vanishes or
 diverges move by equal steps, and all else has settled.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum, NotConverged
@@ -77,7 +76,7 @@ class Rest:
 
     def __str__(self) -> str:
         names = ", ".join(map(str, self.vanishing))
-        return f"the minimum is at rest: {names} vanish{'' if len(self.vanishing) > 1 else 'es'}"
+        return f"the states are at rest: {names} vanish{'' if len(self.vanishing) > 1 else 'es'}"
 
 
 class RestingSolution(Solution):
@@ -109,16 +108,25 @@ class RestingSolution(Solution):
         """It is one."""
         return True
 
+    def number(self, key: Any) -> Any:
+        """The value of an observable; one of a global that the minimum does not fix is refused."""
+        if (key if isinstance(key, Basic) else self._expression(key)).has(*self.loose):
+            raise self._not_fixed()
+        return super().number(key)
+
+    def _not_fixed(self) -> FlatMinimum:
+        return FlatMinimum(
+            "The minimum is not unique, and what was asked for differs from one minimum to another.",
+            len(self.loose),
+            "a penalty that fixes it; what is the same for all minima, such as the weights",
+        )
+
     def _evaluate(self, expr: Expr) -> Any:
         value = self._limit(expr, {})
         if self.loose and any(expr.has(s) for s in self._rest.loose):
             other = self._limit(expr, self._rest.loose)
             if other != value and not abs(other - value) <= NOISE * abs(value):
-                raise FlatMinimum(
-                    "The minimum is not unique, and what was asked for differs from one minimum to another.",
-                    len(self.loose),
-                    "a penalty that fixes it; what is the same for all minima, such as the weights",
-                )
+                raise self._not_fixed()
         return value
 
     def _limit(self, expr: Expr, ways: Mapping[Symbol, float]) -> Any:
@@ -163,12 +171,11 @@ class RestingSolution(Solution):
 
 
 def at_rest(task: Task, given: Given) -> Rest | None:
-    """Follow the state evolution of a convex problem to states that vanish; None where it does not lead there.
+    """Follow the state evolution to states that vanish; None where it does not lead there.
 
     Parameters
     ----------
     task : Task
-        Of a convex problem.
     given : Given
 
     Notes
@@ -201,8 +208,8 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         gone = (t < lowest / 2) & (moved < lowest + ABOUT)
         left = float(np.max(np.abs(step[~gone]), initial=0.0))
         if np.any(gone & moments) and left < still:  # more quickly than any power
-            found = step_of.gone(t, np.where(gone, FLOOR, 0.0))
-            return None if found is None else _rest(evolution, t, found[0], left, found[1])
+            ends = step_of.gone(t, np.where(gone, FLOOR, 0.0))
+            return None if ends is None else _rest(evolution, t, ends[0], left, ends[1])
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
             return None
         ways = np.round(4 * step / size) / 4
@@ -235,7 +242,7 @@ def _limit(
     for depth, goal in ((SHALLOW, SETTLED), (SHALLOWER, NOISE)):  # deeper there is more noise, less deep more to go
         found, nearer = (_marching(t, ways, step, d, goal, moved) for d in (depth, depth - NEARER))
         if found is not None and nearer is not None:
-            return (*found[:2], float(np.max(np.abs(nearer[2] - found[2]))))
+            return (*found[:2], float(np.max(np.abs(nearer[2] - found[2]), initial=0.0)))
     return None
 
 
@@ -348,7 +355,7 @@ class _Map:
         except NotConverged:
             return None
         t[self.own] = here[self.own]
-        steps[self.own] = np.round(4 * (there - here) / np.log(DEEPER))[self.own] / 4 * FLOOR
+        steps[self.own] = (there - here)[self.own] / np.log(DEEPER) * FLOOR
         names, small = self.evolution.unknowns, LOOSE * np.eye(len(t))
         ways = {k: way * LOOSE for k in self.own for way in (1, -1) if self._are_met(t + way * small[k])}
         for k, way in ways.items():
@@ -377,11 +384,12 @@ class _Map:
         def sloped(own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             value = conditions(own)
             columns = [(conditions(own + SHIFT * e) - value) / SHIFT for e in np.eye(len(own))]
-            return value, np.array(columns).T
+            return value / size, np.array(columns).T / size
 
+        size = 1.0
         with np.errstate(all="ignore"):
-            size = np.max(np.abs(sloped(start)[1])) or 1.0
-            return placed(meet(lambda own: tuple(v / size for v in sloped(own)), start, near))
+            size = float(np.max(np.abs(sloped(start)[1]))) or 1.0
+            return placed(meet(sloped, start, near))
 
     def _values(self, t: np.ndarray) -> Any:
         """The right-hand sides and the conditions, or None where they are not defined."""

@@ -94,11 +94,12 @@ def solve_given(
     system = Reduced.of(task, given)
     try:
         admitted = _search(system, guess, every=not (task.convex or task.linear), end=end)
-    except Infeasible as none:
-        if not (task.convex and none.evidence.is_at_rest):
-            raise
-        if (found := _resting(task, given, observable)) is not None:
+    except (Infeasible, NotConverged) as none:
+        may_rest = none.evidence.is_at_rest if isinstance(none, Infeasible) else not task.convex
+        if may_rest and (found := _resting(task, given, observable)) is not None:
             return found
+        if not (task.convex and may_rest):
+            raise
         raise NotConverged(f"{none.found} The limit was not found.", hint="simulate(...) of the same values") from none
     if task.convex:
         return _finish(system, admitted[0], observable)
@@ -178,7 +179,7 @@ def _followed_to(
 
 
 def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
-    """The minimum of a convex problem at which states vanish; None if there is none."""
+    """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
     rest = at_rest(task, given)
     if rest is not None and given.dps > MOST_AT_REST:
         raise NotConverged(

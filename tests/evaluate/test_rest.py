@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt, tanh
 
 from symcavity import (
     ConvexProblem,
     Coupling,
+    Datum,
     Feature,
     FlatMinimum,
     Global,
@@ -16,6 +17,7 @@ from symcavity import (
     NotConverged,
     P,
     Quenched,
+    System,
     alpha,
     average,
     i,
@@ -123,16 +125,26 @@ def test_a_bias_that_balanced_labels_do_not_fix():
     label = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
     problem = ConvexProblem(half, [label[mu] * u + bias >= 1])
     solution = problem.cavity().solve({alpha: 1})
-    multiplier = next(iter(problem.cavity().datum.solution))
-    assert solution[size] == solution[average(multiplier)] == 0
+    assert solution[size] == solution[average(Datum("lambda")[mu])] == 0
     assert "not fixed          : b" in str(solution)
     with pytest.raises(FlatMinimum, match="not unique"):
         solution[bias]
     assert len(problem.simulate({alpha: 1}, N=30, seeds=2).flat) == 2
 
 
+def test_a_network_that_is_silent():
+    """Rates spread by the variance of the couplings, and vanish at each strength below one."""
+    v, g, j = Feature("v"), Symbol("g", positive=True), Symbol("j", integer=True)
+    J = Coupling("J", between=(i, i), variance=g**2 / N)
+    network = System([Eq(v[i], tanh(Sum(J[i, j] * v[j], (j, 1, N))))])
+    solution = network.cavity().solve({g: Rational(1, 2)})
+    assert solution[average(v[i] ** 2)] == 0
+    assert float(solution.stability) == pytest.approx(0.25, rel=1e-9)
+    assert network.simulate({g: Rational(1, 2)}, N=30, seeds=1)[average(v[i] ** 2)].mean < 1e-20
+
+
 def test_positive_weights_that_the_data_alone_fix():
-    """Active: the teacher's weights and half of the others; each round all errors shrink by that share over the load."""
+    """Active are the teacher's weights and half of the others: each round errors shrink by that share over alpha."""
     found = ConvexProblem(Sum(w[i], (i, 1, N)), [Eq(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)), 0), w[i] >= 0])
     solution = found.cavity().solve({alpha: Rational(7, 10), t: {0: Rational(8, 10), 1: Rational(2, 10)}})
     assert solution[average((w[i] - t[i]) ** 2)] == 0
