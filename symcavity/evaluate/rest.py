@@ -201,8 +201,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         if moved is None:
             return None
         # what one kind does shows in another, and comes back: that would not settle
-        there = t + DAMPED * step_of.averages * (moved - t)
-        there = step_of.met(there) if step_of.own else there
+        there = step_of.met(np.maximum(t + DAMPED * step_of.averages * (moved - t), lowest))
         step = there - t
         size = float(np.max(np.abs(step)))
         gone = (t < lowest / 2) & (moved < lowest + ABOUT)
@@ -219,7 +218,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
                 return _rest(evolution, *found)
-        t = np.maximum(there, lowest)
+        t = there
     return None
 
 
@@ -239,8 +238,11 @@ def _limit(
     if not numerical:
         found = _marching(t, ways, step, DEEP, SETTLED, moved)
         return (*found[:2], SETTLED) if found is not None and _goes_on(found, ways, moved) else None
+    lead = int(np.argmax(np.abs(ways)))
+    far = float(t[lead] * np.sign(ways[lead]))
     for depth, goal in ((SHALLOW, SETTLED), (SHALLOWER, NOISE)):  # deeper there is more noise, less deep more to go
-        found, nearer = (_marching(t, ways, step, d, goal, moved) for d in (depth, depth - NEARER))
+        depths = (max(depth, far), max(depth, far) - NEARER)
+        found, nearer = (_marching(t, ways, step, d, goal, moved) for d in depths)
         if found is not None and nearer is not None:
             return (*found[:2], float(np.max(np.abs(nearer[2] - found[2]), initial=0.0)))
     return None
@@ -263,7 +265,7 @@ def _marching(
 
     lead = int(np.argmax(np.abs(ways)))
     rest = np.arange(len(t)) != lead
-    out = t + ways * max(0.0, (depth - t[lead] * np.sign(ways[lead])) / abs(ways[lead]))
+    out = t + ways * (depth - t[lead] * np.sign(ways[lead])) / abs(ways[lead])
     rate = float(step[lead] / ways[lead]) / DAMPED
     drift = ways * moved.averages
 
@@ -357,7 +359,8 @@ class _Map:
         t[self.own] = here[self.own]
         steps[self.own] = (there - here)[self.own] / np.log(DEEPER) * FLOOR
         names, small = self.evolution.unknowns, LOOSE * np.eye(len(t))
-        ways = {k: way * LOOSE for k in self.own for way in (1, -1) if self._are_met(t + way * small[k])}
+        open_ = [k for k in self.own if not (names[k].is_nonnegative and t[k] < FLOOR / 2)]
+        ways = {k: way * LOOSE for k in open_ for way in (1, -1) if self._are_met(t + way * small[k])}
         for k, way in ways.items():
             t[k] += way  # away from the edge of what is possible
         return steps, {names[k]: way for k, way in ways.items()}
@@ -389,7 +392,8 @@ class _Map:
         size = 1.0
         with np.errstate(all="ignore"):
             size = float(np.max(np.abs(sloped(start)[1]))) or 1.0
-            return placed(meet(sloped, start, near))
+            found = placed(meet(sloped, start, near))
+        return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
 
     def _values(self, t: np.ndarray) -> Any:
         """The right-hand sides and the conditions, or None where they are not defined."""
