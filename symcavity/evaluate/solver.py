@@ -12,7 +12,7 @@ from sympy import Expr, Mul, Symbol, factor_terms
 
 from symcavity.algebra.precision import alone, mp
 from symcavity.algebra.signs import sign_given
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
+from symcavity.errors import Infeasible, NotConverged, RoughSolution, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     STRONGEST,
@@ -29,13 +29,14 @@ from symcavity.evaluate.following import (
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
 from symcavity.evaluate.rest import RestingSolution, at_rest
 from symcavity.evaluate.roots import STARTS, nearest_miss
-from symcavity.evaluate.solution import GUARD, Solution
+from symcavity.evaluate.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
 from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
+FINE = 1e-10  # so short a last step leaves ten digits
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 FEW = 9  # starting points before a continuation is tried
@@ -150,6 +151,9 @@ def _evolved(
     if given.is_quick(task) and root.error < ROUGHEST:
         quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
         if not _has_cancelled(quick, task, given):
+            if root.error > FINE and quick.digits < SHOWN:
+                known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
+                warnings.warn(f"The solution at {_where(given)} is known to {known}.", RoughSolution, stacklevel=6)
             return quick, None
 
     def refine(guard: int) -> dict[Symbol, Any]:

@@ -237,8 +237,8 @@ class Given:
         return task.is_numerical or any(law.continuous for law in self.laws.values())
 
 
-def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
-    """Read the values of a call: parameters, load, sizes, quenched parameters.
+def read_values(task: Task, values: Mapping[Any, Any], dps: int, open_: Sequence[Symbol] = ()) -> Given:
+    """Read the values of a call: parameters, load, sizes, quenched parameters; those of some hold a place only.
 
     Raises
     ------
@@ -270,7 +270,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
         plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
     for symbol, value in plain.items():
         check_sign(symbol, value)
-    check_ranges(task.ranges, plain)
+    check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in open_})
     sizes = _sizes(task, plain, quenched)
     laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
     exact = {**plain, **sizes}
