@@ -114,10 +114,9 @@ def each(
     with mp.workdps(dps):
         for index in np.ndindex(out.shape):
             point = [column[index] for column in grid]
-            if not _is_inside(ranges, arguments, point, errors):
-                point[0] = None
+            inside = all(v is not None for v in point) and _is_inside(ranges, arguments, point, errors)
             try:
-                out[index] = given_out(mp.nan if any(v is None for v in point) else +mp.convert(one(point)))
+                out[index] = given_out(+mp.convert(one(point)) if inside else mp.nan)
             except NO_SOLUTION as problem:
                 if errors == "raise" or isinstance(problem, SeveralSolutions):
                     raise
@@ -140,7 +139,7 @@ def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
 def _is_inside(ranges: Sequence[Any], arguments: Sequence[Symbol], point: Sequence[Any], errors: str) -> bool:
     """Whether a point is in range; where errors do not become nan, it has to be."""
     try:
-        check_ranges(ranges, {s: float(v) for s, v in zip(arguments, point, strict=True) if v is not None})
+        check_ranges(ranges, {s: float(v) for s, v in zip(arguments, point, strict=True)})
     except ValuesError:
         if errors == "raise":
             raise

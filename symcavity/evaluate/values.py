@@ -237,7 +237,7 @@ class Given:
         return task.is_numerical or any(law.continuous for law in self.laws.values())
 
 
-def read_values(task: Task, values: Mapping[Any, Any], dps: int, open_: Sequence[Symbol] = ()) -> Given:
+def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[Symbol] = ()) -> Given:
     """Read the values of a call: parameters, load, sizes, quenched parameters; those of some hold a place only.
 
     Raises
@@ -270,7 +270,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int, open_: Sequence
         plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
     for symbol, value in plain.items():
         check_sign(symbol, value)
-    check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in open_})
+    check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in held})
     sizes = _sizes(task, plain, quenched)
     laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
     exact = {**plain, **sizes}
