@@ -180,8 +180,8 @@ def at_rest(task: Task, given: Given) -> Rest | None:
 
     Notes
     -----
-    Integrals are taken in double, and closed forms, which cancel, in many digits.  What diverges may only be a
-    response of multipliers: where a state of the problem responds without bound its minimum is flat.
+    Integrals are taken in double, and closed forms, which cancel, in many digits.  Only multipliers may diverge, and
+    their responses: where a state of the problem responds without bound its minimum is flat.
     """
     evolution, exact = task.evolution(given.laws)
     numerical = task.is_projected or given.is_ruled(task)
@@ -190,7 +190,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     step_of = _Map(evolution, exact, given, numerical=numerical)
     moments = np.array([s not in task.responses and s in evolution.mapped for s in evolution.unknowns])
     moments &= evolution.signs != 0
-    bounded = np.array([s in task.primal for s in evolution.unknowns])
+    bounded = np.array([s in task.primal or not task.convex for s in evolution.unknowns])
     lowest = np.where(evolution.signs, FLOOR, -np.inf)
     start = t = step_of.met(evolution.chart(evolution.start()))
     depth, still = (SHALLOW, ROUGH) if numerical else (DEEP, STILL)

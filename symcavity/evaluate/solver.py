@@ -223,7 +223,9 @@ def _search(
     if evidence is None:
         root, evidence = by_load(system)
         if root is None and evidence is None:
-            point, evidence = (None, end) if end else _followed_to(system.task, system.given, mapped=False)
+            point, evidence = _followed_to(system.task, system.given, mapped=False)
+            if point is None and evidence is None and end is not None and end.diverging:
+                evidence = end
             root = None if point is None else np.array([point[s] for s in system.left])
         if root is not None:
             admitted, more = sift(system, [root])
