@@ -150,3 +150,14 @@ def test_positive_weights_that_the_data_alone_fix():
     assert solution[average((w[i] - t[i]) ** 2)] == 0
     assert float(solution.stability) == pytest.approx(6 / 7, rel=1e-9)
     assert float(solution[average(w[i])]) == pytest.approx(0.2, rel=1e-9)
+
+
+def test_a_norm_as_penalty_holds_all_weights():
+    """Weights stay at zero as long as the penalty is at least the root of alpha times the mean squared message."""
+    gamma, label = Symbol("gamma", positive=True), Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+    spread, length = (sqrt(Sum(e, lim) / N) for e, lim in (((label[mu] - u) ** 2, (mu, 1, P)), (w[i] ** 2, (i, 1, N))))
+    theory = ConvexProblem(N * spread + gamma * N * length).cavity()
+    solution = theory.solve({alpha: 2, gamma: Rational(11, 10)})
+    assert solution[size] == solution[response(w)] == 0
+    assert float(solution["R_w"]) == pytest.approx(np.sqrt(2), rel=1e-9)
+    assert not hasattr(theory.solve({alpha: 2, gamma: Rational(9, 10)}), "at_rest")
