@@ -121,6 +121,10 @@ class SeveralSolutions(NotConverged):
         super().__init__(found, list(solutions), 0.0, hint)
 
 
+class RoughSolution(UserWarning):
+    """A solution that double precision knows to fewer than ten digits: ``solution.digits`` of them."""
+
+
 class UnstableSolution(UserWarning):
     """A solution of a system that is not declared convex: small changes of its fields grow, so nothing settles in it.
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Symbol, lambdify
 
 from symcavity.algebra.precision import digits_of_user, given_out, is_mpf, mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
 from symcavity.evaluate.quenched import exact_value
 from symcavity.evaluate.values import check_sign
+from symcavity.model.ranges import check_ranges
 
 NO_SOLUTION = (Infeasible, NotConverged)
 
@@ -26,9 +27,9 @@ def check_count(arguments: Sequence[Symbol], points: Sequence[Any]) -> None:
 
 
 def double_arrays(
-    arguments: Sequence[Symbol], points: Sequence[Any], errors: str
+    arguments: Sequence[Symbol], points: Sequence[Any], errors: str, ranges: Sequence[Any] = ()
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Return the points as arrays of doubles, and where they are admissible (None: everywhere)."""
+    """Return the points as arrays of doubles, and where they are admissible, in given ranges (None: everywhere)."""
     arrays = []
     valid: np.ndarray | None = None
     for symbol, value in zip(arguments, points, strict=True):
@@ -54,12 +55,20 @@ def double_arrays(
             valid = good if valid is None else valid & good
         arrays.append(array)
     try:
-        np.broadcast_shapes(*(a.shape for a in arrays))
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise ValuesError(
             f"The arguments have the shapes {shapes}.", "shapes that broadcast together"
         ) from None
+    for relation in ranges:
+        good = np.broadcast_to(lambdify(arguments, relation, "numpy", dummify=True)(*arrays), shape)
+        if not good.all():
+            if errors == "raise":
+                place = np.unravel_index(int(np.argmin(good)), shape)
+                point = [float(np.broadcast_to(a, shape)[place]) for a in arrays]
+                check_ranges([relation], dict(zip(arguments, point, strict=True)))
+            valid = good if valid is None else valid & good
     return arrays, valid
 
 
@@ -77,9 +86,13 @@ def _float(value: Any, name: str) -> float:
 
 
 def each(
-    arguments: Sequence[Symbol], points: Sequence[Any], errors: str, one: Callable[[Sequence[Any]], Any]
+    arguments: Sequence[Symbol],
+    points: Sequence[Any],
+    errors: str,
+    one: Callable[[Sequence[Any]], Any],
+    ranges: Sequence[Any] = (),
 ) -> Any:
-    """Apply to each of the broadcast points to as many digits as the user's mpmath has."""
+    """Apply to each of the broadcast points, in given ranges, to as many digits as the user's mpmath has."""
     dps = digits_of_user()
     columns = []
     for symbol, value in zip(arguments, points, strict=True):
@@ -101,8 +114,9 @@ def each(
     with mp.workdps(dps):
         for index in np.ndindex(out.shape):
             point = [column[index] for column in grid]
+            inside = all(v is not None for v in point) and _is_inside(ranges, arguments, point, errors)
             try:
-                out[index] = given_out(mp.nan if any(v is None for v in point) else +mp.convert(one(point)))
+                out[index] = given_out(+mp.convert(one(point)) if inside else mp.nan)
             except NO_SOLUTION as problem:
                 if errors == "raise" or isinstance(problem, SeveralSolutions):
                     raise
@@ -120,6 +134,17 @@ def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
             raise
         return None
     return exact
+
+
+def _is_inside(ranges: Sequence[Any], arguments: Sequence[Symbol], point: Sequence[Any], errors: str) -> bool:
+    """Whether a point is in range; where errors do not become nan, it has to be."""
+    try:
+        check_ranges(ranges, {s: float(v) for s, v in zip(arguments, point, strict=True)})
+    except ValuesError:
+        if errors == "raise":
+            raise
+        return False
+    return True
 
 
 __all__ = ["NO_SOLUTION", "check_count", "double_arrays", "each"]

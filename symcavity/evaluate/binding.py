@@ -24,6 +24,7 @@ from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution
@@ -79,7 +80,7 @@ def task_of(theory: Theory) -> Task:
     """Return what the numerics need to know of a theory; it is made once."""
     if "task" not in theory.memory:
         system = theory.system
-        responses = {s: m.atoms(SiteResponse) for s, m in theory.order_parameters.items() if m.has(SiteResponse)}
+        held = {s: m.atoms(SiteQuantity) for s, m in theory.order_parameters.items()}
         states = set() if system.record is None else system.record.states
         theory.memory["task"] = Task(
             theory.equations,
@@ -94,8 +95,10 @@ def task_of(theory: Theory) -> Task:
             system.name,
             variances=tuple(f.coupling.family.variance for f in system.fields),
             ranges=system.ranges,
-            responses=tuple(responses),
-            compliances=tuple(s for s, nodes in responses.items() if {r.state.family for r in nodes} <= states),
+            responses=tuple(s for s, m in theory.order_parameters.items() if m.has(SiteResponse)),
+            primal=tuple(
+                s for s, m in held.items() if {q.family for q in m if not isinstance(q, Quenched)} <= states
+            ),
             convex=system.convex,
             linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,
@@ -178,7 +181,12 @@ def solve_bound(
             "a system with one of the alternatives only, or guess=...",
         )
     if not found:
-        raise next((e for e in failed if not isinstance(e, Infeasible)), failed[0])
+        sure = [e for e in failed if isinstance(e, Infeasible)]
+        missed = [e for e in failed if isinstance(e, NotConverged)]
+        if sure and missed:
+            said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
+            raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
+        raise (missed or failed)[0]
     return found[0]
 
 

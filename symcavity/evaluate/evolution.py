@@ -303,9 +303,9 @@ class Evolution:
         def conditions(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             here = start.copy()
             here[own] = t
-            found = self.gap(self.place(here), env, grids)
+            found = self.gap(self.place(here), env, grids) if np.max(np.abs(t - start[own])) < FAR else None
             if found is None:
-                return np.full(len(own), np.inf), np.eye(len(own))
+                return np.full(len(own), np.nan), np.eye(len(own))
             with np.errstate(over="ignore"):
                 return found[0][count:], (found[1] * self.scale(self.place(here)))[count:, own]
 

@@ -21,7 +21,7 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
-FINEST, EDGE = 1e-6, 1e-9
+FINEST, EDGE, TINY = 1e-6, 1e-9, 1e-9
 MOST = 300  # steps on one way
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
@@ -295,7 +295,7 @@ def _on_map(task: Task, given: Given, start: Point | None) -> Point | None:
     evolution, _ = task.evolution(given.laws)
     env = given.environment("numpy")
     root = evolution.solve(env) if start is None else evolution.near(env, start)
-    if root is None and start is not None and not task.is_numerical:
+    if root is None and start is not None and _may_cancel(task, given, start):
         return _exact_step(Reduced.whole(task, given), start)
     return None if root is None else root.point
 
@@ -310,7 +310,13 @@ def _on_core(task: Task, given: Given, start: Point | None, *, finely: bool) -> 
     found = here.complete(root) if root is not None else None
     if found is not None and not inadmissible(here, found):
         return found
-    return _exact_step(here, start) if finely and not task.is_numerical else None
+    return _exact_step(here, start) if finely and _may_cancel(task, given, start) else None
+
+
+def _may_cancel(task: Task, given: Given, start: Point) -> bool:
+    """Whether more digits may help: in closed forms, and in averages over continuous laws of what almost vanishes."""
+    almost = any(abs(v) < TINY for v in start.values())
+    return not task.is_numerical and (almost or not given.is_ruled(task))
 
 
 def _ahead(path: list[tuple[float, Point]], t: float) -> Point:

@@ -78,12 +78,14 @@ def make_function(
     _check_arguments(task, arguments, values)
     dps = 15 if backend == "numpy" else max(digits_of_user(), 16)
     probe = {**values, **dict.fromkeys(arguments, 1)}
-    given = read_values(task, probe, dps if backend == "mpmath" else 15)
+    given = read_values(task, probe, dps if backend == "mpmath" else 15, arguments)
+    held = {s: v for s, v in given.exact.items() if s not in arguments}
+    ranges = [r for r in (r.xreplace(held) for r in task.ranges) if r.free_symbols]
     _check_target(theory, task, target)
     expr = _explicit(theory, task, target, given) if len(theory.branches) == 1 else None
     if expr is None:
-        return PointByPoint(theory, target, arguments, values, backend, errors)
-    return _Explicit(task, expr, arguments, values, given, backend, errors)
+        return PointByPoint(theory, target, arguments, values, backend, errors, ranges)
+    return _Explicit(task, expr, arguments, values, given, backend, errors, ranges)
 
 
 def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, Any]) -> None:
@@ -159,7 +161,9 @@ class _Explicit:
         given: Given,
         backend: str,
         errors: str,
+        ranges: Sequence[Any],
     ) -> None:
+        self.ranges = ranges
         self.task, self.expr, self.arguments, self.errors, self.backend = (
             task,
             expr,
@@ -192,7 +196,7 @@ class _Explicit:
     # double precision
 
     def _numpy(self, points: Sequence[Any]) -> Any:
-        arrays, valid = double_arrays(self.arguments, points, self.errors)
+        arrays, valid = double_arrays(self.arguments, points, self.errors, self.ranges)
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         if not self.block or not shape:
             value, lost = self._evaluate(arrays)
@@ -255,11 +259,11 @@ class _Explicit:
     def _mpmath(self, points: Sequence[Any]) -> Any:
         dps = digits_of_user()
         if dps > 15:
-            read_values(self.task, {**self.values, **dict.fromkeys(self.arguments, 1)}, dps)
+            read_values(self.task, {**self.values, **dict.fromkeys(self.arguments, 1)}, dps, self.arguments)
         env: dict[Any, Any] = {LAWS: self.given.laws}
         with mp.workdps(dps + GUARD):
             env.update({k: to_mpf(v) for k, v in self.fixed.items()})
-        return each(self.arguments, points, self.errors, lambda point: self._one(point, env, dps))
+        return each(self.arguments, points, self.errors, lambda point: self._one(point, env, dps), self.ranges)
 
     def _one(self, point: Sequence[Any], fixed: dict[Any, Any], dps: int) -> Any:
         if self.once and not self.bounds:

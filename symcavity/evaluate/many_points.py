@@ -37,7 +37,9 @@ class PointByPoint:
         values: Mapping[Any, Any],
         backend: str,
         errors: str,
+        ranges: Sequence[Any] = (),
     ) -> None:
+        self.ranges = ranges
         self.theory, self.target, self.arguments = theory, target, tuple(arguments)
         self.values, self.backend, self.errors = dict(values), backend, errors
 
@@ -48,14 +50,20 @@ class PointByPoint:
         last: list[Solution] = []
         if self.backend == "mpmath":
             return each(
-                self.arguments, points, self.errors, lambda point: self._one(point, digits_of_user(), last)
+                self.arguments,
+                points,
+                self.errors,
+                lambda point: self._one(point, digits_of_user(), last),
+                self.ranges,
             )
-        arrays, valid = double_arrays(self.arguments, points, self.errors)
+        arrays, valid = double_arrays(self.arguments, points, self.errors, self.ranges)
         grid = np.broadcast_arrays(*arrays)
-        out = self._together(grid)
-        for index in map(tuple, np.argwhere(~np.isfinite(out))):
-            if valid is not None and not np.broadcast_to(valid, out.shape)[index]:
-                continue
+        good = np.broadcast_to(True if valid is None else valid, grid[0].shape)
+        if not good.any():
+            return np.full(good.shape, np.nan) if good.shape else float("nan")
+        grid = tuple(np.where(good, a, a[good][0]) for a in grid)  # in place of points that are none
+        out = np.where(good, self._together(grid), np.nan)
+        for index in map(tuple, np.argwhere(good & ~np.isfinite(out))):
             try:
                 out[index] = float(self._one([float(a[index]) for a in grid], 15, last))
             except NO_SOLUTION as problem:

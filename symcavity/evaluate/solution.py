@@ -70,6 +70,7 @@ class Solution:
         self._residual: Any = None
         self.beside: dict[Any, Any] = {}
         self.certified: dict[Symbol, Any] | None = None
+        self.loose: tuple[Symbol, ...] = ()
 
     @property
     def task(self) -> Task:
@@ -270,19 +271,25 @@ class Solution:
         own = {e.lhs for e in self._task.equations}  # a scale is an order parameter like others
         hats = {h for e in self._task.units.values() for h in e.atoms(Symbol)} - set(self._task.units) - own
         out = [(s, v) for s, v in self.values.items() if s not in hats or s in self._given.solve_for]
-        return out + [(g, self[g]) for g in self._task.units if g not in self.values]
+        return out + [(g, self[g]) for g in self._task.units if g not in self.values and g not in self.loose]
+
+    @property
+    def digits(self) -> int:
+        """How many digits are known, at most those asked for: as many as the equations are met to."""
+        known = -float(mp.log10(self.residual)) if self.residual > 0 else self.dps
+        return min(max(int(known), 0), self.dps)
 
     def __str__(self) -> str:
-        known = -float(mp.log10(self.residual)) if 0 < self.residual < 1 else self.dps
-        rough = known < min(self.dps, SHOWN)  # no more digits than there are
-        digits = max(int(known), 1) if rough else max(self.dps, 6)
+        rough = self.digits < min(self.dps, SHOWN)  # no more digits than there are
+        digits = max(self.digits, 1) if rough else max(self.dps, 6)
         lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
         lines += [f"  {s!s:<18} = {mp.nstr(v, digits)}" for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
             lines.append(f"  stability          = {mp.nstr(self.stability, 6)}  (stable below 1)")
         lines.append(f"  residual           = {mp.nstr(self.residual, 3)}")
         if rough:
-            lines.append(f"  known to           : about {digits} digits, for averages are not known to more in double")
+            said = "no digit" if not self.digits else f"about {digits} digit{'s' if digits > 1 else ''}"
+            lines.append(f"  known to           : {said}, for averages are not known to more in double")
         if self.certified is not None:
             lines.append("  certified          : exactly one solution in the box of .certified")
         return "\n".join(lines)

@@ -12,7 +12,7 @@ from sympy import Expr, Mul, Symbol, factor_terms
 
 from symcavity.algebra.precision import alone, mp
 from symcavity.algebra.signs import sign_given
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
+from symcavity.errors import Infeasible, NotConverged, RoughSolution, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     STRONGEST,
@@ -29,13 +29,14 @@ from symcavity.evaluate.following import (
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
 from symcavity.evaluate.rest import RestingSolution, at_rest
 from symcavity.evaluate.roots import STARTS, nearest_miss
-from symcavity.evaluate.solution import GUARD, Solution
+from symcavity.evaluate.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
 from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
 MOST_AT_REST = 15  # digits of a limit
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
+FINE = 1e-10  # so short a last step leaves ten digits
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 FEW = 9  # starting points before a continuation is tried
@@ -86,17 +87,21 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
-    if is_mapped(task, given) and (found := _evolved(task, given, observable, guess)) is not None:
-        return found
+    end = None
+    if is_mapped(task, given):
+        found, end = _evolved(task, given, observable, guess)
+        if found is not None:
+            return found
     system = Reduced.of(task, given)
     try:
-        admitted = _search(system, guess, every=not (task.convex or task.linear))
-    except Infeasible as end:
-        if not (task.convex and end.evidence.is_at_rest):
-            raise
-        if (found := _resting(task, given, observable)) is not None:
+        admitted = _search(system, guess, every=not (task.convex or task.linear), end=end)
+    except (Infeasible, NotConverged) as none:
+        may_rest = none.evidence.is_at_rest if isinstance(none, Infeasible) else not task.convex
+        if may_rest and (found := _resting(task, given, observable)) is not None:
             return found
-        raise NotConverged(f"{end.found} The limit was not found.", hint="simulate(...) of the same values") from end
+        if not (task.convex and may_rest):
+            raise
+        raise NotConverged(f"{none.found} The limit was not found.", hint="simulate(...) of the same values") from none
     if task.convex:
         return _finish(system, admitted[0], observable)
     solved, gains = _with_gains(system, admitted, observable)
@@ -120,11 +125,11 @@ def solve_given(
 
 def _evolved(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
-) -> Solution | None:
-    """Follow the state evolution of a convex problem to its one solution; None where it leads nowhere."""
+) -> tuple[Solution | None, BranchEnd | None]:
+    """Follow the state evolution of a convex problem to its one solution; or where a continuation to it ended."""
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
-    root = evolution.solve(env, guess)
+    root, end = evolution.solve(env, guess), None
     if root is None and evolution.patient:
         raise NotConverged(
             f"The closed equations at {_where(given)} did not settle when they were iterated.",
@@ -132,20 +137,24 @@ def _evolved(
         )
     if root is None:
         if (found := _resting(task, given, observable)) is not None:
-            return found
-        point, _ = _followed_to(task, given, mapped=True)
+            return found, None
+        point, end = _followed_to(task, given, mapped=True)
         root = None if point is None else evolution.near(env, point)
         if root is None and point is not None:
-            return _finish(Reduced.whole(task, given), np.array([point[s] for s in task.unknowns]), observable)
+            start = np.array([point[s] for s in task.unknowns])
+            return _finish(Reduced.whole(task, given), start, observable), None
     if root is None:
-        return None
+        return None, end
     whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
-        return None
+        return None, None
     if given.is_quick(task) and root.error < ROUGHEST:
         quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
         if not _has_cancelled(quick, task, given):
-            return quick
+            if root.error > FINE and quick.digits < SHOWN:
+                known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
+                warnings.warn(f"The solution at {_where(given)} is known to {known}.", RoughSolution, stacklevel=6)
+            return quick, None
 
     def refine(guard: int) -> dict[Symbol, Any]:
         with mp.workdps(given.dps + guard + GUARD):
@@ -156,8 +165,8 @@ def _evolved(
     try:
         values = refine(GUARD)
     except NotConverged:
-        return _resting(task, given, observable)
-    return Solution(task, given, values, observable, refine, GUARD)
+        return _resting(task, given, observable), None
+    return Solution(task, given, values, observable, refine, GUARD), None
 
 
 def _followed_to(
@@ -174,7 +183,7 @@ def _followed_to(
 
 
 def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
-    """The minimum of a convex problem at which states vanish; None if there is none."""
+    """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
     rest = at_rest(task, given)
     if rest is not None and given.dps > MOST_AT_REST:
         raise NotConverged(
@@ -188,8 +197,10 @@ def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Sol
 # -- searching -----------------------------------------------------------------------------------
 
 
-def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool) -> list[np.ndarray]:
-    """Find the admissible roots: every one that there is, or the first.
+def _search(
+    system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool, end: BranchEnd | None = None
+) -> list[np.ndarray]:
+    """Find the admissible roots: every one that there is, or the first; a continuation may have ended already.
 
     Raises
     ------
@@ -213,6 +224,8 @@ def _search(system: Reduced, guess: Mapping[Symbol, Any] | None, *, every: bool)
         root, evidence = by_load(system)
         if root is None and evidence is None:
             point, evidence = _followed_to(system.task, system.given, mapped=False)
+            if point is None and evidence is None and end is not None and end.diverging:
+                evidence = end
             root = None if point is None else np.array([point[s] for s in system.left])
         if root is not None:
             admitted, more = sift(system, [root])

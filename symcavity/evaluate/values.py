@@ -69,8 +69,8 @@ class Task:
         What parameters have to meet.
     responses : tuple of Symbol
         The unknowns that are responses.
-    compliances : tuple of Symbol
-        Those of them that are responses of the states of a convex problem, and of none of its multipliers.
+    primal : tuple of Symbol
+        The unknowns that are responses or moments of the states of a convex problem, and of none of its multipliers.
     kinds : tuple of Kind
         The kinds of sites.
     convex : bool
@@ -91,7 +91,7 @@ class Task:
     variances: tuple[Expr, ...] = ()
     ranges: tuple[Any, ...] = ()
     responses: tuple[Symbol, ...] = ()
-    compliances: tuple[Symbol, ...] = ()
+    primal: tuple[Symbol, ...] = ()
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False
@@ -172,11 +172,6 @@ class Task:
         return any(e.difference.has(ProjectionAverage) for e in self.equations)
 
     @property
-    def is_in_double(self) -> bool:
-        """Whether averages are integrals or samples: they are taken in double where a limit is sought."""
-        return self.is_numerical or self.is_projected
-
-    @property
     def excess(self) -> int:
         """How many of alpha and the parameters follow from the others."""
         return len(self.equations) - len(self.unknowns)
@@ -234,11 +229,15 @@ class Given:
             return True
         if self.dps > 15:
             return False
-        return task.is_numerical or self.sites > MANY_SITES or any(law.continuous for law in self.laws.values())
+        return self.is_ruled(task) or self.sites > MANY_SITES
+
+    def is_ruled(self, task: Task) -> bool:
+        """Whether anything is integrated: over fields without a closed form, or over continuous laws."""
+        return task.is_numerical or any(law.continuous for law in self.laws.values())
 
 
-def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
-    """Read the values of a call: parameters, load, sizes, quenched parameters.
+def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[Symbol] = ()) -> Given:
+    """Read the values of a call: parameters, load, sizes, quenched parameters; those of some hold a place only.
 
     Raises
     ------
@@ -270,7 +269,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int) -> Given:
         plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
     for symbol, value in plain.items():
         check_sign(symbol, value)
-    check_ranges(task.ranges, plain)
+    check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in held})
     sizes = _sizes(task, plain, quenched)
     laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
     exact = {**plain, **sizes}

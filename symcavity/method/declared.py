@@ -38,6 +38,7 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         "choices": sorted(set().union(*(e.atoms(Choice) for e in (*_written(system), *moments))), key=str),
         "globals": [g for g in system.globals if g in shared],
         "fixed": list(system.fixed),
+        "ranges": list(system.ranges),
     }
     if kkt is not None:
         minimize, subject_to = kkt.problem.typed

@@ -36,7 +36,7 @@ from symcavity.model.quantities import (
     families,
     site_quantities,
 )
-from symcavity.model.ranges import implied_ranges
+from symcavity.model.ranges import declared_ranges, implied_ranges
 from symcavity.model.refusals import check_names, check_words, parameters_of
 from symcavity.model.support import Anchor, Support, SupportFunction
 
@@ -67,6 +67,8 @@ class System:
         self.declared = tuple(map(in_one_unit, read) if centring is None else read)
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
+        self.stated = declared_ranges(conditions) if record is None else record.problem.ranges
+        conditions = [c for c in conditions if c not in self.stated]
         self.typed = (self.declared, tuple(conditions))
         emissions = Emissions([*self.declared, *conditions])
         if centring is None:
@@ -214,10 +216,9 @@ class System:
     @property
     def ranges(self) -> tuple[Any, ...]:
         """What values of parameters have to meet: stated in the declaration, or implied by its random numbers."""
-        stated = () if self.record is None else self.record.problem.ranges
         couplings = dict.fromkeys(f.coupling.family for law in self.laws.values() for f in law.fields)
         labels = (q for q in self.quenched if q.given is not None)
-        return (*stated, *implied_ranges(couplings, labels, self._expressions()))
+        return (*self.stated, *implied_ranges(couplings, labels, self._expressions()))
 
     @property
     def support_functions(self) -> tuple[SupportFunction, ...]:
@@ -336,7 +337,7 @@ class System:
 
         new = type(self)(
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
-            [marked(pair) for pair in self.conditions],
+            [*(marked(pair) for pair in self.conditions), *self.stated],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
             name=self.name,
             source=self.source,

@@ -105,9 +105,10 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
     found["named"] = [{"equation": [write(name), write(value)]} for name, value in system.named.items()]
     if system.record is not None:
         minimize, subject_to = system.record.problem.typed
-        return found | {"minimize": write(minimize), "subject_to": [entry(c) for c in subject_to]}
+        return found | {"minimize": write(minimize), "subject_to": [entry(c) for c in (*subject_to, *system.stated)]}
     equations, conditions = system.typed
-    return found | {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in conditions]}
+    more = {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in (*conditions, *system.stated)]}
+    return found | more
 
 
 # -- reading ---------------------------------------------------------------------------------------

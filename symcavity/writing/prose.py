@@ -165,6 +165,8 @@ def _problem(step: Step) -> Prose:
             said += [Show(tuple(rows or ()))]
     if data.get("fixed"):
         said += ["We hold fixed ", *listed(data["fixed"]), ". "]
+    if data.get("ranges"):
+        said += ["Parameters are such that ", *listed(data["ranges"]), ". "]
     if globals_:
         said += [f"The {plural(len(globals_), 'variable', 'variables')} ", *listed(globals_)]
         said += [f" {plural(len(globals_), 'is', 'are')} shared by all sites. "]

@@ -10,11 +10,13 @@ from symcavity import (
     ConvexProblem,
     Coupling,
     DeclarationError,
+    Derivation,
     Feature,
     Infeasible,
     N,
     P,
     Quenched,
+    System,
     ValuesError,
     alpha,
     average,
@@ -152,3 +154,24 @@ def test_shapes_must_broadcast():
     f = soft_margin.problem.cavity().function(response(soft_margin.w), alpha, soft_margin.C)
     with pytest.raises(ValuesError, match="shapes"):
         f([1, 2], [1, 2, 3])
+
+
+def test_points_out_of_the_declared_range_are_refused_as_by_solve():
+    """The range stands in the record, and in what is read back from it; it holds for systems as well."""
+    x, v, g, j = Coupling("x"), Feature("v"), Symbol("g", positive=True), Symbol("j", integer=True)
+    J = Coupling("J", between=(i, i), variance=g**2 / N)
+    fit = Sum((1 - Sum(x[mu, i] * v[i], (i, 1, N))) ** 2, (mu, 1, P)) + g * Sum(v[i] ** 2, (i, 1, N))
+    spread = Eq(v[i], 1 + Sum(J[i, j] * v[j], (j, 1, N)))
+    size = average(v[i] ** 2)
+    for problem, values in ((ConvexProblem(fit, [g < 1]), {alpha: 1}), (System([spread], [g < 1]), {})):
+        theory = problem.cavity()
+        again = Derivation.from_json(theory.derivation.to_json(verify=False))
+        assert "such that g < 1" in str(theory.derivation)
+        assert again["problem"].data["ranges"] == theory.derivation["problem"].data["ranges"] == [g < 1]
+        for backend in ("numpy", "mpmath"):
+            f = theory.function(size, g, values=values, backend=backend)
+            assert f(0.5) == pytest.approx(float(theory.solve({**values, g: "1/2"})[size]), rel=1e-12)
+            with pytest.raises(ValuesError, match=r"g = 3.* is out of range"):
+                f(3)
+            missing = theory.function(size, g, values=values, backend=backend, errors="nan")([0.5, 3.0])
+            assert [bool(mpmath.isnan(value)) for value in missing] == [False, True]

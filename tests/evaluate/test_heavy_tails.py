@@ -1,12 +1,28 @@
 """Noise with heavy tails: what is infinite is refused, what is not has its value."""
 
+import warnings
+
 import pytest
 from scipy.integrate import quad
 from scipy.special import voigt_profile
 from sympy import Abs, Piecewise, Rational, Sum, Symbol, sqrt
 from sympy.stats import Cauchy, Laplace, Normal, StudentT
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu, response
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    P,
+    Quenched,
+    RoughSolution,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
 
 x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
 gamma = Symbol("gamma", positive=True)
@@ -36,15 +52,21 @@ def test_robust_losses_bear_cauchy_noise(loss):
     here = problem(loss)
     values = {**VALUES, e: Cauchy("e", 0, 1)}
     theory = here.cavity()
-    solution = theory.solve(values)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        solution = theory.solve(values)
     assert solution.residual < 1e-6
     S, q = float(solution[response(w)]), float(solution[ERROR])
     if loss == "absolute":  # by Voigt's profile, the density of a sum of Gauss' and Cauchy's numbers
         inside, _ = quad(lambda u: voigt_profile(u, q**0.5, 1), -S, S, epsabs=1e-13)
         assert abs(S * (float(VALUES[gamma]) + float(VALUES[alpha]) * inside / S) - 1) < 10 * solution.residual
     said = str(solution)
-    assert ("known to           : about" in said) == (solution.residual > 1e-10)
-    (row,) = theory.compare(here.simulate(values, N=100, seeds=8), [ERROR]).rows
+    rough = solution.residual > 1e-10
+    assert ("known to           : about" in said) == rough == (solution.digits < 10)
+    assert [f"known to about {solution.digits} digits" in str(w.message) for w in warned] == [True] * rough
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RoughSolution)
+        (row,) = theory.compare(here.simulate(values, N=100, seeds=8), [ERROR]).rows
     assert abs(row.z) < 5
     with pytest.raises(ValuesError, match="the observable averages"):
         solution[average(e[mu] ** 2)]

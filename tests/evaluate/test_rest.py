@@ -2,9 +2,28 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt
+from scipy.optimize import brentq
+from scipy.stats import norm
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, NotConverged, P, Quenched, alpha, average, i, mu, response
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    FlatMinimum,
+    Global,
+    N,
+    NotConverged,
+    P,
+    Quenched,
+    System,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
 
 x, w = Coupling("x"), Feature("w")
 y, t = Quenched("y", mu), Quenched("t", i)
@@ -88,3 +107,57 @@ def test_no_rest_is_seen_where_there_is_none():
     assert float(solution[size]) == pytest.approx(2e-12, rel=1e-4)
     assert not hasattr(solution, "at_rest")
     assert sqrt(float(solution[size])) > 1e-6
+
+
+def test_global_variables_at_rest():
+    """The largest deviation of data that a teacher made; its moments shrink as half the tails of a normal law say."""
+    largest = Global("z", positive=True)
+    taught = ConvexProblem(N * largest, [Abs(u - Sum(x[mu, i] * t[i], (i, 1, N))) <= largest])
+    solution = taught.cavity().solve({alpha: 2, t: {1: 1}})
+    edge = brentq(lambda a: 2 * ((1 + a * a) * norm.sf(a) - a * norm.pdf(a)) - 0.5, 0, 5)
+    assert solution[average((w[i] - t[i]) ** 2)] == solution[largest] == 0
+    assert float(solution.stability) == pytest.approx((4 * norm.sf(edge)) ** -2, rel=1e-9)
+    assert taught.simulate({alpha: 2, t: {1: 1}}, N=40, seeds=2)[largest].mean < 1e-10
+
+
+def test_a_bias_that_balanced_labels_do_not_fix():
+    bias = Global("b")
+    label = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+    problem = ConvexProblem(half, [label[mu] * u + bias >= 1])
+    solution = problem.cavity().solve({alpha: 1})
+    assert solution[size] == solution[average(Datum("lambda")[mu])] == 0
+    assert "not fixed          : b" in str(solution)
+    with pytest.raises(FlatMinimum, match="not unique"):
+        solution[bias]
+    assert len(problem.simulate({alpha: 1}, N=30, seeds=2).flat) == 2
+
+
+def test_a_network_that_is_silent():
+    """Rates spread by the variance of the couplings, and vanish at each strength below one."""
+    v, g, j = Feature("v"), Symbol("g", positive=True), Symbol("j", integer=True)
+    J = Coupling("J", between=(i, i), variance=g**2 / N)
+    network = System([Eq(v[i], tanh(Sum(J[i, j] * v[j], (j, 1, N))))])
+    solution = network.cavity().solve({g: Rational(1, 2)})
+    assert solution[average(v[i] ** 2)] == 0
+    assert float(solution.stability) == pytest.approx(0.25, rel=1e-9)
+    assert network.simulate({g: Rational(1, 2)}, N=30, seeds=1)[average(v[i] ** 2)].mean < 1e-20
+
+
+def test_positive_weights_that_the_data_alone_fix():
+    """Active are the teacher's weights and half of the others: each round errors shrink by that share over alpha."""
+    found = ConvexProblem(Sum(w[i], (i, 1, N)), [Eq(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)), 0), w[i] >= 0])
+    solution = found.cavity().solve({alpha: Rational(7, 10), t: {0: Rational(8, 10), 1: Rational(2, 10)}})
+    assert solution[average((w[i] - t[i]) ** 2)] == 0
+    assert float(solution.stability) == pytest.approx(6 / 7, rel=1e-9)
+    assert float(solution[average(w[i])]) == pytest.approx(0.2, rel=1e-9)
+
+
+def test_a_norm_as_penalty_holds_all_weights():
+    """Weights stay at zero as long as the penalty is at least the root of alpha times the mean squared message."""
+    gamma, label = Symbol("gamma", positive=True), Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+    spread, length = (sqrt(Sum(e, lim) / N) for e, lim in (((label[mu] - u) ** 2, (mu, 1, P)), (w[i] ** 2, (i, 1, N))))
+    theory = ConvexProblem(N * spread + gamma * N * length).cavity()
+    solution = theory.solve({alpha: 2, gamma: Rational(11, 10)})
+    assert solution[size] == solution[response(w)] == 0
+    assert float(solution["R_w"]) == pytest.approx(np.sqrt(2), rel=1e-9)
+    assert not hasattr(theory.solve({alpha: 2, gamma: Rational(9, 10)}), "at_rest")
