@@ -159,6 +159,42 @@ def test_an_objective_of_order_one_is_the_same_minimum():
     agree(ConvexProblem(V, conditions), ConvexProblem(N * V, conditions), {alpha: 1}, V, average(w[i] > 0))
 
 
+def test_averages_and_globals_stand_where_a_paper_puts_them():
+    """An average in a declaration is a sum over all sites; a variable of all sites may stand before a sum."""
+    V, loss = Global("V", positive=True), (h - 1) ** 2
+    ridge = ConvexProblem(Sum(loss, (mu, 1, P)) / 2 + S2 / 4)
+    found = agree(ridge, ConvexProblem(P * average(loss) / 2 + N * average(w[i] ** 2) / 4), {alpha: 2}, S2 / N)
+    agree(ridge, ConvexProblem(average(loss) + average(w[i] ** 2) / (2 * alpha)), {alpha: 2}, S2 / N)
+    norm = float(found[average(w[i] ** 2)])
+    bounded = ConvexProblem(average(loss), [average(w[i] ** 2) <= B]).cavity().solve({alpha: 2, B: norm})
+    assert float(bounded[average((h - 1) ** 2)]) == pytest.approx(float(found[average((h - 1) ** 2)]), rel=1e-9)
+    with pytest.raises(DeclarationError, match=r"by a multiplier.*fixed="):
+        ConvexProblem(average(loss), [Eq(average(w[i] ** 2), 1)])
+    before, inside = S2 / (2 * V) + N * V / 2, Sum(w[i] ** 2 / (2 * V) + V / 2, (i, 1, N))
+    target = Sum(loss, (mu, 1, P)) / 2
+    found = agree(ConvexProblem(target + inside), ConvexProblem(target + before), {alpha: 2}, V, average(w[i] ** 2))
+    assert float(found[V]) == pytest.approx(float(found[average(w[i] ** 2)]) ** 0.5, rel=1e-9)
+    r, J = Feature("r"), Coupling("J", between=(i, i), variance=sigma**2 / N)
+    own = Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)) - 2 * average(r[i]))
+    summed = Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)) - 2 * Sum(r[j], (j, 1, N)) / N)
+    agree(System([Eq(r[i], summed)]), System([Eq(r[i], own)]), {sigma: half}, average(r[i]))
+
+
+def test_quantiles_that_share_their_weights():
+    """Three levels and their thresholds: six kinks on one field, in an order that no declaration fixes."""
+    e = Quenched("e", mu, law={-1: half, 1: half})
+    b = [Global(f"b{k}") for k in range(3)]
+    errors = [(e[mu] - h - bound, level) for bound, level in zip(b, (half / 2, half, 3 * half / 2), strict=True)]
+    loss = sum(Max(level * u, (level - 1) * u) for u, level in errors)
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + S2 / 2)
+    solution = problem.cavity().solve({alpha: 2})
+    assert float(solution[b[1]]) == pytest.approx(0, abs=1e-9)
+    assert float(solution[b[0]]) == pytest.approx(-float(solution[b[2]]), rel=1e-6)
+    simulation = problem.simulate({alpha: 2}, N=60, seeds=6)
+    for observable in (average(w[i] ** 2), b[2]):
+        assert abs(simulation[observable].z(solution[observable])) < 4.5
+
+
 def test_conjunctions_are_several_constraints():
     loss = Sum((h - 1) ** 2, (mu, 1, P))
     both = ConvexProblem(loss, [And(w[i] >= 0, w[i] <= 1)])
