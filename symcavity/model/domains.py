@@ -1,11 +1,11 @@
-"""Where an objective ends: the constraints that its logarithms and roots imply."""
+"""Where an objective ends: the constraints that its logarithms and roots imply; and where it steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Add, Expr, GreaterThan, LessThan, Mul, Pow, S, Sum, log
+from sympy import Add, Expr, GreaterThan, Heaviside, LessThan, Mul, Piecewise, Pow, S, Sum, log, sign
 
 from symcavity.model.fields import kind_of_sum, outer_sums, site_sum
 from symcavity.model.quantities import Field, Variable, site_quantities
@@ -38,6 +38,13 @@ def implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, .
             if _is_linear(arg) and not any(_as_strong(e, arg) for e in (*known, *found)):
                 found.append(arg)
     return tuple(GreaterThan(arg, 0, evaluate=False) for arg in found)
+
+
+def without_steps(objective: Expr) -> Expr:
+    """Steps of states, such as ``r*sign(r)``, by cases: the slope of each is what it is beside the step."""
+    steps = [s for s in objective.atoms(sign, Heaviside) if site_quantities(s, Variable)]
+    low = {s: S.NegativeOne if isinstance(s, sign) else S.Zero for s in steps}
+    return objective.xreplace({s: Piecewise((1, s.args[0] > 0), (low[s], True)) for s in steps})
 
 
 def squared(relation: Any) -> Any:
