@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sympy import And, Eq, Max, Min, Rational, Sum, log, symbols, tanh
+from sympy import Abs, And, Eq, Heaviside, Max, Min, Piecewise, Rational, Sum, exp, floor, log, sign, symbols, tanh
 
 from symcavity import (
     Complementary,
@@ -21,6 +21,7 @@ from symcavity import (
     SeveralSolutions,
     Sites,
     System,
+    UnsupportedLaw,
     ValuesError,
     Variable,
     alpha,
@@ -178,6 +179,33 @@ def test_averages_and_globals_stand_where_a_paper_puts_them():
     own = Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)) - 2 * average(r[i]))
     summed = Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)) - 2 * Sum(r[j], (j, 1, N)) / N)
     agree(System([Eq(r[i], summed)]), System([Eq(r[i], own)]), {sigma: half}, average(r[i]))
+
+
+def test_losses_by_cases_and_steps():
+    """A kink may be written by cases, or as a step times what vanishes there; slopes of sigmoids in tangents."""
+    e, y = Quenched("e", mu, law={1: half, -2: half}), Quenched("y", mu, law={1: half, -1: half})
+    r, margin = e[mu] - h, 1 - y[mu] * h
+    gap = half / 2
+    insensitive = [(-r - gap, r < -gap), (0, r < gap), (r - gap, True)]
+    alike = (
+        (Max(half * r, -half * r / 2), Piecewise((half * r, r >= 0), (-half * r / 2, True))),
+        (Abs(r), r * sign(r)),
+        (Max(0, Abs(r) - gap), Piecewise(*insensitive)),
+        (Max(0, r) ** 2 + 2 * Abs(r), 2 * Piecewise((r**2 / 2 + r, r > 0), (-r, True))),
+        (Max(0, margin), margin * Heaviside(margin)),
+        (Max(0, -r) ** 2 + 3 * Max(0, r) ** 2, Abs(3 - 2 * Heaviside(-r)) * r**2),
+        (log(1 + exp(-y[mu] * h)), -log((1 + tanh(y[mu] * h / 2)) / 2)),
+    )
+    for known, written in alike:
+        one, other = (ConvexProblem(Sum(loss, (mu, 1, P)) + S2 / 2) for loss in (known, written))
+        agree(one, other, {alpha: 2}, average(w[i] ** 2))
+    with pytest.raises(NotConvex):
+        ConvexProblem(Sum(Heaviside(-y[mu] * h), (mu, 1, P)) + S2 / 2)
+    with pytest.raises(DeclarationError, match="by cases"):
+        ConvexProblem(Sum((floor(e[mu]) - h) ** 2, (mu, 1, P)) + S2 / 2)
+    n, J = Feature("n"), Coupling("J", between=(i, i), variance=sigma**2 / N)
+    with pytest.raises(UnsupportedLaw, match=r"divide by it: Complementary"):
+        System([Eq(0, n[i] * (1 - n[i] - Sum(J[i, j] * n[j], (j, 1, N))))]).cavity()
 
 
 def test_quantiles_that_share_their_weights():

@@ -263,7 +263,8 @@ def test_weights_that_are_sums_over_labels(label, slope, second):
     ridge = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum((label - h) ** 2, (mu, 1, P)) / 2).cavity()
     found, rest = ridge.solve({alpha: 3, t: {1: half, -1: half}}), second - slope**2
     e = Quenched("e", mu, law={1: half, -1: half})
-    noisy = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum((slope * u + sqrt(rest) * e[mu] - h) ** 2, (mu, 1, P)) / 2)
+    error = slope * u + sqrt(rest) * e[mu] - h
+    noisy = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(error**2, (mu, 1, P)) / 2)
     alike = noisy.cavity().solve({alpha: 3, t: {1: half, -1: half}})
     for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
         assert float(found[observable]) == pytest.approx(float(alike[observable]), rel=1e-9)
