@@ -13,7 +13,7 @@ from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.cases import by_kinks
 from symcavity.model.centring import Centring, in_one_unit
 from symcavity.model.convexity import check_convex, check_increasing
-from symcavity.model.domains import implied, squared, with_kinks
+from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
@@ -159,7 +159,7 @@ class Problem:
     ) -> None:
         self.name, self.source, self.cite = name, dict(source or {}), cite
         self.named = read_named(named or {})
-        self.minimize = with_kinks(as_sums(exact(minimize, "the objective")))
+        self.minimize = as_sums(exact(minimize, "the objective"))
         relations = tuple(map(as_sums, as_list(subject_to, "subject_to")))
         self.ranges = declared_ranges(relations)
         self.subject_to = tuple(r for r in relations if r not in self.ranges)
