@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Dummy, Expr, Rational, S, Symbol, cancel, exp, igcd, ilcm
+from sympy import Dummy, Expr, Pow, Rational, S, Symbol, cancel, exp, igcd, ilcm, tanh
 from sympy.polys.polyerrors import PolynomialError
 
 HIGHEST = 6  # power of an exponential in the fraction
@@ -23,6 +23,8 @@ def as_fraction(expr: Expr, x: Symbol) -> Expr:
     >>> as_fraction(1 / (1 + exp(-x)) - 1 / (1 + exp(1 - x)), x).subs(x, 50.0) > 0
     True
     """
+    if any(p.exp.is_negative and p.base.has(tanh) for p in expr.atoms(Pow)):  # one that ends at -1 is divided by
+        expr = expr.rewrite(tanh, exp)
     found = [e for e in expr.atoms(exp) if e.has(x)]
     rates = [e.args[0].diff(x) for e in found]
     if len(found) < 2 or any(rate.has(x) for rate in rates):

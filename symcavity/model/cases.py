@@ -24,7 +24,7 @@ def by_kinks(objective: Expr) -> Expr:
     Parameters
     ----------
     objective : Expr
-        Sums over sites; cases that meet smoothly, or that no state decides, stay as they are.
+        Sums over sites; a Piecewise that is smooth, and cases that no state decides, stay as they are.
     """
     cased = [total for total in outer_sums(objective) if total.function.has(*CASES)]
     return objective.xreplace({total: Sum(_rewritten(total.function), *total.limits) for total in cased})
@@ -55,7 +55,7 @@ def _term(term: Expr, moving: list[Expr]) -> Expr:
             jumps.append((t, cancel((right - left).xreplace({z: t + u})).as_poly(u).all_coeffs()[::-1]))
         if any(c.has(*moving) for _, row in jumps for c in row) or any(row[0] != 0 for _, row in jumps):
             continue
-        if any(row[1:2] != [0] for _, row in jumps):
+        if any(row[1:2] != [0] for _, row in jumps) or any(s.has(*moving) for s in term.atoms(Heaviside, sign)):
             beyond = (c * Max(0, gap - t) ** n for t, row in jumps for n, c in enumerate(row) if c != 0)
             return Add(found.pieces[0].xreplace({z: gap}), *beyond)
     return term

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
+from sympy import Add, Basic, Dummy, Equality, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, Kind, i, is_index, kind_of_range, mu
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
@@ -276,6 +276,24 @@ def free_kind(expr: Expr, where: str) -> Kind | None:
     return outside.pop() if outside else None
 
 
+def as_sums(value: Any) -> Any:
+    """A part of a declaration with its averages over sites as what they are: sums, divided by the number of sites.
+
+    An equation between averages alone stays as it is: it may as well be meant as a normalisation.
+    """
+    expr = getattr(value, "difference", value)
+    nodes = expr.atoms(Average) if isinstance(expr, Basic) else ()
+    if isinstance(value, Equality) and not site_quantities(value.xreplace({node: Dummy() for node in nodes})):
+        return value
+    rule = {}
+    for node in nodes:
+        kind = None if node.has(SiteResponse) else free_kind(node.body, str(node))
+        if kind is not None:
+            index = Symbol(f"{kind.index}'", integer=True)
+            rule[node] = Sum(node.body.xreplace({kind.index: index}), (index, 1, kind.size)) / kind.size
+    return value.xreplace(rule) if rule else value
+
+
 def outer_sums(expr: Expr) -> list[Sum]:
     """The sums of an expression that stand in no other sum or average."""
     found: list[Sum] = []
@@ -372,6 +390,7 @@ __all__ = [
     "FieldBook",
     "FieldSymbol",
     "RandomField",
+    "as_sums",
     "check_slots",
     "check_words",
     "couples_itself",

@@ -17,7 +17,7 @@ from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
-from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, FieldSymbol, as_sums, extract_fields, free_kind, site_sum
 from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
@@ -159,8 +159,8 @@ class Problem:
     ) -> None:
         self.name, self.source, self.cite = name, dict(source or {}), cite
         self.named = read_named(named or {})
-        self.minimize = exact(minimize, "the objective")
-        relations = as_list(subject_to, "subject_to")
+        self.minimize = as_sums(exact(minimize, "the objective"))
+        relations = tuple(map(as_sums, as_list(subject_to, "subject_to")))
         self.ranges = declared_ranges(relations)
         self.subject_to = tuple(r for r in relations if r not in self.ranges)
         self._centre()
@@ -255,11 +255,8 @@ class Problem:
                         f"{rest} in {where} leaves an index of another kind of site free.",
                         "a sum over every site of one kind, with nested Sum(...) over another",
                     )
-                if factor.has(Global):
-                    raise DeclarationError(
-                        f"The term {term} multiplies a sum by a global variable outside of it.",
-                        "global variables inside the sum: Sum(b*..., (mu, 1, P))",
-                    )
+                factor, shared_factor = factor.as_independent(Global, as_Add=False)
+                body *= shared_factor
                 share = in_units_of_n(factor).cancel()
                 factor = factor if share.has(N) else share
                 parts[kind] = parts.get(kind, S.Zero) + factor * extract_fields(body, kind, self.book, where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Basic, Derivative, Expr, Integral, Product, Sum, Symbol
+from sympy import Basic, Derivative, Expr, Integral, Product, Sum, Symbol, ceiling, floor
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
@@ -78,6 +78,8 @@ def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
         Integral: "write the function out",
         Derivative: "take the derivative first: .doit()",
         Product: "a sum of logarithms, or separate terms",
+        floor: "its steps by cases: Piecewise((-1, u < 0), (1, True))",
+        ceiling: "its steps by cases: Piecewise((-1, u < 0), (1, True))",
     }
     several = 'a random number of every site is a quenched parameter: Quenched("z", mu, law=...)'
     hints |= dict.fromkeys(random_symbols(), several)

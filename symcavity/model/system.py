@@ -11,7 +11,7 @@ from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring, in_one_unit
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, RandomField, as_sums, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
@@ -63,10 +63,10 @@ class System:
         self.named = read_named(named or {})
         self.convex = convex
         self.record = record
-        read = (as_equation(e, "an entry of equations") for e in as_list(equations, "equations"))
+        read = (as_equation(as_sums(e), "an entry of equations") for e in as_list(equations, "equations"))
         self.declared = tuple(map(in_one_unit, read) if centring is None else read)
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
-        conditions = as_list(conditions, "conditions")
+        conditions = tuple(map(as_sums, as_list(conditions, "conditions")))
         self.stated = declared_ranges(conditions) if record is None else record.problem.ranges
         conditions = [c for c in conditions if c not in self.stated]
         self.typed = (self.declared, tuple(conditions))

@@ -23,7 +23,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import CavitySymbol
 
 MOST_BACK, MOST_TERMS = 8, 24  # self-couplings, and these times branches, of a law that is solved as a formula
-MOST_BRANCHES = 100  # of one in which one field comes back
+MOST_BRANCHES = 60  # of one in which one field comes back
 
 
 @dataclass(frozen=True)

@@ -269,8 +269,7 @@ REFUSED = {
         "random variable g",
         "Quenched",
     ),
-    "average in the objective": (lambda: problem(norm), "average", "fixed="),
-    "average in a constraint": (lambda: problem(subject_to=[h >= 1, norm <= 1]), "average", "fixed="),
+    "average in a constraint": (lambda: problem(subject_to=[h >= 1, Eq(norm, 1)]), "average", "fixed="),
     "response in the objective": (
         lambda: problem(q + Sum(response(w[i]), (i, 1, N))),
         "response",
@@ -420,7 +419,7 @@ REFUSED = {
         "in proportion",
         "N*(b**2/2)",
     ),
-    "global times a sum": (lambda: problem(b * q), "outside of it", "inside the sum"),
+    "global times a sum": (lambda: problem(b * q), "not convex", "check the sign"),
     "global without constraint": (
         lambda: problem(q + N * b**2 / 2),
         "b interacts with no random field",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sympy import And, Eq, Max, Min, Rational, Sum, log, symbols, tanh
+from sympy import Abs, And, Eq, Heaviside, Max, Min, Piecewise, Rational, Sum, exp, floor, log, sign, symbols, tanh
 
 from symcavity import (
     Complementary,
@@ -21,6 +21,7 @@ from symcavity import (
     SeveralSolutions,
     Sites,
     System,
+    UnsupportedLaw,
     ValuesError,
     Variable,
     alpha,
@@ -157,6 +158,68 @@ def test_an_objective_of_order_one_is_the_same_minimum():
     budget = Eq(Sum(w[i], (i, 1, N)), N)
     conditions = [h <= V, w[i] >= 0, budget]
     agree(ConvexProblem(V, conditions), ConvexProblem(N * V, conditions), {alpha: 1}, V, average(w[i] > 0))
+
+
+def test_averages_and_globals_stand_where_a_paper_puts_them():
+    """An average in a declaration is a sum over all sites; a variable of all sites may stand before a sum."""
+    V, loss = Global("V", positive=True), (h - 1) ** 2
+    ridge = ConvexProblem(Sum(loss, (mu, 1, P)) / 2 + S2 / 4)
+    found = agree(ridge, ConvexProblem(P * average(loss) / 2 + N * average(w[i] ** 2) / 4), {alpha: 2}, S2 / N)
+    agree(ridge, ConvexProblem(average(loss) + average(w[i] ** 2) / (2 * alpha)), {alpha: 2}, S2 / N)
+    norm = float(found[average(w[i] ** 2)])
+    bounded = ConvexProblem(average(loss), [average(w[i] ** 2) <= B]).cavity().solve({alpha: 2, B: norm})
+    assert float(bounded[average((h - 1) ** 2)]) == pytest.approx(float(found[average((h - 1) ** 2)]), rel=1e-9)
+    with pytest.raises(DeclarationError, match=r"by a multiplier.*fixed="):
+        ConvexProblem(average(loss), [Eq(average(w[i] ** 2), 1)])
+    before, inside = S2 / (2 * V) + N * V / 2, Sum(w[i] ** 2 / (2 * V) + V / 2, (i, 1, N))
+    target = Sum(loss, (mu, 1, P)) / 2
+    found = agree(ConvexProblem(target + inside), ConvexProblem(target + before), {alpha: 2}, V, average(w[i] ** 2))
+    assert float(found[V]) == pytest.approx(float(found[average(w[i] ** 2)]) ** 0.5, rel=1e-9)
+    r, J = Feature("r"), Coupling("J", between=(i, i), variance=sigma**2 / N)
+    own = Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)) - 2 * average(r[i]))
+    summed = Max(0, 1 + Sum(J[i, j] * r[j], (j, 1, N)) - 2 * Sum(r[j], (j, 1, N)) / N)
+    agree(System([Eq(r[i], summed)]), System([Eq(r[i], own)]), {sigma: half}, average(r[i]))
+
+
+def test_losses_by_cases_and_steps():
+    """A kink may be written by cases, or as a step times what vanishes there; slopes of sigmoids in tangents."""
+    e, y = Quenched("e", mu, law={1: half, -2: half}), Quenched("y", mu, law={1: half, -1: half})
+    r, margin = e[mu] - h, 1 - y[mu] * h
+    gap = half / 2
+    insensitive = [(-r - gap, r < -gap), (0, r < gap), (r - gap, True)]
+    alike = (
+        (Max(half * r, -half * r / 2), Piecewise((half * r, r >= 0), (-half * r / 2, True))),
+        (Abs(r), r * sign(r)),
+        (Max(0, Abs(r) - gap), Piecewise(*insensitive)),
+        (Max(0, margin), margin * Heaviside(margin)),
+        (Max(0, -r) ** 2 + 3 * Max(0, r) ** 2, Abs(3 - 2 * Heaviside(-r)) * r**2),
+        (log(1 + exp(-y[mu] * h)), -log((1 + tanh(y[mu] * h / 2)) / 2)),
+    )
+    for known, written in alike:
+        one, other = (ConvexProblem(Sum(loss, (mu, 1, P)) + S2 / 2) for loss in (known, written))
+        agree(one, other, {alpha: 2}, average(w[i] ** 2))
+    with pytest.raises(NotConvex):
+        ConvexProblem(Sum(Heaviside(-y[mu] * h), (mu, 1, P)) + S2 / 2)
+    with pytest.raises(DeclarationError, match="by cases"):
+        ConvexProblem(Sum((floor(e[mu]) - h) ** 2, (mu, 1, P)) + S2 / 2)
+    n, J = Feature("n"), Coupling("J", between=(i, i), variance=sigma**2 / N)
+    with pytest.raises(UnsupportedLaw, match=r"divide by it: Complementary"):
+        System([Eq(0, n[i] * (1 - n[i] - Sum(J[i, j] * n[j], (j, 1, N))))]).cavity()
+
+
+def test_quantiles_that_share_their_weights():
+    """Three levels and their thresholds: six kinks on one field, in an order that no declaration fixes."""
+    e = Quenched("e", mu, law={-1: half, 1: half})
+    b = [Global(f"b{k}") for k in range(3)]
+    errors = [(e[mu] - h - bound, level) for bound, level in zip(b, (half / 2, half, 3 * half / 2), strict=True)]
+    loss = sum(Max(level * u, (level - 1) * u) for u, level in errors)
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + S2 / 2)
+    solution = problem.cavity().solve({alpha: 2})
+    assert float(solution[b[1]]) == pytest.approx(0, abs=1e-9)
+    assert float(solution[b[0]]) == pytest.approx(-float(solution[b[2]]), rel=1e-6)
+    simulation = problem.simulate({alpha: 2}, N=60, seeds=6)
+    for observable in (average(w[i] ** 2), b[2]):
+        assert abs(simulation[observable].z(solution[observable])) < 4.5
 
 
 def test_conjunctions_are_several_constraints():

@@ -3,7 +3,7 @@
 import mpmath
 import pytest
 from references import near
-from sympy import Eq, Max, Rational, Sum, Symbol, erf, exp, factorial, log, sign, sqrt
+from sympy import Eq, Max, Piecewise, Rational, Sum, Symbol, erf, exp, factorial, log, pi, sign, sqrt
 from sympy.stats import Binomial, Exponential, Geometric, NegativeBinomial, Normal, Poisson
 
 from symcavity import (
@@ -34,6 +34,7 @@ u = Sum(x[mu, i] * t[i], (i, 1, N))
 ridge = gamma * Sum(w[i] ** 2, (i, 1, N)) / 2
 VALUES = {alpha: 2, gamma: 1, beta: 1, t: {1: "1/2", -1: "1/2"}}
 FAR = 4.5
+half = Rational(1, 2)
 
 
 def values_of(law):
@@ -242,3 +243,28 @@ def test_laws_of_labels():
         theory.solve(values, dps=30)
     assert theory.derivation.verify(dps=15)
     assert Derivation.from_json(theory.derivation.to_json(verify=False)) == theory.derivation
+
+
+@pytest.mark.parametrize(
+    ("label", "slope", "second"),
+    [
+        (sign(u), sqrt(2 / pi), 1),
+        (Piecewise((1, u > 0), (0, True)), 1 / sqrt(2 * pi), half),
+        (Piecewise((-1, u < -1), (0, u < 1), (1, True)), 2 * exp(-half) / sqrt(2 * pi), 1 - erf(sqrt(half))),
+    ],
+)
+def test_weights_that_are_sums_over_labels(label, slope, second):
+    """Hebb's rule hears the teacher alone: ``<t w> = alpha <y u>``, at steps and at several of them."""
+    hebb = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 - Sum(label * h, (mu, 1, P))).cavity()
+    solution = hebb.solve({alpha: 3, t: {1: half, -1: half}})
+    overlap = 3 * float(slope)
+    assert float(solution[average(w[i] * t[i])]) == pytest.approx(overlap, rel=1e-12)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(3 * float(second) + overlap**2, rel=1e-12)
+    ridge = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum((label - h) ** 2, (mu, 1, P)) / 2).cavity()
+    found, rest = ridge.solve({alpha: 3, t: {1: half, -1: half}}), second - slope**2
+    e = Quenched("e", mu, law={1: half, -1: half})
+    error = slope * u + sqrt(rest) * e[mu] - h
+    noisy = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(error**2, (mu, 1, P)) / 2)
+    alike = noisy.cavity().solve({alpha: 3, t: {1: half, -1: half}})
+    for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
+        assert float(found[observable]) == pytest.approx(float(alike[observable]), rel=1e-9)

@@ -294,11 +294,9 @@ class SiteEnsemble:
 
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the states jump with the field whose source this is (a sign, a step)."""
-        if not self.outer:
-            return False
         field = self._source(response)[1]
         if field == self.solution.inner:
-            return False
+            return response.state in self.solution.jumping
         for branch in self.solution.branches:
             for expr in (
                 *branch.values.values(),

@@ -266,6 +266,8 @@ class SitePuzzle:
             raise UnsupportedLaw(
                 f"{self.text}: the field does not stand linearly in {equation} = 0.",
                 "laws that contain their random field linearly",
+                "where a state multiplies a field, divide by it: Complementary(n[i], ...) for n[i]*(...) = 0; "
+                "Complementary(R[i], 1 + field - K[i]/R[i]) for K[i] - R[i] - R[i]*field",
             )
         psi = (self.inner - equation / slope).expand()
         conditions = [_of_one_sign(c) for c in conditions]

@@ -10,6 +10,7 @@ from sympy import Add, Expr, S, Symbol, cancel
 
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.branches import KINKS
 
 
 def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[SiteResponse] = ()) -> Any:
@@ -39,6 +40,8 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[Site
         return None
     exprs += [inner - end / solution.reflection for r in solution.regions for end in (r.low, r.high) if end is not None]
     shares: dict[Symbol, Expr] = {}
+    if any(kink.has(*outer) for e in exprs for kink in e.atoms(*KINKS)):  # cases are flat, and no share of a field
+        return None
     for expr in exprs:
         slope = expr.diff(inner)
         if slope.has(inner, *outer):

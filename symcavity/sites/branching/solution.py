@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from sympy import And, Expr, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together
+from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
@@ -126,6 +128,17 @@ class SiteSolution:
         """Whether some branch is fixed implicitly."""
         return any(b.implicit for b in self.branches)
 
+    @cached_property
+    def jumping(self) -> frozenset[SiteQuantity]:
+        """The states that have two values where two regions meet, as at the step of a label that the field decides."""
+        found: set[SiteQuantity] = set()
+        for low, high in pairwise(self.regions):
+            if low.implicit is None and high.implicit is None and high.low is not None:
+                at = {self.inner: self.reflection * high.low}
+                gaps = {q: (high.values[q] - low.values[q]).xreplace(at) for q in self.unknowns}
+                found |= {q for q, gap in gaps.items() if gap != 0 and _is_open(gap)}
+        return frozenset(found)
+
     def expression(self, state: SiteQuantity) -> Expr:
         """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
         if not self.regions:
@@ -146,6 +159,13 @@ class SiteSolution:
         short = None if self.is_implicit else _clipped([v for _, v in merged], self.inner)
         agrees = short is not None and (self.reflection == 1 or _agree(short, by_cases))
         return short if agrees else by_cases
+
+
+def _is_open(gap: Expr) -> bool:
+    """Whether a difference is far from zero at each of some seeded values."""
+    symbols, rng = symbols_in([gap], set()), seeded(18)
+    points = [{s: Float(sample_value(s, rng)) for s in symbols} for _ in range(3)]
+    return all(abs(complex(gap.xreplace(point))) > _INSIDE for point in points)
 
 
 def _bare(condition: Expr) -> Expr:
