@@ -161,6 +161,12 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
                 parts=("what a feature sends, ", f.emission, ", is not proportional to its states."),
                 offending=f.emission,
             )
+        if not f.states() and any(f.coupling.family == g.coupling.family for g in law.fields):
+            return Symmetry(
+                False,
+                parts=("a datum hears ", f.emission, ", and what comes back from there is no multiple of a state."),
+                offending=f.emission,
+            )
     varying = sorted(
         {
             q
