@@ -74,7 +74,10 @@ def squares(step: Step, dps: int) -> list[Verdict]:
     """Averages of squared responses: by difference quotients of the states, at two close fields."""
     out: list[Verdict] = []
     for claim in step.claims:
-        out += _verdict(*_by_quadrature(step.evidence["theory"], claim.lhs, claim.rhs, dps))
+        if claim.rhs.has(ProjectionAverage):
+            out += vector_average(step.evidence["theory"], [(claim.lhs, claim.rhs)])
+        else:
+            out += _verdict(*_by_quadrature(step.evidence["theory"], claim.lhs, claim.rhs, dps))
     return out
 
 

@@ -13,7 +13,7 @@ from symcavity import N, alpha, average, i, mu, response
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 
 STEPS = (1, 2, 3, 5, 10)
-WITH_STABILITY = ("ridge", "squared hinge", "logistic", "bias", "variances", "portfolio", "ecology", "network")
+WITH_STABILITY = ("ridge", "squared hinge", "logistic", "bias", "variances", "portfolio", "ecology", "network", "balls")
 RUNS = {}
 
 
