@@ -48,7 +48,7 @@ SLOPE = 24  # digits of a squared difference quotient between fields that are 1e
 CLOSE = Rational(1, 10**16)
 STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
-GRIDS = {1: (97, 160), 2: (49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
+GRIDS = {1: (97, 160), 2: (41, 49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
 MODULES = ["numpy", "scipy"]  # the second for error functions
@@ -99,8 +99,8 @@ def _hold(
             if simple:
                 direct = _exact(side, body, values, laws, few)
             else:
-                coarse, direct = (_double(side, body, values, laws, nodes) for nodes in GRIDS[len(side.heard)])
-                lost = max(lost, abs(direct - coarse) / max(abs(direct), mp.mpf("1e-12")))
+                *coarse, direct = (_double(side, body, values, laws, nodes) for nodes in GRIDS[len(side.heard)])
+                lost = max(lost, *(abs(direct - c) / max(abs(direct), mp.mpf("1e-12")) for c in coarse))
             if size is not None:
                 direct *= mp.mpf(int(values[size].p)) / int(values[size].q)
             expected = _claimed(claimed, values, laws, few, double=not simple)
