@@ -20,7 +20,10 @@ DAMPED = {
     "supplied_resources": "consumers and resources that are averaged over all sites answer each other too strongly",
 }
 # at whose vertices changes neither grow nor die out
-MARGINAL = {"basis_pursuit", "expected_shortfall", "least_deviations", "quantile_regression", "random_linear_program", "zero_sum"}
+MARGINAL = {
+    *("basis_pursuit", "expected_shortfall", "least_deviations", "quantile_regression", "random_linear_program"),
+    "zero_sum",
+}
 
 HEADER = """Gallery
 =======

@@ -11,11 +11,11 @@ from symcavity.algebra.phi import phi
 def gathered(expr: Expr) -> Expr:
     """Return a sum with one term for each product of truncated moments and averages over a Gaussian.
 
-    Of a function of ``z`` and the same function of ``-z``, the one is taken in which ``z`` has no minus sign in the first
-    truncated moment.
+    Of a function of ``z`` and the same function of ``-z``, the one is taken in which ``z`` has no minus sign in the
+    first truncated moment.
     """
     nodes = {node: new for node in expr.atoms(GaussianAverage) if (new := _reflected(node)) != node}
-    if not (nodes or expr.is_Add and expr.has(GaussianAverage, phi)):
+    if not (nodes or (expr.is_Add and expr.has(GaussianAverage, phi))):
         return expr
     factors: dict[Expr, list[Expr]] = {}
     for term in Add.make_args(expand_mul(expr.xreplace(nodes))):

@@ -18,7 +18,7 @@ from symcavity.evaluate.soft_bound import soft_integrals
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import site_quantities
-from symcavity.shapes import Ball, Ellipsoid
+from symcavity.shapes import Ball
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
 from symcavity.sites.sets.averages import (
@@ -202,7 +202,7 @@ def _sources(
 
 @lru_cache(maxsize=64)
 def _squares(shape: Shape, k: float, cap: float | None, rho: float, samples: int, seed: int, number: int) -> Any:
-    """The squares of all entries of ``d(v - t)/dt``, summed: central differences, in some directions where there are many."""
+    """The squares of all entries of ``d(v - t)/dt``, summed: by central differences, of many directions in some."""
     t = _scrambles(shape.dimension, samples, seed)[number]
     every = np.linalg.qr(np.random.default_rng(seed).normal(size=(shape.dimension, shape.dimension)))[0][:_DIRECTIONS]
     ends = (t + sign * _STEP * way for way in every for sign in (1, -1))

@@ -30,7 +30,8 @@ V2 = ProjectionSymbol("v2", "\\lVert \\bm{v} \\rVert^{2}", nonnegative=True)
 GV = ProjectionSymbol("gv", "g\\left(\\bm{v}\\right)")
 TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
-SLOPE2 = ProjectionSymbol("slope2", "\\lVert d \\left(\\bm{v} - \\bm{t}\\right) / d \\bm{t} \\rVert^{2}", nonnegative=True)
+_SLOPE = "d \\left(\\bm{v} - \\bm{t}\\right) / d \\bm{t}"
+SLOPE2 = ProjectionSymbol("slope2", f"\\lVert {_SLOPE} \\rVert^{{2}}", nonnegative=True)
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
 
 T2 = ProjectionSymbol("t2", "\\lVert \\bm{t} \\rVert^{2}", nonnegative=True)

@@ -214,7 +214,8 @@ class VectorEnsemble:
         if others:
             one, other = (convex.Lam.xreplace({convex.components.index: k}) for k in (a, others[0][0]))
             if total.function != SiteResponse(one, other) ** 2:
-                raise UnsupportedLaw(f"The sum {total} over components has no average here.", f"{SiteResponse(one, other)}**2")
+                what = f"The sum {total} over components has no average here."
+                raise UnsupportedLaw(what, f"{SiteResponse(one, other)}**2")
             return SLOPE2 / S_**2
         V, Lam = (x.xreplace({x.indices[-1]: a}) for x in (convex.V, convex.Lam))
         v, d, r, j = (Dummy(n) for n in "vdrj")
