@@ -35,7 +35,6 @@ from symcavity.sites.sets.averages import (
 )
 
 _MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi", SLOPE2: "slope2"}
-PARTS = ProjectionSymbol("parts", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t} - \\bm{d}_{0}\\right)")
 _STEP, _DIRECTIONS = 1e-5, 16
 _REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole"}
 
@@ -90,9 +89,9 @@ class Projected:
         self.body = lambdify([*self.symbols, *plain, *marks.values()], body, "numpy")
         self.moment = known_moment(node.body)
         # With slack the response is found from itself. A sample of psi jumps where a source changes its regime,
-        # and no root may be left; the form that Stein's lemma gives it does not: t.(v - t - d0), d0 at t = 0.
+        # and no root may be left; the form that Stein's lemma gives it, t.(v - t), does not.
         by_parts = node.is_slack and PSI in own and not (node.body / PSI).has(ProjectionSymbol)
-        self.columns = [PARTS if by_parts and s == PSI else s for s in self.symbols]
+        self.columns = [TD if by_parts and s == PSI else s for s in self.symbols]
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Return the average at the values of the symbols."""
@@ -183,16 +182,15 @@ def _sources(
 ) -> dict[str, Any]:
     """Project one scramble of sources."""
     t = _scrambles(shape.dimension, samples, seed)[number]
-    bound = np.inf if cap is None else cap
-    p = with_slack(shape, t, k, bound, rho)
-    still = with_slack(shape, np.zeros((1, shape.dimension)), k, bound, rho).lam_s  # the mean of t.still is known
+    if cap is not None or rho:  # responses by parts, to which what is the same for all sources adds nothing
+        t = t - t.mean(axis=0)
+    p = with_slack(shape, t, k, np.inf if cap is None else cap, rho)
     return {
         LAM.name: p.lam,
         GAP2.name: np.square(p.lam_s).sum(axis=1),
         V2.name: np.square(p.v).sum(axis=1),
         GV.name: _level(shape, p, k - rho * p.lam, cap),
         TD.name: (t * p.lam_s).sum(axis=1),
-        PARTS.name: (t * (p.lam_s - still)).sum(axis=1),
         PSI.name: p.psi,
         REGIME.name: p.regime,
         "v": p.v,
