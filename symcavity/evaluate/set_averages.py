@@ -182,8 +182,6 @@ def _sources(
 ) -> dict[str, Any]:
     """Project one scramble of sources."""
     t = _scrambles(shape.dimension, samples, seed)[number]
-    if cap is not None or rho:  # responses by parts, to which what is the same for all sources adds nothing
-        t = t - t.mean(axis=0)
     p = with_slack(shape, t, k, np.inf if cap is None else cap, rho)
     return {
         LAM.name: p.lam,
