@@ -18,15 +18,18 @@ from sympy import (
     I,
     Integer,
     Integral,
+    Mul,
     Piecewise,
     Rational,
     S,
     Symbol,
     binomial,
+    cancel,
     conjugate,
     erf,
     erfc,
     exp,
+    expand_mul,
     factorial2,
     gamma,
     oo,
@@ -248,7 +251,14 @@ def _half_moment(n: Any) -> Expr:
 
 
 def averaged_phi(n: Integer, offset: Expr, slope: Expr) -> Expr:
-    """Return E[phi(n, offset + slope*z)]: the two Gaussians in it are one of variance ``1 + slope**2``."""
+    """Return E[phi(n, offset + slope*z)]: the two Gaussians in it are one of variance ``1 + slope**2``.
+
+    A root by which both are divided is put into the variance.
+    """
+    for d in (p.base for p in Mul.make_args(slope) if p.is_Pow and p.exp == -S.Half):
+        a, b = (expand_mul(e * sym_sqrt(d)) for e in (offset, slope))
+        if not (a.has(sym_sqrt(d)) or b.has(sym_sqrt(d))) and (whole := cancel(d + b**2)).count_ops() <= d.count_ops():
+            return (sym_sqrt(whole) / sym_sqrt(d)) ** n * phi(n, a / sym_sqrt(whole))
     width = sym_sqrt(1 + slope**2)
     return width**n * phi(n, offset / width)
 

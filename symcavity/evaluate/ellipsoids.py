@@ -20,6 +20,9 @@ Array = NDArray[np.float64]
 MAX_GROUPS, MAX_DIMENSION, MAX_POINTS = 5, 60, 2_200_000
 """Different radii, dimensions, and points of a rule up to which the integrals are used."""
 
+FARTHEST, HALF = 10.0, 0.499
+"""By how much no Gaussian vector is longer than usual; fewer sources than half never leave a positive margin."""
+
 
 def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | None:
     """Return the averages of :mod:`.set_integrals`, or None where a rule does not converge.
@@ -32,11 +35,15 @@ def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | Non
         Distance of the centre, and margin.
     """
     values, counts = np.unique(radii, return_counts=True)
+    if k > c * np.hypot(1, c / values[0]) * (np.sqrt(radii.size + 1) + FARTHEST):  # no source is so long: the tip
+        lam, square = k / c**2, 1 + (k / c) ** 2
+        norm, zero = radii.size + square, {"touching": 0.0, "partial": 0.0}
+        return {"norm": norm, "lam": lam, "lam2": square / c**2, "whole": 1.0, "psi": k * lam - norm, **zero}
     if values.size > MAX_GROUPS or radii.size > MAX_DIMENSION:
         return None
     touch = _converged(_touching, counts / 2, values, counts, c, k)
     tip = _converged(_tip, np.append(counts / 2, 1.0), values, counts, c, k)
-    if touch is None or tip is None:
+    if touch is None or tip is None or (k > 0 and touch[0] + tip[0] < HALF):  # weights that are all too small
         return None
     lam, lam2, norm = (float(x) for x in (touch + tip)[1:])
     return {

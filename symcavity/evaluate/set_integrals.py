@@ -21,7 +21,8 @@ from symcavity.evaluate.legendre import legendre
 from symcavity.shapes import Ellipsoid, Shape
 
 Averages = dict[str, Any]
-"""norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole (probabilities), psi <psi>."""
+"""norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole (probabilities), psi <psi>, and of balls slope2
+<sum of squares of d(v - t)/dt>."""
 
 
 def integrated(shape: Shape, k: float) -> Averages | None:
@@ -51,18 +52,19 @@ def _below(a: Any, cdf: Any, pdf: Any) -> tuple[Any, Any, Any]:
 def _ball_rows(
     x: Any, D: int, R: Any, c: Any, k: Any, normal: Callable[[Any], tuple[Any, Any]]
 ) -> tuple[Any, ...]:
-    """Return the axial averages at radial distance x: |v-t|^2, lam, lam^2, P(touching), P(tip), psi."""
+    """Return the axial averages at radial distance x: |v-t|^2, lam, lam^2, P(touching), P(tip), psi, |psi|^2."""
     q2 = R * R + c * c
     top = (k + R * x) / c
     j0, j1, j2 = _below(top, *normal(top))
     if R == 0:
-        return j2 * c * c / q2, c * j1 / q2, c * c * j2 / q2**2, j0, 0 * j0, -j0
+        return j2 * c * c / q2, c * j1 / q2, c * c * j2 / q2**2, j0, 0 * j0, -j0, j0
     low, gap, rise = k / c - c * x / R, x * (R / c + c / R), c * x / R
     i0, i1, i2 = _below(low, *normal(low))
     j0, j1, j2 = j0 - i0, j1 - i1 - gap * i0, j2 - i2 - gap * (2 * i1 + gap * i0)
     tip1, tip2 = i1 + rise * i0, i2 + rise * (2 * i1 + rise * i0)
     touch = c * j1 / q2
     psi = -j0 - (D + 1) * i0 - ((D - 1) * R * touch / x if D > 1 else 0)
+    slope2 = j0 + (D + 1) * i0 + ((D - 1) * (R * c / (q2 * x)) ** 2 * j2 if D > 1 else 0)
     return (
         c * c * j2 / q2 + x * x * i0 + tip2,
         touch + tip1 / c,
@@ -70,6 +72,7 @@ def _ball_rows(
         j0,
         i0,
         psi,
+        slope2,
     )
 
 
@@ -85,7 +88,7 @@ def _panels(D: int, R: float, c: float, k: float, reach: float) -> list[float]:
     return [x for i, x in enumerate(kept) if i == 0 or x - kept[i - 1] > 1e-12 * high]
 
 
-_NAMES = ("norm", "lam", "lam2", "touching", "whole", "psi")
+_NAMES = ("norm", "lam", "lam2", "touching", "whole", "psi", "slope2")
 
 
 def axial_panels(

@@ -108,6 +108,10 @@ def capped_integrals(shape: Ball, k: float, cap: float) -> dict[str, Any]:
             "lam": c * t1 / q2 + i1 / c + cap * s0,
             "lam2": c * c * t2 / q2**2 + i2 / c**2 + cap**2 * s0,
             "psi": -t0 - bend * c * t1 / q2 - (D + 1) * i0 - s0 * np.where(far, bend * cap, D),
+            "slope2": t0
+            + bend * R / x * (c / q2) ** 2 * t2
+            + (D + 1) * i0
+            + s0 * np.where(far, bend * R / x * cap**2, D),
         }.items()
     }
 

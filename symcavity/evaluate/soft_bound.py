@@ -92,6 +92,9 @@ def soft_integrals(shape: Ball, k: float, rho: float) -> dict[str, Any]:
         "lam2": touch**2 * t2 + tip**2 * i2,
         "touching": t0,
         "whole": i0,
+        "slope2": ((R * R + c * c) / (R * R + far)) ** 2 * t0
+        + (D - 1) * (R * touch / x) ** 2 * t2
+        + (D * (R > 0) + (c * tip) ** 2 * c * c) * i0,
     }
     found = {name: float(weight @ row) for name, row in rows.items()} | {"partial": 0.0}
     return found | {"psi": k * found["lam"] - rho * found["lam2"] - found["norm"]}

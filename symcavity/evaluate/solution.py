@@ -15,6 +15,7 @@ from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.precision import alone, given_out, is_mpf, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.tails import check_tails
 from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
@@ -23,6 +24,7 @@ from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
+from symcavity.sites.sets.averages import ProjectionAverage
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 SHOWN = 10  # digits that a solution in double has, or says that it has not
@@ -119,9 +121,11 @@ class Solution:
         The average is taken over independent sets of quasi-random fields; the error is the scatter of these sets.
         """
         expr = self.expression(key)
-        if not any(n.way == SAMPLES for n in expr.atoms(JointAverage)):
+        sets = {n.g for n in expr.atoms(ProjectionAverage) if needs_samples(n)}
+        if not sets and not any(n.way == SAMPLES for n in expr.atoms(JointAverage)):
             return 0.0
-        values = [float(self._evaluate(expr.xreplace({SCRAMBLE: Integer(k)}))) for k in range(SCRAMBLES)]
+        rules = ({SCRAMBLE: Integer(k), **{g: g.scramble(k) for g in sets}} for k in range(SCRAMBLES))
+        values = [float(self._evaluate(expr.xreplace(rule))) for rule in rules]
         return float(np.std(values, ddof=1) / np.sqrt(SCRAMBLES))
 
     def expression(self, key: Any) -> Expr:
@@ -225,12 +229,13 @@ class Solution:
 
         For features and data it is ``variance factors * alpha * <(dw/dI)^2> <(dlambda/dI)^2>``; in general the
         largest eigenvalue of the matrix of such products (squared where every round has an even number of steps).
+        For convex sets other than balls it is sampled; ``stderr(theory.gains.product)`` is its standard error.
         Message passing converges where it is below one (de Almeida and Thouless, J. Phys. A 11, 983, 1978).
 
         Raises
         ------
         UnsupportedLaw
-            Where the condition is not derived: in the naive analysis, and for laws given by convex sets.
+            Where the condition is not derived: in the naive analysis.
         """
         found = self._task.gains()
         if (product := found.product) is not None:
@@ -285,7 +290,7 @@ class Solution:
         lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
         lines += [f"  {s!s:<18} = {mp.nstr(v, digits)}" for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            lines.append(f"  stability          = {mp.nstr(self.stability, 6)}  (stable below 1)")
+            lines.append(f"  stability          = {self._gain()}  (stable below 1)")
         lines.append(f"  residual           = {mp.nstr(self.residual, 3)}")
         if rough:
             said = "no digit" if not self.digits else f"about {digits} digit{'s' if digits > 1 else ''}"
@@ -295,6 +300,12 @@ class Solution:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _gain(self) -> str:
+        """The stability, to the digits that are known where it is sampled."""
+        value, product = float(self.stability), self._task.gains().product
+        error = 0.0 if product is None else self.stderr(product)
+        return mp.nstr(mp.mpf(value), max(1, int(np.log10(value / error))) if 0 < error < value else 6)
 
     def _point(self) -> str:
         """Where it was solved, in a line."""
@@ -306,7 +317,7 @@ class Solution:
         digits = max(self.dps, 6)
         rows: list[tuple[str, str]] = [(Formula.of(s), mp.nstr(v, digits)) for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            rows.append(("stability", f"{mp.nstr(self.stability, 6)} (stable below 1)"))
+            rows.append(("stability", f"{self._gain()} (stable below 1)"))
         rows.append(("residual", mp.nstr(self.residual, 3)))
         return html(["", "value"], rows, str(self).splitlines()[0])
 

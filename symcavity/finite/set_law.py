@@ -111,6 +111,24 @@ class SetPart:
             out[held, 1:] = inner
         return out
 
+    def near(self, rows: np.ndarray, z: np.ndarray, eta: np.ndarray, back: np.ndarray) -> np.ndarray:
+        """Where some sites would be, at the level where they are, if each component came back alike.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Which sites.
+        z, eta, back : ndarray, shapes (sites, variables), (sites, d), (sites, d, d)
+            The variables, the cavity fields and the self-couplings.
+        """
+        out, levels = z.copy(), self.shape.support(z[:, self.V])
+        for site in rows:
+            p, strength = self.shape.project(eta[site], levels[site]), np.trace(back[site]) / len(self.V)
+            if strength > 0:
+                out[site, self.V], out[site, self.lam] = p.v[0], p.lam[0] / strength
+                out[site, self.Lam] = p.lam_s[0] / strength
+        return out
+
     def regimes(self, z: np.ndarray) -> np.ndarray:
         """Return how the set touches at each site: the code of :class:`symcavity.shapes.base.Projection`.
 

@@ -66,12 +66,12 @@ class SingleSites:
             self._table = self._table or BrokenPlane(law, [*self.quenched, *self.constants], n)
             return self._table.meet(cavity_field, self_coupling, shared, likely)
         z = np.zeros((n, law.k)) if start is None else start.copy()
-        begin = z.copy()
+        first = z.copy()
         active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
         moved = np.full((n, law.k, law.k), np.nan)
-        for rows, on, warm in self._branches(n, found, likely, start is not None and not law.affine):
+        for rows, on, begin in self._branches(found, likely, first, cavity_field, self_coupling):
             each = _Sites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
-            there, inverse, fits = each.solved(warm * begin[rows])
+            there, inverse, fits = each.solved(begin[rows])
             good = rows[fits]
             z[good], active[good], moved[good], found[good] = there[fits], on[fits], inverse[fits], True
         whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
@@ -81,16 +81,25 @@ class SingleSites:
         return Answer(z, active, found, law.emission(args, n), responses, lambda: moved, lambda: args)
 
     def _branches(
-        self, n: int, found: np.ndarray, likely: np.ndarray | None, again: bool
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """The sites that are still open, a choice of branches for each, and whether to begin where one was told."""
+        self, found: np.ndarray, likely: np.ndarray | None, first: np.ndarray, eta: np.ndarray, back: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """The sites that are still open, a choice of branches for each, and where to begin."""
         if likely is not None:
-            yield np.arange(n), likely, 1.0
-        for warm, branch in product((1.0, 0.0) if again else (1.0,), product((True, False), repeat=self.law.kp)):
-            rows = np.flatnonzero(~found)
-            if not rows.size:
-                return
-            yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp)), warm
+            yield np.arange(found.size), likely, first
+        for begin in self._starts(found, first, eta, back):
+            for branch in product((True, False), repeat=self.law.kp):
+                rows = np.flatnonzero(~found)
+                if not rows.size:
+                    return
+                yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp)), begin
+
+    def _starts(self, found: np.ndarray, first: np.ndarray, eta: np.ndarray, back: np.ndarray) -> Iterator[np.ndarray]:
+        """Where to begin: where one was told, at zero, at the projection on a set."""
+        yield first
+        if np.any(first) and not self.law.affine:
+            yield np.zeros_like(first)
+        if self.law.sets is not None:
+            yield self.law.sets.near(np.flatnonzero(~found), first, eta, back)
 
 
 class _Sites:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, And, DiracDelta, Dummy, Expr, Mul, S, Sum, Symbol, fraction, together
+from sympy import Add, And, Dummy, Expr, Mul, S, Sum, Symbol, fraction, together
 
 from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
@@ -276,7 +276,8 @@ def _interpretation(theory: Theory, make: StepMaker) -> list[Step]:
             continue
         values = [site.at_labels.response(r.values, None, body) for r in solution.regions]
         active = [k for k, value in enumerate(values) if value != 0]
-        if len(active) != 1 or site_quantities(values[active[0]]) or values[active[0]].has(DiracDelta):
+        fields = [h.eta for h in site.heard]
+        if len(active) != 1 or site_quantities(values[active[0]]) or values[active[0]].has(*fields):
             continue
         region = solution.regions[active[0]]
         condition = And(*(other > 0 for other in _positive_members(site.law, region.label)))

@@ -108,8 +108,9 @@ def site_average(theory: Theory, meaning: Expr) -> Equation | None:
         return None
     (kind,) = {kind for q in site_quantities(body) for kind in q.site}
     value = theory.inserted[kind].ensemble.at_site(body)
-    if not site_quantities(value, Quenched) or value.has(ProjectionAverage) or value.count_ops() > READABLE:
-        return None
+    own = site_quantities(value, Quenched)
+    if not own or value.has(ProjectionAverage) or value.count_ops() > READABLE or value.is_polynomial(*own):
+        return None  # of a polynomial the average is seen at once
     return Equation(DisorderAverage(at_zero(body, kind)), at_zero(simplest(value), kind))
 
 
@@ -140,7 +141,12 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
     if shifts:
         steps.append(make("units", "units", shifts))
+    whole = {e.lhs: e for e in theory.equations}
+    kept = []  # what elimination would make longer, of an unknown that is closed already
     for symbol, expr in closed.definitions.items():
+        if symbol in whole and expr.count_ops() > max(READABLE // 4, 2 * whole[symbol].rhs.count_ops()):
+            kept.append(whole[symbol])
+            continue
         steps.append(
             make(
                 f"eliminate.{symbol}",
@@ -151,9 +157,9 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
             )
         )
     # a core that is harder to read is left as the equation that it came from, beside the formulas above
-    claims = [
-        Equation(core.xreplace(same), S.Zero) if _effort(core) <= _effort(whole.difference) else whole
-        for core, whole in zip(closed.core, theory.remaining(closed), strict=True)
+    claims = kept + [
+        Equation(core.xreplace(same), S.Zero) if _effort(core) <= _effort(closure.difference) else closure
+        for core, closure in zip(closed.core, theory.remaining(closed), strict=True)
     ]
     for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):
         try:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
 
-from sympy import Add, Expr, Mul, S, Sum, cancel, expand_mul
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, cancel, expand_mul
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import ParameterBook, field_covariance, message_response
 from symcavity.method.close import over_sites
+from symcavity.method.insert import second_component
 from symcavity.method.naming import at_zero
 from symcavity.method.respond import ORDER
 from symcavity.model.averages import SiteResponse
@@ -99,19 +100,9 @@ def gains(system: System, sites: Mapping[Kind, Site]) -> Gains:
     emissions) does not change.  The replica-symmetric solution is stable where the spread shrinks: the largest
     eigenvalue is below one.
 
-    Raises
-    ------
-    UnsupportedLaw
-        For laws given by convex sets, whose fields are vectors.
+    Of a vector all components change alike, and the squares of the entries of a matrix of responses add up.
     """
     heard = {kind: [h for h in site.heard if h.declared.states()] for kind, site in sites.items()}
-    for kind, fields in heard.items():
-        if any(h.declared.components or h.declared.inner for h in fields):
-            raise UnsupportedLaw(
-                f"The stability of a theory is not derived where {kind.plural} have a field for each component of a "
-                "vector.",
-                "fields that are numbers",
-            )
     spreads = [
         spread
         for fields in heard.values()
@@ -127,9 +118,10 @@ def _spreads(a: Heard, b: Heard) -> list[Spread]:
     found: dict[Expr, Expr] = {}
     f, g = a.declared, b.declared
     for term in Add.make_args(field_covariance(a, b)):
+        term = term.xreplace(dict.fromkeys(term.atoms(KroneckerDelta), S.One))  # between components
         for total in term.atoms(Sum):
-            ((index, _, _),) = total.limits
-            emitted = (f.emission * g.emission).xreplace({f.sender.index: index})
+            index = total.limits[0][0]
+            emitted = (f.emission * g.emission).xreplace({f.sender.index: index, **second_component(f)})
             variance = expand_mul(cancel(total.function / emitted)) * (term / total)
             for part in Add.make_args(expand_mul(variance)):
                 own = Mul(*(x for x in Mul.make_args(part) if any(S.Zero in q.indices for q in site_quantities(x))))
@@ -145,6 +137,8 @@ def _gain(system: System, row: Spread, column: Spread) -> Expr:
     if kind != column.hearer:
         return S.Zero
 
+    inner = [limits for limits in (row.first.declared.inner, column.first.declared.components) if limits]
+
     def answer(message: Expr, h: Heard) -> Expr:
         return h.factor * message_response(system, message, h.declared)
 
@@ -153,6 +147,11 @@ def _gain(system: System, row: Spread, column: Spread) -> Expr:
     body = answer(e, g) * answer(d, h)
     if g is not h:
         body += answer(e, h) * answer(d, g)
+    if len(inner) > 1:  # every component of what is sent answers to every component of the field
+        other = second_component(column.first.declared)
+        own = {r: SiteResponse(r.state, r.state.xreplace(other)) for r in body.atoms(SiteResponse)}
+        body, inner = body.xreplace(own), [inner[0], (*other.values(), *inner[1][1:])]
+    body = Sum(body, *inner) if inner else body
     book = ParameterBook()
     terms = (
         book.close(Sum(part, kind.range)) for part in Add.make_args(expand_mul(row.weight * column.profile * body))

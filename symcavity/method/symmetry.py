@@ -16,6 +16,7 @@ from sympy import Dummy, Expr, Symbol, cancel
 
 from symcavity.algebra.nonzero import differs
 from symcavity.method.sources import source_of
+from symcavity.model.couplings import Coupling, correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.laws import Law
@@ -149,22 +150,22 @@ def _homogeneous(expr: Expr, weights: dict[SiteQuantity, int], power: int) -> bo
     return not differs(gap) and bool(cancel(gap.expand()) == 0)
 
 
+def _tied(one: Coupling, other: Coupling) -> bool:
+    """Whether couplings are the same or correlated."""
+    return one == other or correlation_of(one, other) != 0
+
+
 def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
     """Check that the states respond to the field by one common factor, site by site."""
     law = system.feature
     states = [q for f in system.datum.fields for q in f.states()]
     multipliers = [q for q in law.unknowns if q not in states]
-    for f in system.datum.fields:
-        if f.states() and not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
+    for f in system.datum.fields:  # of given emissions, such as a teacher's weights, something comes back as well
+        back = f.states() or any(_tied(f.coupling.family, g.coupling.family) for g in law.fields)
+        if back and not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
             return Symmetry(
                 False,
                 parts=("what a feature sends, ", f.emission, ", is not proportional to its states."),
-                offending=f.emission,
-            )
-        if not f.states() and any(f.coupling.family == g.coupling.family for g in law.fields):
-            return Symmetry(
-                False,
-                parts=("a datum hears ", f.emission, ", and what comes back from there is no multiple of a state."),
                 offending=f.emission,
             )
     varying = sorted(

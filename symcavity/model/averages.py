@@ -94,7 +94,8 @@ class SiteResponse(Node):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         state = self.args[0]
         ((kind, index),) = state.site.items()
-        inner = [printer.doprint(k) for k in state.indices[len(state.site) :]]
+        source = state if self.field is None or not self.field.indices[len(state.site) :] else self.field
+        inner = [printer.doprint(k) for k in source.indices[len(state.site) :]]
         mark = printer.doprint(index)
         mark = (
             f"^{{{mark}}}" + (f"_{{{inner[0]}}}" if inner else "")

@@ -35,7 +35,9 @@ def sample_size(samples: Any) -> int:
 
 
 def gaussian_scrambles(dimension: int, samples: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Yield `SCRAMBLES` independently scrambled Sobol sets of standard normal vectors.
+    """Yield `SCRAMBLES` independently scrambled Sobol sets of standard normal vectors, each with the mean zero.
+
+    What is the same for all vectors then adds nothing to responses that are averaged by parts.
 
     Parameters
     ----------
@@ -59,4 +61,5 @@ def gaussian_scrambles(dimension: int, samples: int, seed: int) -> Iterator[NDAr
     for child in np.random.SeedSequence(int(seed)).spawn(SCRAMBLES):
         sequence = qmc.Sobol(dimension, scramble=True, rng=np.random.default_rng(child))
         uniform = sequence.random(samples // SCRAMBLES)
-        yield np.asarray(ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)))
+        t = np.asarray(ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)))
+        yield t - t.mean(axis=0)

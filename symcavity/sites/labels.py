@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Heaviside, Matrix, Piecewise, S, Symbol, cancel, erf, sign, sqrt
+from sympy import Add, DiracDelta, Dummy, Expr, Heaviside, Matrix, Piecewise, S, Symbol, cancel, erf, sign, sqrt
 
+from symcavity.algebra.gathering import gathered
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
@@ -38,7 +39,7 @@ class LabelledEnsemble:
 
     def at_site(self, body: Expr) -> Expr:
         """Average over the fields and the labels: a function of the site's other quenched parameters."""
-        return self._over(body, self.labels)
+        return gathered(self._over(body, self.labels))
 
     def _over(self, body: Expr, labels: tuple[Quenched, ...]) -> Expr:
         if not labels:
@@ -107,11 +108,16 @@ class LabelledEnsemble:
                     f"{body} holds the square of a response to the field {u} that a label is drawn on.",
                     "averages of responses to such a field",
                 )
-            if weight.has(*JUMPS):
-                out += self._by_parts(weight, factor, response, rest)
-            else:
-                out += self._over(weight.diff(u) * factor * response.state, rest)
+            smooth = not weight.has(*JUMPS) or (not weight.has(Heaviside, Piecewise) and self._continues())
+            whole = self._over(weight.diff(u) * factor * response.state, rest) if smooth else DiracDelta(u)
+            out += self._by_parts(weight, factor, response, rest) if whole.has(DiracDelta) else whole
         return out
+
+    def _continues(self) -> bool:
+        """Whether no state jumps where the sign of a field changes, so that the density there is met by one value."""
+        solution = self.site.solution
+        parts = [e for b in solution.branches for e in (*b.values.values(), *b.conditions)]
+        return not (solution.is_implicit or any(e.has(*JUMPS) for e in parts))
 
     def _by_parts(self, weight: Expr, factor: Expr, response: SiteResponse, rest: tuple[Quenched, ...]) -> Expr:
         """The whole response where the weight jumps, by parts, minus that of the states."""

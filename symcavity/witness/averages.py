@@ -32,14 +32,14 @@ def response(step: Step, dps: int) -> list[Verdict]:
     """Averaged responses, by Gaussian integration by parts from the states alone."""
     theory, kind = step.evidence["theory"], step.data["kind"]
     side, index = theory.inserted[kind], {S.Zero: kind.index}
-    worst, digits, how = mp.mpf(0), dps, ""
+    out: list[Verdict] = []
     for claim in step.claims:
         if not isinstance(claim.lhs, DisorderAverage):
             return result(numeric(dps), False, "", f"{claim.lhs} is no average")
         node = _from_zero(claim.lhs.args[0], index)
         gap, digits, how = hold(theory, side, node, quenched_average(_from_zero(claim.rhs, index)), dps)
-        worst = largest(worst, gap)
-    return _verdict(worst, digits, dps, f"integration by parts, and {how}")
+        out += _verdict(gap, digits, dps, f"integration by parts, and {how}")
+    return out
 
 
 def _from_zero(expr: Expr, rule: dict[Any, Any]) -> Expr:
@@ -74,7 +74,10 @@ def squares(step: Step, dps: int) -> list[Verdict]:
     """Averages of squared responses: by difference quotients of the states, at two close fields."""
     out: list[Verdict] = []
     for claim in step.claims:
-        out += _verdict(*_by_quadrature(step.evidence["theory"], claim.lhs, claim.rhs, dps))
+        if claim.rhs.has(ProjectionAverage):
+            out += vector_average(step.evidence["theory"], [(claim.lhs, claim.rhs)])
+        else:
+            out += _verdict(*_by_quadrature(step.evidence["theory"], claim.lhs, claim.rhs, dps))
     return out
 
 

@@ -24,6 +24,7 @@ from symcavity.witness.registry import largest, witness
 
 COUNT = 200_000
 WORST = 4.5
+NEAR = 1e-6  # for difference quotients
 Values = Mapping[Any, Any]
 
 
@@ -114,7 +115,9 @@ class Site:
             t = np.random.default_rng(seed).normal(size=(COUNT, shape.dimension))
             self.weights = np.full(COUNT, 1 / COUNT)
         self.T, self.q = np.sqrt(q) * t, q
-        self.V, self.lam, _ = projected(shape, self.T, bound, cap, F, softness)
+        self.law = (bound, cap, F, softness)
+        self.shape = shape
+        self.V, self.lam, _ = projected(shape, self.T, *self.law)
         self.L = (self.V - self.T) / F
         self.level = np.asarray(shape.support(self.V))
 
@@ -135,8 +138,14 @@ class Site:
         return np.broadcast_to(np.asarray(value, dtype=float), self.lam.shape)
 
     def _sum(self, total: Sum) -> Any:
-        """A sum over the components."""
+        """A sum over the components; over both those of the state and of the source by difference quotients."""
         convex, out = self.convex, 0.0
+        if len(total.limits) > 1:
+            for way in np.eye(self.V.shape[1]) * NEAR:
+                ends = (self.T + way, self.T - way)
+                V, W = (projected(self.shape, end, *self.law)[0] - end for end in ends)
+                out = out + np.square((V - W) / (2 * NEAR * self.law[2])).sum(axis=1)
+            return out
         for k in range(self.V.shape[1]):
             marks = {
                 SiteResponse(convex.Lam): (Symbol("R"), self.T[:, k] * self.L[:, k] / self.q),

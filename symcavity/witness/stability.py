@@ -16,6 +16,7 @@ from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
 from symcavity.witness.world import World, coupling_variance, same
 
+Env = dict[Any, int]
 MOST = 1000  # rounds: the second largest growth may be hardly smaller
 NEAR = mp.mpf(10) ** -6
 
@@ -31,48 +32,57 @@ class Changes:
             kind: [row for row in self.declared.carriers(kind) if row.field.states()] for kind in theory.inserted
         }
 
-    def covariance(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any]) -> Any:
-        """The claimed covariance of the changes of two fields at a site."""
+    def covariance(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any], *both: Env) -> Any:
+        """The claimed covariance of the changes of two fields at a site: of vectors, component by component."""
         total = mp.mpf(0)
+        if both and both[0] != both[1]:
+            return total
         for spread, symbol in zip(self.spreads, self.symbols, strict=True):
             if {spread.first.declared, spread.second.declared} == {f, g}:
                 total += self.world.value(spread.profile, {f.hearer.index: at}) * sizes[symbol]
         return total
 
-    def next(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any]) -> Any:
+    def next(self, f: RandomField, g: RandomField, at: int, sizes: Mapping[Any, Any], own: Env, other: Env) -> Any:
         """The covariance of two fields at a site after the senders have answered: exact over their couplings."""
         if f.sender != g.sender:
             return mp.mpf(0)
         total = mp.mpf(0)
         rows = self.rows[f.sender]
-        for j in self.world.sites(f.sender):
+        sums = self.points(f.inner), self.points(g.inner)
+        for j, one, two in product(self.world.sites(f.sender), *sums):
             env = {f.hearer.index: at, f.sender_index: j}
 
-            def both(env: dict[Any, int] = env) -> Any:
-                return self.world.value(f.coupling * g.coupling, env)
+            def both(first: Env = {**env, **own, **one}, second: Env = {**env, **other, **two}) -> Any:  # noqa: B006
+                return self.world.value(f.coupling, first) * self.world.value(g.coupling, second)
 
             variances = {key: coupling_variance(self.world, key) for key in coupling_variances(self.world, both)}
             moment = mean_over(self.world, variances, both)
-            for a, b in product(rows, rows):
-                answers = self.answer(f, a, j) * self.answer(g, b, j)
-                total += moment * answers * self.covariance(a.field, b.field, j, sizes)
+            for a, b in product(rows, rows) if moment != 0 else ():
+                for k, m in product(self.points(a.field.components), self.points(b.field.components)):
+                    answers = self.answer(f, a, j, one, k) * self.answer(g, b, j, two, m)
+                    total += moment * answers * self.covariance(a.field, b.field, j, sizes, k, m)
         return total
 
-    def answer(self, f: RandomField, row: Carrier, at: int) -> Any:
+    def points(self, limits: Any) -> list[Env]:
+        """The components of a vector."""
+        return list(self.world.points([limits])) if limits else [{}]
+
+    def answer(self, f: RandomField, row: Carrier, at: int, sent: Env, heard: Env) -> Any:
         """How the emission of a site into a field answers to a unit change of a field that the site hears."""
         world, kind = self.world, row.kind
-        env = {kind.index: at}
-        source = world.key(row.source, env)
+        env = {kind.index: at, **sent}
+        part = dict(zip(row.source.indices[1:], heard.values(), strict=True))
+        source = world.key(row.source, {**env, **part})
         slope = mp.fsum(
             world.value(f.emission.diff(q), env) * world.response(world.key(q, env), source)
             for q in site_quantities(f.emission, Variable, Field)
         )
-        return slope * self.weight(row, at)
+        return slope * self.weight(row, at, heard)
 
-    def weight(self, row: Carrier, at: int) -> Any:
+    def weight(self, row: Carrier, at: int, heard: Env) -> Any:
         """How much the declared equation of a site changes with the field in it: by one coupling that grows."""
         world, f = self.world, row.field
-        env = {row.kind.index: at}
+        env = {row.kind.index: at, **heard, **self.points(f.inner)[0]}
         other = next(j for j in world.sites(f.sender) if f.sender != f.hearer or j != at)
         key = world.key(f.coupling, {**env, f.sender_index: other})
         base = world.number(key, state=True)
@@ -81,7 +91,7 @@ class Changes:
             world.given[key] = value
             values.append(world.value(row.declared.rhs, env))
         del world.given[key]
-        return (values[1] - values[0]) / world.value(f.emission, {f.sender.index: other})
+        return (values[1] - values[0]) / world.value(f.emission, {**env, f.sender.index: other})
 
 
 @witness("spread")
@@ -96,9 +106,9 @@ def spread(step: Step, _dps: int) -> list[Verdict]:
         after = {c.lhs: world.value(c.rhs) for c in step.claims}
         for kind, rows in changes.rows.items():
             for f, g in product([row.field for row in rows], repeat=2):
-                for at in world.sites(kind):
-                    true = changes.next(f, g, at, before)
-                    ok = ok and same(true, changes.covariance(f, g, at, after))
+                for at, *own in product(world.sites(kind), changes.points(f.components), changes.points(g.components)):
+                    true = changes.next(f, g, at, before, *own)
+                    ok = ok and same(true, changes.covariance(f, g, at, after, *own))
     return result(BRUTE_FORCE, ok, f"variances added over the declared couplings, {SMALL}")
 
 

@@ -278,7 +278,7 @@ class World:
         named = node.field
         label = "" if named is None else self.labels.get((named.family, named.indices[len(named.site) :]), "")
         field = self.system.laws[kind].fields[int(label or 1) - 1]
-        inner = q.indices[len(q.site) :] if field.components else ()
+        inner = (named or q).indices[len(q.site) :] if field.components else ()
         source = Source(kind, label, field.components)[(at, *inner)]
         return self.response(self.key(q, env), self.key(source, env))
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Add, Sum
 
+from symcavity.record.derivation import Derivation
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.lines import lines
 from symcavity.writing.markup import Row, parse, to_tex
 from symcavity.writing.mathml import to_mathml
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
+from symcavity.writing.shown import as_shown
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory
@@ -74,13 +76,14 @@ def _broken(obj: Any) -> str:
 
 def theory_html(theory: Theory) -> str:
     """Return the order parameters with their meanings, and the closed equations, as MathML."""
+    shown = as_shown(Derivation("", "", (), tuple(theory.order_parameters.items()), tuple(theory.equations)))
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
     meanings = "".join(
         f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'><math>{mathml(m)}</math></td></tr>"
-        for s, m in theory.order_parameters.items()
+        for s, m in shown.parameters
     )
-    rows, _, named = shorten([row_of(e) for e in theory.equations], {}, fits)
+    rows, _, named = shorten([row_of(e) for e in shown.results], {}, fits)
     with_names = f"<p>with</p>{_lines(named)}" if named else ""
     return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}"
 

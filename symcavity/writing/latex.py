@@ -45,6 +45,8 @@ _TYPOGRAPHY = {
 _SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
 
+LONG = 7  # rows of a table on a page
+
 def document(derivation: Derivation) -> str:
     """Return a complete LaTeX document.
 
@@ -78,9 +80,13 @@ def _closing(doc: Document) -> list[str]:
         parts += [f"\\section{{{doc.results_title}}}", *_blocks(doc.results)]
     if doc.parameters:
         parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
-        parts += ["\\begin{tabular}{ll}", "\\hline", "symbol & meaning \\\\", "\\hline"]
+        cells = [f"{_math(symbol)} & {_cell(meaning)}" for symbol, meaning in doc.parameters]
+        half = -(-len(cells) // 2) if len(cells) > LONG else len(cells)  # a long table stands in two halves
+        columns = [cells[:half], *([[*cells[half:], "&"][:half]] if half < len(cells) else [])]
+        layout, head = "@{\\qquad}".join(["ll"] * len(columns)), " & ".join(["symbol & meaning"] * len(columns))
+        parts += [f"\\begin{{tabular}}{{{layout}}}", "\\hline", f"{head} \\\\", "\\hline"]
         parts += ["\\noalign{\\vskip 6pt}"]
-        parts += [f"{_math(symbol)} & {_cell(meaning)} \\\\[9pt]" for symbol, meaning in doc.parameters]
+        parts += [f"{' & '.join(row)} \\\\[9pt]" for row in zip(*columns, strict=True)]
         parts += ["\\hline", "\\end{tabular}", "\\end{center}", ""]
     if doc.assumptions:
         parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]

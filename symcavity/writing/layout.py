@@ -100,6 +100,7 @@ class Document:
         return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
 
 
+_MANY = 8  # equations of one step, of which short ones are not given again either
 _SHORT = 2  # lines of an equation that is given again for one step of an iteration
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
@@ -377,10 +378,11 @@ def _undated(claim: Equation) -> Equation:
 
 def _repeated(claims: Iterable[Any], numbers: _Numbers) -> dict[Equation, int]:
     """Long equations that were said but for the step, which is one for all numbers on the right."""
-    out = {}
+    claims = list(claims)
+    out, short = {}, _SHORT if len(claims) < _MANY else 0
     for claim in claims:
         steps = {node.shift for node in claim.rhs.atoms(AtStep)} if isinstance(claim, Equation) else ()
-        if len(steps) == 1 and _said(_undated(claim)) in numbers.shown and len(lines(row_of(claim), PAGE)) > _SHORT:
+        if len(steps) == 1 and _said(_undated(claim)) in numbers.shown and len(lines(row_of(claim), PAGE)) > short:
             out[claim] = min(steps)
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symcavity.record.derivation import Step
+from symcavity.sites.sets.averages import SLOPE2
 from symcavity.writing.fragments import Cite, Formula, Fragments, Given, Prose, formula, listed, plural, quantity
 
 ALMEIDA_THOULESS = "J. R. L. de Almeida and D. J. Thouless, J. Phys. A: Math. Gen. 11, 983 (1978)"
@@ -163,7 +164,9 @@ def _covariance(a: Any, b: Any, value: Any) -> Formula:
 def stability_average(step: Step) -> Prose:
     """The averages of squared responses."""
     words = plural(len(step.claims), "The average of the squared response is", "The averages of the squares are")
-    return Prose([Given(words)])
+    matrix = any(claim.rhs.has(SLOPE2) for claim in step.claims)
+    after: Fragments = ["The square of a matrix is here the sum of those of its entries."] if matrix else []
+    return Prose([Given(words)], after)
 
 
 def stability(step: Step) -> Prose:

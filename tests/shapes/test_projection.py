@@ -5,6 +5,7 @@ import pytest
 import sympy
 from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
+from symcavity.evaluate.set_integrals import integrated
 from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE
 
@@ -262,3 +263,15 @@ def test_sources_on_the_axis_at_the_origin_and_none_at_all(shape, kappa):
     nothing = shape.project(np.zeros((0, 3)), kappa)
     assert nothing.v.shape == (0, 3)
     assert nothing.psi.shape == (0,)
+
+
+def test_averages_far_out_are_those_of_the_tip():
+    """Where nearly all sources end at the tip, by exact Gaussian moments; before, by sampled projections."""
+    shape = Ellipsoid([1, "1/2"])
+    for k in (30.0, 1e3, 1e6):
+        found = integrated(shape, k)
+        assert found["norm"] == pytest.approx(3 + k**2, rel=1e-12)
+        assert (found["whole"], found["lam"], found["psi"]) == (1, k, pytest.approx(-3))
+    near = integrated(shape, 10.0)
+    assert near["norm"] == pytest.approx(103, rel=1e-6)
+    assert all((found := integrated(shape, k)) is None or found["whole"] > 0.9 for k in np.linspace(11, 60, 15))

@@ -1,9 +1,13 @@
 """Labels that are drawn on the field of a teacher: against closed forms, other declarations, and instances."""
 
+import math
+from importlib import import_module
+
 import mpmath
+import numpy as np
 import pytest
 from references import near
-from sympy import Eq, Max, Piecewise, Rational, Sum, Symbol, erf, exp, factorial, log, pi, sign, sqrt
+from sympy import Eq, Float, Max, Piecewise, Rational, Sum, Symbol, erf, exp, factorial, log, pi, sign, sqrt
 from sympy.stats import Binomial, Exponential, Geometric, NegativeBinomial, Normal, Poisson
 
 from symcavity import (
@@ -268,3 +272,27 @@ def test_weights_that_are_sums_over_labels(label, slope, second):
     alike = noisy.cavity().solve({alpha: 3, t: {1: half, -1: half}})
     for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
         assert float(found[observable]) == pytest.approx(float(alike[observable]), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["flipped_labels", "logistic_existence", "sign_teacher"])
+def test_a_teacher_leaves_no_rescaling_and_its_record_holds(name):
+    """The naive theory has no echo of the teacher; an average over both labels is written once."""
+    problem = import_module(f"symcavity.derivations.{name}").problem
+    theory = problem.cavity()
+    assert not problem.symmetry()
+    assert all(v.ok for key in ("datum.response", "symmetry") for v in theory.derivation[key].verdicts())
+    assert sum(value.count_ops() for value in theory.closures.values()) < 400
+
+
+def test_the_answer_to_flipped_labels_is_that_at_the_teachers_boundary():
+    """``<d(y lambda)/du>`` is (1 - 2 p) times twice the density of u at zero times the mean of lambda there."""
+    theory = import_module("symcavity.derivations.flipped_labels").problem.cavity()
+    ours = next(value for s, value in theory.closures.items() if s.name == "S_y_lambda_2")
+    q, overlap, S, C, p = 2.0, 0.5, 0.4, 3.0, 0.1
+    numbers = {"q_w": q, "q_t_w": overlap, "S_w": S, "C": C, "p": p}
+    known = {s: Float(numbers[s.name]) for s in ours.atoms(Symbol) if s.name in numbers}
+    ours = ours.xreplace({average(t[i] ** 2): 1}).xreplace(known)
+    scale = math.sqrt(q - overlap**2)
+    grid = np.linspace(-9, 9, 400001)
+    mean = np.trapezoid(np.clip((1 - scale * grid) / S, 0, C) * np.exp(-(grid**2) / 2), grid) / math.sqrt(2 * math.pi)
+    assert float(ours) == pytest.approx((1 - 2 * p) * math.sqrt(2 / math.pi) * mean, rel=1e-8)

@@ -187,7 +187,7 @@ class SiteEnsemble:
                     values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
                 out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
         for outer in reversed(zs[:-1]):
-            out = gaussian_average(_odd_signs(out), outer)
+            out = gaussian_average(_odd_signs(out, outer), outer)
         return out
 
     def _zero(self) -> dict[Symbol, Expr]:
@@ -356,8 +356,10 @@ def _without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:
     return gaussian_average(Piecewise(*cases[:-1], (cases[-1][0], True)), z)
 
 
-def _odd_signs(expr: Expr) -> Expr:
-    """Reduce even powers of signs to one, and their absolute values too."""
+def _odd_signs(expr: Expr, z: Symbol) -> Expr:
+    """Reduce even powers of signs to one, and their absolute values too; of a positive multiple to that of ``z``."""
+    multiples = {s: s.args[0].as_independent(z, as_Add=False) for s in expr.atoms(sign)}
+    expr = expr.xreplace({s: sign(z) for s, (c, rest) in multiples.items() if rest == z and c.is_nonnegative})
     rule: dict[Any, Any] = {Abs(s): S.One for s in expr.atoms(sign)}
     for power in expr.atoms(Abs):
         if isinstance(power.args[0], sign):

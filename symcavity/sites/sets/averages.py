@@ -19,7 +19,7 @@ from symcavity.model.support import SupportFunction
 
 
 class ProjectionSymbol(TexSymbol):
-    """A quantity of one projection: its multiplier, its distance, the divergence of its displacement."""
+    """A quantity of one projection: its multiplier, its distance, the divergence of its displacement, and more."""
 
     __slots__ = ()
 
@@ -30,6 +30,8 @@ V2 = ProjectionSymbol("v2", "\\lVert \\bm{v} \\rVert^{2}", nonnegative=True)
 GV = ProjectionSymbol("gv", "g\\left(\\bm{v}\\right)")
 TD = ProjectionSymbol("td", "\\bm{t} \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 PSI = ProjectionSymbol("psi", "\\psi", nonpositive=True)
+_SLOPE = "d \\left(\\bm{v} - \\bm{t}\\right) / d \\bm{t}"
+SLOPE2 = ProjectionSymbol("slope2", f"\\lVert {_SLOPE} \\rVert^{{2}}", nonnegative=True)
 REGIME = ProjectionSymbol("regime", "r", nonnegative=True)
 
 T2 = ProjectionSymbol("t2", "\\lVert \\bm{t} \\rVert^{2}", nonnegative=True)
@@ -126,7 +128,7 @@ class ProjectionAverage(GaussianAverage):
     @property
     def is_known(self) -> bool:
         """Whether balls have this average to any number of digits."""
-        return not self.is_slack and self.body in (LAM, LAM**2, GAP2, PSI)
+        return not self.is_slack and self.body in (LAM, LAM**2, GAP2, PSI, SLOPE2)
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -166,7 +168,7 @@ class ProjectionAverage(GaussianAverage):
         return True
 
     def _eval_is_extended_positive(self) -> bool | None:
-        return True if self.body in (LAM, GAP2, LAM**2, V2) else None
+        return True if self.body in (LAM, GAP2, LAM**2, V2, SLOPE2) else None
 
     def _eval_is_extended_negative(self) -> bool | None:
         return True if self.body == PSI else None

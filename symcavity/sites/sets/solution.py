@@ -25,7 +25,7 @@ from symcavity.model.support import Anchor, Support
 from symcavity.shapes.base import INTERIOR, SATURATED
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.branches import tidy_fraction
-from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, V2, component, projection_average
+from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, SLOPE2, V2, component, projection_average
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,15 @@ class VectorEnsemble:
         """A sum over the components, by invariants of the projection."""
         solution, convex = self.solution, self.solution.convex
         q, S_ = solution.variance, solution.strength
-        ((a, low, high),) = total.limits
-        if (low, high) != (convex.components.range[1], convex.components.range[2]):
+        (a, *_), *others = total.limits
+        if any((low, high) != tuple(convex.components.range)[1:] for _, low, high in total.limits):
             raise UnsupportedLaw(f"{total} does not run over all components.", str(convex.components.range))
+        if others:
+            one, other = (convex.Lam.xreplace({convex.components.index: k}) for k in (a, others[0][0]))
+            if total.function != SiteResponse(one, other) ** 2:
+                what = f"The sum {total} over components has no average here."
+                raise UnsupportedLaw(what, f"{SiteResponse(one, other)}**2")
+            return SLOPE2 / S_**2
         V, Lam = (x.xreplace({x.indices[-1]: a}) for x in (convex.V, convex.Lam))
         v, d, r, j = (Dummy(n) for n in "vdrj")
         marked = total.function.xreplace({V: v, Lam: d, SiteResponse(Lam): r, SiteResponse(V): j}).expand()
