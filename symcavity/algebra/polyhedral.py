@@ -199,8 +199,7 @@ class CellAverage(GaussianAverage):
             return Float._new(cell_in(mp, rows, terms)._mpf_, prec)  # noqa: SLF001
 
     def _mpmathcode(self, printer: Any) -> str:
-        name = printer._module_format("symcavity.algebra.polyhedral.mp_cell")  # noqa: SLF001
-        code = printer._print  # noqa: SLF001 - SymPy's printing protocol
+        name, code = printer._module_format("symcavity.algebra.polyhedral.mp_cell"), printer._print  # noqa: SLF001
         rows = ", ".join(f"[{', '.join(code(c) for c in row)}]" for row in self.rows())
         terms = ", ".join(f"({powers}, {code(c)})" for powers, c in self.terms())
         return f"{name}([{rows}], [{terms}])"

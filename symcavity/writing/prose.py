@@ -11,9 +11,8 @@ from typing import Any
 
 from sympy import sqrt
 
-from symcavity.model.equations import Equation
-from symcavity.model.kinds import DATUM, FEATURE, N, one_of, one_site
-from symcavity.model.quantities import Complementary, Quenched
+from symcavity.model.kinds import DATUM, FEATURE, N, one_site
+from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import Step
 from symcavity.writing.fragments import (
     Fragments,
@@ -35,9 +34,10 @@ from symcavity.writing.naive_prose import TEMPLATES as NAIVE
 from symcavity.writing.result_prose import TEMPLATES as RESULTS
 from symcavity.writing.set_prose import TEMPLATES as SETS
 from symcavity.writing.shown import is_sign
+from symcavity.writing.site_prose import TEMPLATES as SITES
 
 Template = Callable[[Step], Prose]
-_TEMPLATES: dict[str, Template] = {**SETS, **NAIVE, **RESULTS}
+_TEMPLATES: dict[str, Template] = {**SETS, **NAIVE, **SITES, **RESULTS}
 
 
 def rule(name: str) -> Callable[[Template], Template]:
@@ -411,96 +411,6 @@ def _effective_law(step: Step) -> Prose:
     before: Fragments = [Given(f"With the self-coupling at its mean, the effective law {where}is")]
     after: Fragments = ["It is to be read together with ", *listed(pairs), "."] if pairs else []
     return Prose(before, after)
-
-
-# ------------------------------------------------------------------------------------- the single site
-
-
-@rule("branches")
-def _branches(step: Step) -> Prose:
-    branches = list(step.data.get("branches") or [])
-    field_ = step.data.get("field")
-    signs = list(step.data.get("sign_assumptions") or [])
-    used = ["This uses ", *listed(signs), "."] if signs else []
-    if len(branches) < 2:
-        return Prose([Given("The law of a single site is solved by")], used)
-    before: Fragments = []
-    if branches:
-        before += [
-            (
-                f"The complementary pairs leave {_count(len(branches))} "
-                f"{plural(len(branches), 'branch', 'branches')}"
-            )
-        ]
-        before += [". In each, one member of every pair is zero:"]
-        before += [Show(tuple(_branch_row(branch) for branch in branches), numbered=False)]
-    before += [Given("For each value of the field exactly one branch is consistent, and the solution is")]
-    if field_ is not None:
-        before[-1] = Given("For each value of ")
-        before += [field_, " exactly one branch is consistent, and the solution is"]
-    return Prose(before, used)
-
-
-def _count(number: int) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[number] if number < len(words) else str(number)
-
-
-def _branch_row(branch: Any) -> tuple[Any, ...]:
-    names, region, values = (
-        (*branch, None, None)[:3] if isinstance(branch, list | tuple) else (branch, None, None)
-    )
-    row: Fragments = []
-    some = [names] if isinstance(names, str) else list(names or [])
-    if not isinstance(values, dict) or not values:
-        row += listed(some, ", ")
-    else:
-        row += [*_comma([Equation(state, value)] for state, value in values.items())]
-    if region is not None:
-        row += [formula("\\quad\\text{if }"), region]
-    return tuple(row)
-
-
-def _comma(groups: Iterable[Fragments]) -> Fragments:
-    out: Fragments = []
-    for group in groups:
-        out += [", " if out else "", *group]
-    return [part for part in out if not (isinstance(part, str) and part == "")]
-
-
-@rule("joint")
-def _joint(step: Step) -> Prose:
-    pairs = [Complementary(p, q) for p, q in step.data.get("pairs") or []]
-    before = ["For each value of ", *listed(step.data["fields"]), " the law fixes ", *listed(step.data["unknowns"])]
-    after: Fragments = ["It is to be read together with ", *listed(pairs), ". "] if pairs else []
-    after += ["These are the optimality conditions of a convex problem of one site, which has one solution. "]
-    return Prose([*before, " together:"], [*after, "They are solved by Newton's method."])
-
-
-@rule("joint_slopes")
-def _joint_slopes(step: Step) -> Prose:
-    after: Fragments = ["Of each pair the member that is zero stays zero. "] if step.data.get("pairs") else []
-    after += ["These linear equations fix the responses of ", *listed(step.data["unknowns"]), "."]
-    return Prose([Given("Differentiation of these equations with respect to each source gives")], after)
-
-
-@rule("response")
-def _response(step: Step) -> Prose:
-    kind = kind_in(step)
-    whose = f" of {one_of(kind)}" if kind else ""
-    return Prose(
-        [Given(f"Differentiation with respect to the source gives the mean response{whose},")],
-        [],
-    )
-
-
-@rule("closure")
-def _closure(step: Step) -> Prose:
-    symbol = step.data.get("symbol")
-    if symbol is None:
-        return Prose([Given("Averaging over the cavity field closes the equations:")])
-    again = [Given("The same average gives "), symbol, ":"]
-    return Prose([Given("Averaging over the cavity field, at zero source, gives "), symbol, ":"], again=again)
 
 
 __all__ = ["prose", "rules"]
