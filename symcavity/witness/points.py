@@ -143,12 +143,14 @@ def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
 
 def _points(theory: Theory) -> Iterator[dict[Any, Any]]:
     """Seeded values: first those at which the state evolution settles, since a search takes far longer."""
-    late = []
+    late, known = [], theory.memory.setdefault("settles", {})
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
         if alpha in values:
             values[alpha] *= LOADS[seed % len(LOADS)]
-        if settles(theory, values):
+        if seed not in known:
+            known[seed] = settles(theory, values)
+        if known[seed]:
             yield values
         else:
             late.append(values)
