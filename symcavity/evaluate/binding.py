@@ -14,12 +14,13 @@ from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
+from symcavity.evaluate.following import is_mapped
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.solver import solve
-from symcavity.evaluate.values import Task
+from symcavity.evaluate.values import Task, read_values
 from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
@@ -190,6 +191,14 @@ def solve_bound(
     return found[0]
 
 
+def settles(theory: Theory, values: Mapping[Any, Any]) -> bool:
+    """Whether the state evolution of a convex problem leads to its solution; true of what is not solved by it."""
+    bound, rest = bind(theory, values)
+    task = task_of(bound.branches[0])
+    given = read_values(task, rest, 15)
+    return not is_mapped(task, given) or task.evolution(given.laws)[0].solve(given.environment("numpy")) is not None
+
+
 def check_digits(theory: Theory, dps: Any) -> None:
     """Refuse more digits than the averages over the sets have.
 
@@ -249,4 +258,4 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
     return SampledSolution(whole, lambda number: at(part(number), whole.values))
 
 
-__all__ = ["bind", "counterpart", "solve_bound", "solve_theory", "supports", "task_of"]
+__all__ = ["bind", "counterpart", "settles", "solve_bound", "solve_theory", "supports", "task_of"]

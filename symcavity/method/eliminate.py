@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -169,7 +170,7 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     def known(factor: Expr) -> bool:
         """Whether it is a factor of what does not vanish, up to its sign."""
         some = (e for e in hidden if factor.free_symbols <= e.free_symbols)
-        return any(factor in (f.expand(), (-f).expand()) for e in some for f in _factors(e))
+        return any(factor in _factors(e) for e in some)
 
     try:
         constant, factors = factor_list(top)
@@ -185,13 +186,15 @@ def numerator(expr: Expr, nonzero: Sequence[Expr], positive: Sequence[Expr] = ()
     return masks.show(Mul(*kept) if kept else constant)
 
 
-def _factors(expr: Expr) -> list[Expr]:
-    """The factors of a numerator, none of which vanishes where it does not."""
+@lru_cache(maxsize=1024)
+def _factors(expr: Expr) -> frozenset[Expr]:
+    """The factors of a numerator, none of which vanishes where it does not, multiplied out and of either sign."""
     top, _ = fraction(together(expr))
-    try:
-        return [top, *(f for f, _ in factor_list(top)[1])] if size(top) <= LARGEST else [top]
-    except PolynomialError:
-        return [top]
+    found = [top]
+    if size(top) <= LARGEST:
+        with suppress(PolynomialError):
+            found += [f for f, _ in factor_list(top)[1]]
+    return frozenset(way.expand() for f in found for way in (f, -f))
 
 
 def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:

@@ -8,6 +8,7 @@ expression alone is a complete statement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from sympy import Basic, Expr, S, Sum, Symbol, SympifyError, Tuple, sympify
@@ -471,9 +472,14 @@ class Complementary(Basic):
 
 def site_quantities(expr: Any, *kinds: type[Family]) -> list[SiteQuantity]:
     """Return the site quantities of the given kinds in ``expr``, in a fixed order."""
-    found = expr.atoms(SiteQuantity) if isinstance(expr, Basic) else set()
-    chosen = [q for q in found if not kinds or isinstance(q.family, kinds)]
-    return sorted(chosen, key=lambda q: (q.family.name, text(q))) if len(chosen) > 1 else chosen
+    found = _site_quantities(expr) if isinstance(expr, Basic) else ()
+    return [q for q in found if not kinds or isinstance(q.family, kinds)]
+
+
+@lru_cache(maxsize=4096)
+def _site_quantities(expr: Basic) -> tuple[SiteQuantity, ...]:
+    """All of them, looked up once: the same expressions are asked at every turn."""
+    return tuple(sorted(expr.atoms(SiteQuantity), key=lambda q: (q.family.name, text(q))))
 
 
 def families(exprs: Iterable[Any], *kinds: type[Family]) -> list[Family]:

@@ -30,7 +30,6 @@ from sympy import (
 
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.quadrature import break_points, gaussian_in
-from symcavity.errors import NotConverged
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.quenched import read_quenched
 from symcavity.method.close import kind_of_body, positive_parts
@@ -38,6 +37,7 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
+from symcavity.witness.bisection import bisected, within
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.joint import is_joint, joint_average
 from symcavity.witness.points import TRIES, Point, seeded_values
@@ -48,7 +48,8 @@ SLOPE = 24  # digits of a squared difference quotient between fields that are 1e
 CLOSE = Rational(1, 10**16)
 STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
-GRIDS = {1: (97, 160), 2: (41, 49, 80), 3: (9, 14)}  # nodes a panel and an axis, by the number of fields
+GRIDS = {1: ((97, 160),), 2: ((9, 14), (49, 80)), 3: ((5, 7), (9, 14))}  # nodes a panel and an axis, by fields
+AGAIN = {1: 128, 2: 63, 3: 11}  # where the finest two differ by chance less than they lose
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
 MODULES = ["numpy", "scipy"]  # the second for error functions
@@ -91,28 +92,47 @@ def _hold(
     squared = any(marked.diff(r, s) != 0 for r in marks.values() for s in marks.values())
     body = body if squared else by_parts(side, body)
     simple = len(side.heard) == 1 and not solution.is_implicit and bool(solution.regions)
-    worst, lost, few = mp.mpf(0), mp.mpf(0), min(dps, 50)
-    for seed in range(SEEDS if simple else 1):
+    if not simple:
+        return _on_grids(theory, side, body, claimed, size, squared=squared)
+    worst, few = mp.mpf(0), min(dps, 50)
+    for seed in range(SEEDS):
         few = min(dps, 50 if seed == 0 else QUICK)  # all digits at one point, that nothing cancels at another one
         values, laws = _point(theory, claimed, side, seed)
         with mp.workdps(few + 12):
-            share = mp.mpf(1) if size is None else mp.mpf(int(values[size].p)) / int(values[size].q)
-            if simple:
-                direct = share * _exact(side, body, values, laws, few)
-            else:
-                *coarse, direct = (share * _double(side, body, values, laws, n) for n in GRIDS[len(side.heard)])
-                lost = max(lost, *(abs(direct - c) / max(abs(direct), mp.mpf("1e-12")) for c in coarse))
-            expected = _claimed(claimed, values, laws, few, double=not simple)
-            scale = max(abs(direct), abs(expected))
-            gap = abs(direct - expected) / (scale if scale > mp.mpf("1e-12") else 1)
+            direct = _exact(side, body, values, laws, few) * _times(values, size)
+            gap = _gap(direct, _claimed(claimed, values, laws, few, double=False))
             worst = largest(worst, gap if seed == 0 or gap > mp.mpf(10) ** (8 - few) else mp.mpf(0))
-    if simple:
-        digits = min(dps, 50) - 8
-        return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
-    digits = JUMPING if squared and len(side.heard) > 1 else DIGITS[len(side.heard)]
-    if lost > 0:  # what a coarser grid loses is more than what the finer one does
-        digits = max(min(LEAST, digits), min(digits, int(mp.floor(-mp.log10(4 * lost)))))
-    return worst, digits, "direct quadrature in double of the solution found by bisection"
+    digits = min(dps, 50) - 8
+    return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
+
+
+def _on_grids(
+    theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | None, *, squared: bool
+) -> tuple[Any, int, str]:
+    """The same in double, on the first grid that shows the digits asked for, or the finest."""
+    values, laws = _point(theory, claimed, side, 0)
+    few = JUMPING if squared and len(side.heard) > 1 else DIGITS[len(side.heard)]
+    for grids in GRIDS[len(side.heard)]:
+        coarse, direct = (_double(side, body, values, laws, nodes) for nodes in grids)
+        lost = abs(direct - coarse) / max(abs(direct), mp.mpf("1e-12"))
+        gap = _gap(direct * _times(values, size), _claimed(claimed, values, laws, few, double=True))
+        if max(4 * lost, gap) < mp.mpf(10) ** -few:
+            break
+    if gap > mp.mpf(10) ** -DIGITS[len(side.heard)]:
+        other = _double(side, body, values, laws, AGAIN[len(side.heard)])
+        lost = max(lost, abs(direct - other) / max(abs(direct), mp.mpf("1e-12")))
+    # what a coarser grid loses is more than what the finer one does
+    digits = max(min(LEAST, few), min(few, int(mp.floor(-mp.log10(4 * lost))))) if lost > 0 else few
+    return gap, digits, "direct quadrature in double of the solution found by bisection"
+
+
+def _times(values: dict[Any, Any], size: Symbol | None) -> Any:
+    return mp.one if size is None else mp.mpf(int(values[size].p)) / int(values[size].q)
+
+
+def _gap(direct: Any, expected: Any) -> Any:
+    scale = max(abs(direct), abs(expected))
+    return abs(direct - expected) / (scale if scale > mp.mpf("1e-12") else 1)
 
 
 def by_parts(side: Any, body: Expr) -> Expr:
@@ -382,7 +402,7 @@ def _holding(
 ) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
     """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
     for branch, arguments, law, conditions in laid:
-        found = [_bisected(_within(law[0], law[1], fields), fields[-1])] if law else []
+        found = [bisected(within(law[0], law[1], fields), fields[-1])] if law else []
         grid = [*found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for value in conditions(*grid):
@@ -406,54 +426,6 @@ def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
         before = first(middle) == at[where]
         low, high = np.where(before, middle, low), np.where(before, high, middle)
     return set(high)
-
-
-def _within(
-    lines: list[Callable[..., Any]], call: Callable[..., Any], fields: np.ndarray
-) -> Callable[[np.ndarray], Any]:
-    """The field as a function of an unknown, which goes on straight where conditions that are lines end it."""
-    low, high = np.full(fields.shape[1], -np.inf), np.full(fields.shape[1], np.inf)
-    for line in lines:
-        start, slope = line(0.0, *fields), line(1.0, *fields) - line(0.0, *fields)
-        low = np.where(slope > 0, np.maximum(low, -start / slope), low)
-        high = np.where(slope < 0, np.minimum(high, -start / slope), high)
-    inside = np.where(np.isfinite(low), low, high - 1)
-    inside = np.where(np.isfinite(inside), inside, 0.0)
-    far = np.where(np.isfinite(high), high, inside + 1)
-    with np.errstate(all="ignore"):
-        way = np.where(call(far, *fields) < call(inside, *fields), -1.0, 1.0)
-
-    def psi(x: np.ndarray) -> Any:
-        at = np.clip(x, low, high)
-        with np.errstate(all="ignore"):
-            return call(at, *fields) + way * (x - at)
-
-    return psi
-
-
-def _bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
-    """Solve ``psi(x) = target`` for a monotone psi: bracket outwards, then bisect."""
-    with np.errstate(all="ignore"):
-        grows = np.all(psi(np.full_like(targets, 0.5)) >= psi(np.full_like(targets, -0.5)))
-    sign = 1.0 if grows else -1.0
-
-    def f(x: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return sign * (np.asarray(psi(x), dtype=float) - targets)
-
-    low, high = np.full_like(targets, -1.0), np.full_like(targets, 1.0)
-    for _ in range(200):
-        bad_low, bad_high = ~(f(low) <= 0), ~(f(high) >= 0)
-        if not (bad_low.any() or bad_high.any()):
-            break
-        low, high = np.where(bad_low, low * 2, low), np.where(bad_high, high * 2, high)
-    else:
-        raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
-    for _ in range(80):
-        middle = (low + high) / 2
-        up = f(middle) >= 0
-        low, high = np.where(up, low, middle), np.where(up, middle, high)
-    return (low + high) / 2
 
 
 def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:

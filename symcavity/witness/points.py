@@ -16,7 +16,7 @@ from symcavity.algebra.joint import SCRAMBLE
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import SymcavityError, UnstableSolution, UnsupportedLaw
-from symcavity.evaluate.binding import counterpart, solve_theory, supports
+from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
 from symcavity.evaluate.rest import RestingSolution
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
@@ -141,6 +141,22 @@ def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
     return store[key]
 
 
+def _points(theory: Theory) -> Iterator[dict[Any, Any]]:
+    """Seeded values: first those at which the state evolution settles, since a search takes far longer."""
+    late, known = [], theory.memory.setdefault("settles", {})
+    for seed in range(TRIES):
+        values = seeded_values(theory, seed)
+        if alpha in values:
+            values[alpha] *= LOADS[seed % len(LOADS)]
+        if seed not in known:
+            known[seed] = settles(theory, values)
+        if known[seed]:
+            yield values
+        else:
+            late.append(values)
+    yield from late
+
+
 def solved_point(theory: Theory, dps: int, *, sized: bool = False) -> tuple[Any, int, str]:
     """Solve a theory at the first seeded point that is feasible, with a number of sites where one is asked for.
 
@@ -152,10 +168,7 @@ def solved_point(theory: Theory, dps: int, *, sized: bool = False) -> tuple[Any,
     numerical = any(_is_numerical(e.difference) for e in theory.equations)
     digits = 8 if numerical else dps - 10
     last = ""
-    for seed in range(TRIES):
-        values = seeded_values(theory, seed)
-        if alpha in values:
-            values[alpha] *= LOADS[seed % len(LOADS)]
+    for values in _points(theory):
         if sized and not any(isinstance(k, SiteCount) for k in values):
             values[N] = Rational(60)
         try:
@@ -230,8 +243,7 @@ def _moments(theory: Theory) -> list[Any]:
 
 def _feasible(theory: Theory) -> Iterator[dict[Any, Any]]:
     """Seeded values at which a theory has a solution."""
-    for seed in range(TRIES):
-        values = seeded_values(theory, seed)
+    for values in _points(theory):
         try:
             solve_shared(theory, values)
         except SymcavityError:

@@ -200,8 +200,7 @@ def _said(claim: Any) -> Any:
     difference = getattr(claim, "difference", None)
     if difference is None:
         return claim
-    sides = [side for side in (difference, -difference) if side.could_extract_minus_sign()]
-    return sides[0] if len(sides) == 1 else max(difference, -difference, key=str)
+    return frozenset((difference, -difference))
 
 
 def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:

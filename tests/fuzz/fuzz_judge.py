@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """How far a case came, in which times, and what was found.
+    """How far a case came, in which times of the processor, and what was found.
 
     Attributes
     ----------
@@ -88,13 +88,13 @@ def _time_limit(seconds: float) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # in a finaliser nobody hears it: it comes again
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN)  # in a finaliser nobody hears it: it comes again
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def judge(case: Case, checks: Checks) -> Outcome:
@@ -104,11 +104,11 @@ def judge(case: Case, checks: Checks) -> Outcome:
 
     def timed(name: str, call: Callable[[], Any]) -> Any:
         nonlocal stage
-        stage, begin = name, time.perf_counter()
+        stage, begin = name, time.process_time()
         try:
             return call()
         finally:
-            out.seconds[name] = out.seconds.get(name, 0.0) + time.perf_counter() - begin
+            out.seconds[name] = out.seconds.get(name, 0.0) + time.process_time() - begin
 
     try:
         with _time_limit(checks.limit), warnings.catch_warnings():

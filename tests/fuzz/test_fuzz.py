@@ -22,7 +22,7 @@ def test_no_random_declaration_violates_an_invariant(block):
     ends, false = Counter(), []
     for number in range(block, COUNT, BLOCKS):
         case = generate(SEED, number)
-        outcome = judge(case, Checks(digits=number % 20 == 0, verify=number % 40 == 3, limit=1.5))
+        outcome = judge(case, Checks(digits=number % 20 == 0, verify=number % 40 == 3, limit=1.0))
         ends[bool(case.spoiled), outcome.end] += 1
         false += [f"{number}: {f}\n{f.detail}\n{case.source()}" for f in outcome.findings if f.kind in FALSE]
     assert not false, "\n".join(false)

@@ -3,6 +3,7 @@
 
 
 
+import numpy as np
 import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
@@ -26,6 +27,7 @@ from symcavity.derivations import gardner
 from symcavity.evaluate import binding
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.witness import points
+from symcavity.witness.bisection import bisected
 from symcavity.witness.declared import Declared, Undeclared
 from symcavity.witness.gaussian import integral
 from symcavity.witness.inserted import Inserted
@@ -222,3 +224,18 @@ def test_a_piece_that_is_seldom_the_least_is_found():
     derivation = tube.cavity().derivation
     for key in ("lagrangian", "complementarity"):
         assert all(v.ok for v in derivation[key].verdicts(20)), key
+
+
+def test_states_are_found_where_laws_bend_jump_and_lie_flat():
+    targets = np.linspace(-20, 20, 2001)  # zero is one of them, and so is what a law is at the first bracket
+    laws = {
+        "a root of three": (lambda x: x**3, np.cbrt),
+        "falling": (lambda x: -2 * x, lambda t: -t / 2),
+        "a kink": (lambda x: x + 3 * np.maximum(x, 0), lambda t: np.where(t > 0, t / 4, t)),
+        "a jump": (lambda x: x + np.sign(x - 0.3), lambda t: np.where(t > 1.3, t - 1, np.where(t < -0.7, t + 1, 0.3))),
+    }
+    for name, (law, inverse) in laws.items():
+        calls = []
+        found = bisected(lambda x, law=law, calls=calls: calls.append(1) or law(x), targets)
+        assert np.max(np.abs(found - inverse(targets))) < (1e-5 if name == "a root of three" else 1e-13), name
+        assert len(calls) < 90

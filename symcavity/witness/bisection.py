@@ -1,0 +1,86 @@
+"""States by brackets: the inverse of a law at all fields at once, which no rule of the engine has a part in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcavity.errors import NotConverged
+
+
+def within(
+    lines: list[Callable[..., Any]], call: Callable[..., Any], fields: np.ndarray
+) -> Callable[[np.ndarray], Any]:
+    """The field as a function of an unknown, which goes on straight where conditions that are lines end it."""
+    low, high = np.full(fields.shape[1], -np.inf), np.full(fields.shape[1], np.inf)
+    for line in lines:
+        start, slope = line(0.0, *fields), line(1.0, *fields) - line(0.0, *fields)
+        low = np.where(slope > 0, np.maximum(low, -start / slope), low)
+        high = np.where(slope < 0, np.minimum(high, -start / slope), high)
+    inside = np.where(np.isfinite(low), low, high - 1)
+    inside = np.where(np.isfinite(inside), inside, 0.0)
+    far = np.where(np.isfinite(high), high, inside + 1)
+    with np.errstate(all="ignore"):
+        way = np.where(call(far, *fields) < call(inside, *fields), -1.0, 1.0)
+
+    def psi(x: np.ndarray) -> Any:
+        at = np.clip(x, low, high)
+        with np.errstate(all="ignore"):
+            return call(at, *fields) + way * (x - at)
+
+    return psi
+
+
+def bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
+    """Solve ``psi(x) = target`` for a monotone psi: bracket outwards, then bisect."""
+    with np.errstate(all="ignore"):
+        grows = np.all(psi(np.full_like(targets, 0.5)) >= psi(np.full_like(targets, -0.5)))
+    sign = 1.0 if grows else -1.0
+
+    def f(x: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return sign * (np.asarray(psi(x), dtype=float) - targets)
+
+    low, high = np.full_like(targets, -1.0), np.full_like(targets, 1.0)
+    for _ in range(200):
+        bad_low, bad_high = ~(f(low) <= 0), ~(f(high) >= 0)
+        if not (bad_low.any() or bad_high.any()):
+            break
+        low, high = np.where(bad_low, low * 2, low), np.where(bad_high, high * 2, high)
+    else:
+        raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
+    return _between(f, low, high)
+
+
+def _between(f: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The roots of a growing function in brackets: bisection, or a parabola where three values lie on one.
+
+    Chandrupatla, Advances in Engineering Software 28, 145 (1997).
+    """
+    a, b, share = high, low, np.full_like(low, 0.5)
+    with np.errstate(all="ignore"):
+        at_a, at_b = f(a), f(b)
+        for _ in range(200):
+            x = a + share * (b - a)
+            at_x = np.nan_to_num(f(x), nan=-np.inf)
+            same = (at_x >= 0) == (at_a >= 0)
+            c, at_c = np.where(same, a, b), np.where(same, at_a, at_b)
+            b, at_b = np.where(same, b, a), np.where(same, at_b, at_a)
+            a, at_a = x, at_x
+            near = np.abs(at_a) < np.abs(at_b)
+            best, width = np.where(near, a, b), np.abs(b - a)
+            least = 2 * np.finfo(float).eps * np.abs(best) + 1e-24
+            if np.all((width <= 2 * least) | (at_a == 0) | (at_b == 0)):
+                return best
+            xi, phi = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+            smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+            parabola = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+            parabola += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
+            margin = np.minimum(least / width, 0.5)
+            share = np.where(smooth & np.isfinite(parabola), np.clip(parabola, margin, 1 - margin), 0.5)
+    return best
+
+
+__all__ = ["bisected", "within"]
