@@ -14,7 +14,7 @@ def as_fraction(expr: Expr, x: Symbol) -> Expr:
     Parameters
     ----------
     expr : Expr
-        Whatever holds x elsewhere, or one exponential only, comes back as it is.
+        Whatever holds x elsewhere, or one exponential only, outside of fractions in fractions, comes back as it is.
     x : Symbol
 
     Examples
@@ -23,11 +23,13 @@ def as_fraction(expr: Expr, x: Symbol) -> Expr:
     >>> as_fraction(1 / (1 + exp(-x)) - 1 / (1 + exp(1 - x)), x).subs(x, 50.0) > 0
     True
     """
-    if any(p.exp.is_negative and p.base.has(tanh) for p in expr.atoms(Pow)):  # one that ends at -1 is divided by
+    below = [p.base for p in expr.atoms(Pow) if p.exp.is_negative]
+    if any(b.has(tanh) for b in below):  # one that ends at -1 is divided by
         expr = expr.rewrite(tanh, exp)
     found = [e for e in expr.atoms(exp) if e.has(x)]
     rates = [e.args[0].diff(x) for e in found]
-    if len(found) < 2 or any(rate.has(x) for rate in rates):
+    nested = any(p.exp.is_negative and p.has(exp) for b in below for p in b.atoms(Pow))  # 1 - 1/(1 + E) ends at zero
+    if len(found) < (1 if nested else 2) or any(rate.has(x) for rate in rates):
         return expr
     ratios = [cancel(rate / rates[0]) for rate in rates]
     if not all(r.is_Rational for r in ratios):

@@ -90,7 +90,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def _quenched(family: Quenched, text: str) -> Any:
-    """Read a law ``1:0.8,-1:0.2``, an array ``0.2,1.8``, or a file ``@values.npy``."""
+    """Read a number, a law ``1:0.8,-1:0.2``, an array ``0.2,1.8``, or a file ``@values.npy``."""
     if text.startswith("@"):
         array = numbers_from_file(Path(text[1:]), family.name)
         return array if isinstance(array, list) else array.astype(float)
@@ -98,7 +98,7 @@ def _quenched(family: Quenched, text: str) -> Any:
     if not parts:
         raise ValuesError(
             f"The quenched parameter {family.name} has no value.",
-            "a law y=1:0.8,-1:0.2 (value:weight), an array l=0.2,1.8, or a file rho=@values.csv",
+            "a number, a law y=1:0.8,-1:0.2 (value:weight), an array l=0.2,1.8, or a file rho=@values.csv",
         )
     if all(p.count(":") == 1 for p in parts):
         law: dict[Any, Any] = {}
@@ -112,7 +112,7 @@ def _quenched(family: Quenched, text: str) -> Any:
             f"The law of {family.name} is {text[:80]!r}, where some values have a weight and some have none.",
             f"{family.name}=1:0.8,-1:0.2 (values with weights) or {family.name}=0.2,1.8 (one value a site)",
         )
-    return [number(p, family.name) for p in parts]
+    return [number(p, family.name) for p in parts] if "," in text else number(text, family.name)
 
 
 def _grid(name: str, text: str) -> list[Any]:

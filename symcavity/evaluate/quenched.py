@@ -205,7 +205,7 @@ def read_quenched(
         if value is None:
             raise ValuesError(
                 f"The quenched parameter {q.name} has no value.",
-                "a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
+                "a number, a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
                 f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}",
             )
         law = laws[side]
@@ -216,6 +216,8 @@ def read_quenched(
             value = value.xreplace({k: sympify(v) for k, v in plain.items()})
             if value.free_symbols:
                 continue
+        if is_one_number(value):
+            value = {value: 1}
         if isinstance(value, Mapping):
             value = _finite(value, q, dps)
         if is_random(value):
@@ -235,6 +237,12 @@ def read_quenched(
         if entries:
             _join_arrays(laws[side], entries, side, dps, sizes)
     return laws
+
+
+def is_one_number(value: Any) -> bool:
+    """Whether a quenched parameter is given by a number, or its text, which is its value at every site."""
+    plain = isinstance(value, int | float | str | Fraction | np.integer | np.floating) or is_mpf(value)
+    return (plain and not isinstance(value, bool)) or (isinstance(value, Expr) and bool(value.is_number))
 
 
 def _finite(law: Mapping[Any, Any], q: Quenched, dps: int) -> Tuple:
@@ -307,11 +315,11 @@ def _join_arrays(
     length = None
     columns: list[list[Any] | np.ndarray] = []
     for q, value in entries:
-        if (isinstance(value, Basic) and not hasattr(value, "__iter__")) or isinstance(value, int | float | str):
+        if isinstance(value, bool) or (isinstance(value, Basic) and not hasattr(value, "__iter__")):
             raise ValuesError(
                 f"The value of the quenched parameter {q.name} is {value!r}.",
-                "a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
-                f"{{{q.name}: {{{value}: 1}}}} for the same value at every site",
+                "a number, a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
+                f"{{{q.name}: 1}} for one value at every site",
             )
         column: list[Any] | np.ndarray
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps <= 15:
@@ -351,4 +359,4 @@ def _join_arrays(
     law.uniform = uniform
 
 
-__all__ = ["SiteLaw", "exact_value", "read_quenched"]
+__all__ = ["SiteLaw", "exact_value", "is_one_number", "read_quenched"]

@@ -14,6 +14,7 @@ from sympy import Basic, Expr, Symbol, Tuple, sympify
 from sympy.stats.rv import RandomSymbol
 
 from symcavity.errors import DeclarationError, ValuesError
+from symcavity.evaluate.quenched import exact_value, is_one_number
 from symcavity.evaluate.sizes import resolved
 from symcavity.model.fields import parameters_of
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
@@ -258,6 +259,7 @@ def _in_domain(symbol: Symbol, value: float) -> float:
 
 
 def _quenched(family: Quenched, value: Any) -> Any:
+    value = {exact_value(value, family.name, 15): 1} if is_one_number(value) else value
     if isinstance(value, Mapping):
         try:
             return finite_law(value, family.name, exact_values=False)

@@ -174,7 +174,10 @@ def _sound(solution: Any, out: Outcome) -> None:
     """The unknowns are numbers, and meet the closed equations at higher precision."""
     if getattr(solution, "at_rest", ()):  # limits, some of them infinite
         return
-    bad = [str(s) for s, v in solution.values.items() if not mpmath.isfinite(v)]
+    units = solution.task.units  # what is declared is measured in a state, which may be zero
+    shares = {s for s in solution.values if s.name.endswith("_hat")} if units else set()
+    values = {s: v for s, v in solution.values.items() if s not in shares} | {s: solution[s] for s in units}
+    bad = [str(s) for s, v in values.items() if not mpmath.isfinite(v)]
     if bad:
         out.findings.append(Finding("not finite", ", ".join(bad), str(solution)))
         return
