@@ -157,7 +157,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
             )
         )
     # a core that is harder to read is left as the equation that it came from, beside the formulas above
-    claims = kept + [
+    claims = [
         Equation(core.xreplace(same), S.Zero) if _effort(core) <= _effort(closure.difference) else closure
         for core, closure in zip(closed.core, theory.remaining(closed), strict=True)
     ]
@@ -168,6 +168,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
             continue
         if target == alpha or explicit.count_ops() <= READABLE:
             claims.append(Equation(target, explicit))
+    claims += kept
     if claims:
         steps.append(
             make(

@@ -118,7 +118,8 @@ def _spreads(a: Heard, b: Heard) -> list[Spread]:
     found: dict[Expr, Expr] = {}
     f, g = a.declared, b.declared
     for term in Add.make_args(field_covariance(a, b)):
-        term = term.xreplace(dict.fromkeys(term.atoms(KroneckerDelta), S.One))  # between components
+        between = [d for d in term.atoms(KroneckerDelta) if not site_quantities(d)]  # components; others are labels
+        term = term.xreplace(dict.fromkeys(between, S.One))
         for total in term.atoms(Sum):
             index = total.limits[0][0]
             emitted = (f.emission * g.emission).xreplace({f.sender.index: index, **second_component(f)})

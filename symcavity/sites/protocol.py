@@ -17,13 +17,13 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import CavitySymbol
 
 MOST_BACK, MOST_TERMS = 8, 24  # self-couplings, and these times branches, of a law that is solved as a formula
-MOST_BRANCHES = 60  # of one in which one field comes back
+MOST_BRANCHES = 100  # of one in which one field comes back; half of it where kinks meet at what has no known order
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ class SiteProblem:
         several, back = sum(bool(h.feedback) for h in self.heard) > 1, len(set(self.self_couplings))
         branches = 2 ** len(self.law.pairs)
         if not several:
-            return self.convex and branches > MOST_BRANCHES
+            unordered = any(pair.has(Global) for pair in self.law.pairs)
+            return self.convex and branches * (1 + unordered) > MOST_BRANCHES
         return self.convex and (back > MOST_BACK or back * branches > MOST_TERMS)
 
     @property

@@ -22,7 +22,7 @@ from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
-from symcavity.model.convexity import sample_parameter
+from symcavity.model.convexity import sample_parameter, sample_parameters
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, SiteCount, alpha, is_index
 from symcavity.model.quantities import Quenched, families, site_quantities
@@ -66,10 +66,9 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
     values: dict[Any, Any] = {}
     system = theory.system
-    for s in system.parameters:
-        if s in theory.binding:
-            continue  # the number of components of a set that is known
-        values[s] = Rational(str(round(sample_parameter(s, rng), 2)))
+    drawn = [s for s in system.parameters if s not in theory.binding]  # components of a set that is known are counted
+    for s, value in zip(drawn, sample_parameters(drawn, rng, system.ranges), strict=True):
+        values[s] = Rational(str(round(value, 2)))
     if any(e.difference.has(SiteCount) for e in theory.equations):
         values |= {k.size: 60 if k.size == N else 40 + 10 * seed for k in (*system.kinds, N.kind)}
     elif not system.fixed:

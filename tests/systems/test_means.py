@@ -191,7 +191,7 @@ def broken_average(monkeypatch):
 
 
 def broken_coupling(monkeypatch):
-    monkeypatch.setattr(Coupling, "centred", lambda self, name, _others: Coupling(name, variance=2 * self.variance))
+    monkeypatch.setattr(Coupling, "centred", lambda self, name, *_: Coupling(name, variance=2 * self.variance))
 
 
 @pytest.mark.parametrize("sabotage", [broken_sum, broken_average, broken_coupling])
