@@ -304,7 +304,7 @@ def _positive_members(law: Law, vanishing: tuple[Expr, ...]) -> list[Expr]:
     for pair in law.pairs:
         p, q = pair.pair
         out.append(q if p in vanishing else p)
-    return [m for m in out if isinstance(m, SiteQuantity) and not m.family.name.startswith("h")] or out
+    return [m for m in out if not (isinstance(m, SiteQuantity) and m.family.name.startswith("h"))] or out
 
 
 def _counted(theory: Theory, symbol: Any, value: Expr) -> list[Equation]:

@@ -72,7 +72,7 @@ def positive_parts(ranges: Iterable[Any]) -> tuple[Expr, ...]:
     return tuple(r.gts - r.lts for r in ranges)
 
 
-def within(ranges: Iterable[Any], values: Mapping[Any, Any]) -> bool:
+def in_range(ranges: Iterable[Any], values: Mapping[Any, Any]) -> bool:
     """Whether values are in all ranges of which they give every parameter."""
     met = (r.xreplace({s: sympify(v) for s, v in values.items()}) for r in ranges if r.free_symbols <= set(values))
     return all(r.doit() != S.false for r in met)
@@ -92,4 +92,4 @@ def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
             raise ValuesError(f"{given} is out of range.", f"values with {relation.doit()}")
 
 
-__all__ = ["check_ranges", "declared_ranges", "implied_ranges", "positive_parts", "within"]
+__all__ = ["check_ranges", "declared_ranges", "implied_ranges", "in_range", "positive_parts"]

@@ -36,6 +36,7 @@ from symcavity.method.close import kind_of_body, positive_parts
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.ranges import in_range
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.bisection import bisected, within
 from symcavity.witness.gaussian import coefficients, integral
@@ -156,7 +157,7 @@ def _point(theory: Any, claimed: Expr, side: Any, seed: int) -> tuple[dict[Any, 
     positive = positive_parts({side.kind: side})
     for k in range(TRIES):
         values, laws = _drawn(theory, claimed, side, seed, 100 * k)
-        if not any(e.xreplace(values).is_nonpositive for e in positive):
+        if not any(e.xreplace(values).is_nonpositive for e in positive) and in_range(theory.system.ranges, values):
             break
     return values, laws
 

@@ -173,7 +173,7 @@ def _residual(
 ) -> Any:
     """The largest residual of the declared law at some fields."""
     declared = declared_of(theory)
-    positive = positive_parts({kind: theory.inserted[kind]})
+    positive = [*positive_parts({kind: theory.inserted[kind]}), *(r.gts - r.lts for r in theory.system.ranges)]
     worlds = (declared.world(seed + 20 + 100 * k, digits=digits) for k in range(TRIES))
     world = next((w for w in worlds if all(w.value(e) > 0 for e in positive)), declared.world(seed + 20, digits=digits))
     site = Inserted(declared, kind, world)

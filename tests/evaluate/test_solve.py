@@ -107,6 +107,13 @@ def test_unknowns_take_no_values(theory):
 ROWS = {kernel_ridge.rho: np.arange(1.0, 51) ** -2, kernel_ridge.a: 1 / np.arange(1.0, 51)}
 
 
+@pytest.mark.parametrize("one", [1, 1.0, "1", np.float64(1)])
+def test_a_number_is_the_value_at_every_site(ridge, one):
+    values = {kernel_ridge.gamma: 1, P: 100, **ROWS}
+    found, known = (ridge.solve({**values, kernel_ridge.a: value}) for value in (one, [1] * 50))
+    assert found.values == pytest.approx(known.values, rel=1e-14)
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -116,7 +123,7 @@ ROWS = {kernel_ridge.rho: np.arange(1.0, 51) ** -2, kernel_ridge.a: 1 / np.arang
         ({kernel_ridge.a: ROWS[kernel_ridge.a] * np.nan}, "not finite"),
         ({kernel_ridge.a: np.ones((2, 25))}, "shape"),
         ({kernel_ridge.a: [[1.0] * 50]}, "shape"),
-        ({kernel_ridge.a: 1}, "1"),
+        ({kernel_ridge.a: True}, "True"),
         ({kernel_ridge.a: "abc"}, "abc"),
         ({kernel_ridge.a: {1: "1/2", 2: "6/10"}}, "sum to 11/10"),
         ({kernel_ridge.a: {1: "3/2", 2: "-1/2"}}, "weights"),

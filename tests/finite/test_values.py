@@ -84,7 +84,7 @@ def test_bad_input_is_refused(values, options, message):
         (biased, {alpha: 1, y: {1: 0.5, -1: 0.6}}, "1.1"),
         (biased, {alpha: 1, y: [1, -1]}, "2 values"),
         (biased, {alpha: 1, y: [[1, -1]]}, "values of y"),
-        (biased, {alpha: 1, y: "coin"}, "values of y"),
+        (biased, {alpha: 1, y: "coin"}, "'coin'"),
         (uneven, {alpha: 1, l: {-1: 1}}, "variance"),
         ("problem", {alpha: 1}, "cannot be simulated"),
     ],

@@ -21,7 +21,23 @@ from sympy import (
 )
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, System, alpha, average, i, mu
+from symcavity import (
+    Complementary,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Global,
+    N,
+    P,
+    Quenched,
+    System,
+    alpha,
+    average,
+    i,
+    mu,
+)
+from symcavity.errors import ValuesError
 from symcavity.model.cases import by_kinks
 
 x, w, t, noise = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("noise", mu)
@@ -55,6 +71,7 @@ def quantile(loss):
 
 
 c = Quenched("c", mu)[mu]
+a, q = Datum("a"), Feature("q")
 SPELLINGS = {  # a spelling, the plain one, values, observables
     "ridge, divided": (
         ConvexProblem(over_data((field(X, w) - field(X, t)) ** 2 / N) / 2 + gamma * squares),
@@ -109,6 +126,15 @@ SPELLINGS = {  # a spelling, the plain one, values, observables
         {alpha: 1, C: Rational(3, 4), tau: Rational(1, 3), t: {0: half, 1: half}, noise: Normal("noise", 0, half)},
         [average((w[i] - t[i]) ** 2), average(Abs(w[i]) > 0)],
     ),
+    "margins by their dual": (
+        ConvexProblem(
+            Sum(q[i] ** 2, (i, 1, N)) / 2 - over_data(a[mu]),
+            [Eq(q[i], Sum(x[mu, i] * a[mu], (mu, 1, P))), a[mu] >= 0, a[mu] <= 1],
+        ),
+        ConvexProblem(Sum(q[i] ** 2, (i, 1, N)) / 2 + over_data(Max(0, 1 - field(x, q)))),
+        {alpha: 2},
+        [average(q[i] ** 2)],
+    ),
     "labels by cases": (
         ConvexProblem(over_data((h + b + c - Piecewise((1, Eq(c, 0)), (-1, True))) ** 2) / 2 + gamma * squares / 2),
         ConvexProblem(over_data((h + b + c - 1 + 2 * c**2) ** 2) / 2 + gamma * squares / 2),
@@ -127,9 +153,28 @@ def test_a_spelling_has_the_numbers_of_the_plain_one(name):
         assert abs(found[observable] - wanted[observable]) < 1e-9
 
 
-@pytest.mark.parametrize("name", ["ridge, divided", "margins of order sqrt(N)", "labels by cases"])
+@pytest.mark.parametrize(
+    "name", ["ridge, divided", "margins of order sqrt(N)", "margins by their dual", "labels by cases"]
+)
 def test_the_record_of_a_spelling_is_verified(name):
     assert SPELLINGS[name][0].cavity().derivation.verify()
+
+
+def test_a_root_gives_the_range_of_a_parameter():
+    """Couplings that correlate by a combination of independent ones, as they are and as they are declared."""
+    R, n, z, y = Feature("R"), Datum("n"), Coupling("z"), Coupling("y", correlation={x: tau})
+    pairs = []
+    for loss in (tau * x[mu, i] + sqrt(1 - tau**2) * z[mu, i], y[mu, i]):
+        eaten = Sum((1 / N + loss / 2) * n[mu], (mu, 1, P))
+        grown = Sum((1 / N + x[mu, i] / 2) * R[i], (i, 1, N))
+        pairs.append([Complementary(R[i], R[i] - 2 + eaten), Complementary(n[mu], 1 - grown)])
+    found, known = (System([], p).cavity() for p in pairs)
+    values = {alpha: half, tau: Rational(4, 5)}
+    for observable in (average(R[i]), average(R[i] ** 2), average(n[mu] > 0)):
+        assert abs(found.solve(values)[observable] - known.solve(values)[observable]) < 1e-10
+    assert found.derivation.verify()
+    with pytest.raises(ValuesError, match="range"):
+        found.solve({**values, tau: 2})
 
 
 def test_units_of_a_network():
@@ -137,9 +182,9 @@ def test_units_of_a_network():
     J, plain = Coupling("J", between=(i, i), variance=1), Coupling("J", between=(i, i))
     fields = Sum(J[i, j] * s[j], (j, 1, N)) / sqrt(N), Sum(plain[i, j] * s[j], (j, 1, N))
     spelled, wanted = (System([Eq(s[i], tanh(half * f + half))]) for f in fields)
-    q = average(s[i] ** 2)
-    assert abs(spelled.cavity().solve({})[q] - wanted.cavity().solve({})[q]) < 1e-12
-    measured = spelled.simulate({}, N=200, seeds=8)[q]
+    size = average(s[i] ** 2)
+    assert abs(spelled.cavity().solve({})[size] - wanted.cavity().solve({})[size]) < 1e-12
+    measured = spelled.simulate({}, N=200, seeds=8)[size]
     assert abs(measured.mean - 0.230754) < 4 * measured.stderr + 2 / 200
 
 
@@ -168,12 +213,12 @@ def test_losses_by_cases_keep_their_values():
 
 def test_groups_by_components_vanish_together():
     """A pair of weights is zero where its Gaussian field is shorter than gamma: exp(-gamma^2/(2 alpha q_lambda))."""
-    a = Symbol("a", integer=True)
-    W, Y = Feature("W", components=(a, 1, 2)), Coupling("Y", components=(a, 1, 2))
+    k = Symbol("k", integer=True)
+    W, Y = Feature("W", components=(k, 1, 2)), Coupling("Y", components=(k, 1, 2))
     heard = Sum(Y[mu, i, 1] * W[i, 1] + Y[mu, i, 2] * W[i, 2], (i, 1, N))
     group = gamma * Sum(sqrt(W[i, 1] ** 2 + W[i, 2] ** 2), (i, 1, N))
     theory = ConvexProblem(over_data((1 - heard) ** 2) / 2 + group).cavity()
     solution = theory.solve({alpha: 2, gamma: 1})
-    q = next(value for name, value in solution.values.items() if str(name) == "q_lambda")
-    assert abs(solution[average(W[i, 1] ** 2 > 0)] - np.exp(-1 / (4 * float(q)))) < 1e-8
+    second = next(value for name, value in solution.values.items() if str(name) == "q_lambda")
+    assert abs(solution[average(W[i, 1] ** 2 > 0)] - np.exp(-1 / (4 * float(second)))) < 1e-8
     assert theory.derivation.verify()

@@ -22,7 +22,7 @@ from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
-from symcavity.model.ranges import within
+from symcavity.model.ranges import in_range
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
 from symcavity.sites.branching.layout import IllPosed, solve_site
@@ -237,7 +237,7 @@ class FeedbackDraws(Draws):
         rng = seeded(11)
         feeds = [f for f in self.couplings if f not in self.open]
         for _ in range(DRAWS):
-            drawn = dict(zip(symbols, self.in_range(symbols, rng), strict=True))
+            drawn = dict(zip(symbols, self.drawn(symbols, rng), strict=True))
             point = drawn | dict.fromkeys(self.open, 0.0)
             for share in (WEAK, 1.0, STRONG):
                 scaled = [v * share if s in feeds else v for s, v in ((s, point[s]) for s in symbols)]
@@ -250,11 +250,11 @@ class FeedbackDraws(Draws):
                     problem.shared = not any(isinstance(s, SiteQuantity) for s in symbols)
                     raise problem
 
-    def in_range(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
+    def drawn(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values of parameters that meet what is asked of them, unless that is hardly ever met."""
         point = super().sample(symbols, rng)
         for _ in range(ATTEMPTS if self.ranges else 0):
-            if within(self.ranges, dict(zip(symbols, point, strict=True))):
+            if in_range(self.ranges, dict(zip(symbols, point, strict=True))):
                 break
             point = super().sample(symbols, rng)
         return point
@@ -262,7 +262,7 @@ class FeedbackDraws(Draws):
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values at which all denominators are positive: weaker feedback until they are."""
         for _ in range(ATTEMPTS):
-            point = self.in_range(symbols, rng)
+            point = self.drawn(symbols, rng)
             for _ in range(HALVINGS):
                 if self._holds(symbols, point):
                     return point
