@@ -50,6 +50,7 @@ CLOSE = Rational(1, 10**16)
 STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
 GRIDS = {1: ((97, 160),), 2: ((9, 14), (49, 80)), 3: ((5, 7), (9, 14))}  # nodes a panel and an axis, by fields
+FINE = ((240, 400),)  # of two fields, where it jumps and most of it cancels
 AGAIN = {1: 128, 2: 63, 3: 11}  # where the finest two differ by chance less than they lose
 DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
@@ -113,7 +114,7 @@ def _on_grids(
     """The same in double, on the first grid that shows the digits asked for, or the finest."""
     values, laws = _point(theory, claimed, side, 0)
     few = JUMPING if squared and len(side.heard) > 1 else DIGITS[len(side.heard)]
-    for grids in GRIDS[len(side.heard)]:
+    for grids in (*GRIDS[len(side.heard)], *(FINE if squared and len(side.heard) == 2 else ())):
         coarse, direct = (_double(side, body, values, laws, nodes) for nodes in grids)
         lost = abs(direct - coarse) / max(abs(direct), mp.mpf("1e-12"))
         gap = _gap(direct * _times(values, size), _claimed(claimed, values, laws, few, double=True))
