@@ -124,7 +124,8 @@ def complete(
             f"The equations contain the sizes {every}, and {' and '.join(map(str, missing))} "
             f"{'are' if len(missing) > 1 else 'is'} not given.",
             f"enough of {ratios} (N follows from arrays over the features)",
-            "{P: 100, N: 200}; terms of one order, if the limit of many sites is meant: sums over all sites, or means",
+            "{P: 100, N: 200}; terms of one order, if the limit of many sites is meant: sums over all sites, or means, "
+            "and couplings of variance 1/N, or sums over them divided by sqrt(N)",
         )
     return sizes
 
