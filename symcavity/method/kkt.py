@@ -24,7 +24,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.problem import Constraint, Problem, SumCondition
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
-from symcavity.model.ranges import positive_parts
+from symcavity.model.ranges import margins
 from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
@@ -186,7 +186,7 @@ def _epigraph(
                 if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
                     continue
                 slope = next(s for s in slopes if s != 0)
-            sign = weak_sign_of(slope) or sign_given(slope, positive_parts(problem.ranges))
+            sign = weak_sign_of(slope) or sign_given(slope, margins(problem.ranges))
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:
                 raise NotConvex(
@@ -225,7 +225,7 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
             continue
         mark = Dummy("t", real=True)
         slope = body.xreplace({kink: mark}).diff(mark)
-        sign = None if slope.has(mark) else sign_given(slope, positive_parts(problem.ranges))
+        sign = None if slope.has(mark) else sign_given(slope, margins(problem.ranges))
         if sign is None or (sign == 1) == isinstance(kink, Abs | Max):
             raise NotConvex(
                 f"{kink} stands in the constraint {constraint.declared} with the factor {slope}.",

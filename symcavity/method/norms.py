@@ -11,7 +11,7 @@ from symcavity.errors import NotConvex
 from symcavity.method.lagrangian import Lagrangian, Norm
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Variable
-from symcavity.model.ranges import positive_parts
+from symcavity.model.ranges import margins
 
 
 def without_norms(
@@ -33,7 +33,7 @@ def without_norms(
         vector = None if factor.has(mark, *varying) else _vector(node.base, varying)
         if vector is None:
             continue
-        if sign_given(factor, positive_parts(record.problem.ranges)) not in (0, 1):
+        if sign_given(factor, margins(record.problem.ranges)) not in (0, 1):
             raise NotConvex(f"{node} enters the objective with the factor {factor}.", "positive factors of norms")
         p = tuple(Variable(fresh(f"p_{k + 1}"), side.index).at_site() for k in range(len(vector)))
         s = Variable(fresh("s"), side.index).at_site()

@@ -14,10 +14,10 @@ from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import N, P, alpha, is_index
 from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
-from symcavity.model.ranges import in_range
+from symcavity.model.ranges import values_in_range
 from symcavity.model.refusals import parameters_of
 
-_DRAWS, _POINTS, _TOLERANCE, _TRIES = 12, 60, 1e-9, 40
+_DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
 
 
 def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
@@ -34,11 +34,7 @@ def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
 
 def sample_parameters(symbols: Sequence[Symbol], rng: random.Random, ranges: Sequence[Any]) -> list[float]:
     """Draw values of parameters that meet what is asked of them, unless that is hardly ever met."""
-    for _ in range(_TRIES):
-        values = [sample_parameter(s, rng) for s in symbols]
-        if not ranges or in_range(ranges, dict(zip(symbols, values, strict=True))):
-            break
-    return values
+    return values_in_range(lambda: [sample_parameter(s, rng) for s in symbols], symbols, ranges)
 
 
 def sample_quenched(family: Quenched, rng: random.Random) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -27,6 +27,7 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount, is_index
 from symcavity.model.quantities import Family, Global, Quenched, SiteQuantity
 
+TRIES = 200
 RELATIONS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
@@ -67,7 +68,7 @@ def implied_ranges(
     return tuple(dict.fromkeys(found))
 
 
-def positive_parts(ranges: Iterable[Any]) -> tuple[Expr, ...]:
+def margins(ranges: Iterable[Any]) -> tuple[Expr, ...]:
     """What inequalities say to be positive, or zero at the edge of a range."""
     return tuple(r.gts - r.lts for r in ranges)
 
@@ -76,6 +77,17 @@ def in_range(ranges: Iterable[Any], values: Mapping[Any, Any]) -> bool:
     """Whether values are in all ranges of which they give every parameter."""
     met = (r.xreplace({s: sympify(v) for s, v in values.items()}) for r in ranges if r.free_symbols <= set(values))
     return all(r.doit() != S.false for r in met)
+
+
+def values_in_range(
+    draw: Callable[[], list[float]], symbols: Sequence[Any], ranges: Sequence[Any]
+) -> list[float]:
+    """The first values of symbols that are drawn and in range; the last of many tries, where hardly any are."""
+    for _ in range(TRIES):
+        values = draw()
+        if not ranges or in_range(ranges, dict(zip(symbols, values, strict=True))):
+            break
+    return values
 
 
 def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
@@ -87,9 +99,9 @@ def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
         With the range.
     """
     for relation in ranges:
-        if relation.free_symbols <= set(values) and relation.xreplace(dict(values)).doit() == S.false:
+        if not in_range([relation], values):
             given = ", ".join(f"{s} = {values[s]}" for s in sorted(relation.free_symbols, key=str))
             raise ValuesError(f"{given} is out of range.", f"values with {relation.doit()}")
 
 
-__all__ = ["check_ranges", "declared_ranges", "implied_ranges", "in_range", "positive_parts"]
+__all__ = ["check_ranges", "declared_ranges", "implied_ranges", "in_range", "margins", "values_in_range"]

@@ -18,6 +18,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, SiteQuantity
+from symcavity.model.ranges import margins
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol, OrderParameter
 from symcavity.witness.declared import Carrier, Row, declared_of
@@ -173,7 +174,7 @@ def _residual(
 ) -> Any:
     """The largest residual of the declared law at some fields."""
     declared = declared_of(theory)
-    positive = [*positive_parts({kind: theory.inserted[kind]}), *(r.gts - r.lts for r in theory.system.ranges)]
+    positive = [*positive_parts({kind: theory.inserted[kind]}), *margins(theory.system.ranges)]
     worlds = (declared.world(seed + 20 + 100 * k, digits=digits) for k in range(TRIES))
     world = next((w for w in worlds if all(w.value(e) > 0 for e in positive)), declared.world(seed + 20, digits=digits))
     site = Inserted(declared, kind, world)

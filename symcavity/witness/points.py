@@ -86,7 +86,8 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
             if named := _compared(theory, q):
-                values[q] = dict.fromkeys(dict.fromkeys([*values[q], *named]), Rational(1, len({*values[q], *named})))
+                every = dict.fromkeys([*values[q], *named])
+                values[q] = dict.fromkeys(every, Rational(1, len(every)))
     return _with_sets(theory, values, rng)
 
 

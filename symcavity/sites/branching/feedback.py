@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -22,7 +22,7 @@ from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
-from symcavity.model.ranges import in_range
+from symcavity.model.ranges import values_in_range
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
 from symcavity.sites.branching.layout import IllPosed, solve_site
@@ -252,12 +252,7 @@ class FeedbackDraws(Draws):
 
     def drawn(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values of parameters that meet what is asked of them, unless that is hardly ever met."""
-        point = super().sample(symbols, rng)
-        for _ in range(ATTEMPTS if self.ranges else 0):
-            if in_range(self.ranges, dict(zip(symbols, point, strict=True))):
-                break
-            point = super().sample(symbols, rng)
-        return point
+        return values_in_range(partial(super().sample, symbols, rng), symbols, self.ranges)
 
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values at which all denominators are positive: weaker feedback until they are."""
