@@ -30,11 +30,12 @@ from symcavity.model.quantities import SiteQuantity
 CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
-    RAYS: {1: (2, 2), 2: (24, 48, 96, 192, 384)},
+    RAYS: {1: (2, 2), 2: (24, 48, 96, 192, 384, 768)},
     SAMPLES: {},
 }
 GOAL = {RULE: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
 SCAN, BISECTIONS = 41, 34  # points and steps with which switching is looked for along rays
+PLENTY = 384  # rays, from which on ENOUGH will do
 TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
 MOST_TURNED = 3  # from so many dimensions on, directions are sampled
 SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
@@ -205,7 +206,8 @@ class Family:
                 last, gap = gap, float(np.max(np.abs(means - before) / sizes))
                 if flat and gap < last / 4:  # panels end where something switches: it falls as much again
                     gap *= gap / last
-            if gap < GOAL.get(way, GOAL[RAYS]):
+            plenty = way == RAYS and not flat and level >= PLENTY
+            if gap < (ENOUGH if plenty else GOAL.get(way, GOAL[RAYS])):
                 self.enough = level
                 break
             before = means

@@ -32,7 +32,7 @@ from symcavity.record.symbols import MANY, OrderParameter
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.site import Site
-from symcavity.sites.strategies import strategy_for
+from symcavity.sites.strategies import solved_by
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,7 @@ def _open(system: System, kind: Kind, make: StepMaker, *, strict: bool) -> _Open
         strict=strict,
         proved=_proved(system, identified.problem, first),
     )
-    strategy = strategy_for(problem)
-    solution = strategy.solve(problem)
+    strategy, solution = solved_by(problem)
     steps = (inserted.step, *([responded.step] if responded.step else []), *identified.steps)
     return _Opened(identified, solution, strategy, problem.signed(solution.signs), steps)
 

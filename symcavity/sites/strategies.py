@@ -1,19 +1,37 @@
-"""Which strategy solves a law: the first that applies."""
+"""Which strategy solves a law: the first that applies; numbers, where a convex law has no formula."""
 
 from __future__ import annotations
 
+from symcavity.errors import UnsupportedLaw
 from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
-from symcavity.sites.protocol import SiteProblem, Strategy
+from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.sets.strategy import Projecting
 
-STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), Joint(), Branching())
+NUMBERS = Joint()
+STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), NUMBERS, Branching())
 
 
-def strategy_for(problem: SiteProblem) -> Strategy:
-    """The first strategy that applies to a law; the last one applies to all."""
-    return next(s for s in STRATEGIES if s.applies(problem))
+def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
+    """The first strategy that applies to a law, and its solution.
+
+    The law of a convex problem that hears several fields, and has no layout over one of them, is solved in numbers.
+
+    Raises
+    ------
+    IllPosed
+        If the law leaves a state undetermined, or has no solution.
+    UnsupportedLaw
+        If no strategy solves it.
+    """
+    strategy = next(s for s in STRATEGIES if s.applies(problem))
+    try:
+        return strategy, strategy.solve(problem)
+    except UnsupportedLaw:
+        if not (problem.convex and len(problem.heard) > 1 and isinstance(strategy, Branching)):
+            raise
+    return NUMBERS, NUMBERS.solve(problem)
 
 
-__all__ = ["STRATEGIES", "strategy_for"]
+__all__ = ["STRATEGIES", "solved_by"]

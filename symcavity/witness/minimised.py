@@ -212,13 +212,17 @@ class Optimality:
 
     # -- what is declared ----------------------------------------------------------------------------
 
-    def constraints(self) -> Iterator[tuple[Kind, bool, Any]]:
-        """The values of the declared constraints at their sites, and of the bounds on kinks: never negative."""
+    def subject_to(self) -> Iterator[tuple[Kind, bool, Any]]:
+        """The values of the declared constraints at their sites: never negative."""
         for relation in self.problem.subject_to:
             expr = relation.rhs - relation.lhs if isinstance(relation, LessThan) else relation.lhs - relation.rhs
             kind = kind_of(Equation(expr, expr * 0))
             if kind is not None:
                 yield kind, isinstance(relation, Equality), self._over(kind, expr)
+
+    def constraints(self) -> Iterator[tuple[Kind, bool, Any]]:
+        """The values of the declared constraints at their sites, and of the bounds on kinks: never negative."""
+        yield from self.subject_to()
         for bound, kink in self.record.auxiliary:
             (kind,) = bound.site
             expr = bound - kink if isinstance(kink, Max | Abs) else kink - bound
@@ -274,7 +278,7 @@ def points(theory: Any, number: int = POINTS) -> list[Optimality]:
         decides = _has_decided(theory.system.record)
         for seed in range(400):
             point = Optimality(theory, 31 + seed)
-            if not decides or all(v >= 0 for _, equality, row in point.constraints() if not equality for v in row):
+            if not decides or all(v >= 0 for _, equality, row in point.subject_to() if not equality for v in row):
                 found.append(point)
             if len(found) == number:
                 break

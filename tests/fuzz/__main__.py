@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=60, help="seconds that a case may take")
     parser.add_argument("--shrink", type=float, default=60, help="seconds spent on making a finding small; 0 for none")
+    parser.add_argument("--each", type=int, default=3, help="how many findings of a kind are written out")
     parser.add_argument("--simulate", action="store_true", help="hold a fifth of the solutions against instances")
     parser.add_argument("--file", type=Path, help="where reproductions are appended; the screen without it")
     args = parser.parse_args()
@@ -51,7 +52,7 @@ def main() -> int:
         ends[f"{ill}: {outcome.end}"] += 1
         for finding in outcome.findings:
             found[str(finding)] += 1
-            if found[str(finding)] > 1:
+            if found[str(finding)] > args.each:
                 continue
             text = report(args.seed, number, finding, args)
             if args.file:

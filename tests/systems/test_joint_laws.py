@@ -18,9 +18,11 @@ from symcavity import (
     NotConvex,
     P,
     Quenched,
+    Sites,
     System,
     UnsupportedLaw,
     ValuesError,
+    Variable,
     alpha,
     average,
     i,
@@ -360,3 +362,18 @@ def test_groups_around_a_teacher():
     errors_of = [meant[f"average((-{s}[i] + {w}[i])**2)"] for s, w in (("t", "w1"), ("b", "w2"))]
     found = [float(Compiled(right[name], "numpy")(env)) for name in errors_of]
     assert found == pytest.approx(errors.tolist(), rel=1e-6)
+
+
+def test_a_smooth_law_in_one_field_and_a_bound_in_another():
+    """No layout over one of the fields: the law is solved in numbers."""
+    a, K = Sites("a", "K")
+    h, across = Variable("h", a), Coupling("F", between=(a, i))
+    smooth = Sum(sqrt(1 + w1[i] ** 2), (i, 1, N)) + Sum(h[a] ** 2, (a, 1, K)) / 2
+    bound = w1[i] + Sum(across[a, i] * h[a], (a, 1, K)) <= 1
+    problem = ConvexProblem(smooth + Sum((field(x, w1) - 1) ** 2, (mu, 1, P)), subject_to=[bound])
+    values = {alpha: 1, K / N: "1/2"}
+    theory, sim = problem.cavity(), problem.simulate(values, N=60, seeds=6)
+    solution = theory.solve(values)
+    for key in (average(w1[i] ** 2), average(h[a] ** 2)):
+        assert abs(sim[key].mean - float(solution[key])) < 4 * sim[key].stderr
+    assert solution.residual < 1e-8

@@ -226,6 +226,21 @@ def test_a_piece_that_is_seldom_the_least_is_found():
         assert all(v.ok for v in derivation[key].verdicts(20)), key
 
 
+def test_points_are_admissible_where_a_constraint_may_decide_a_kink():
+    """A smooth kink makes the witness ask for admissible points; bounds on other kinks are no declared constraints."""
+    a, hidden = Sites("a", "K")
+    h, across = Variable("h", a), Coupling("z", between=(mu, a))
+    u = Sum(x[mu, i] * w[i], (i, 1, N)) + Sum(across[mu, a] * h[a], (a, 1, hidden))
+    smooth = Sum(Max(0, Abs(w[i]) - 1) ** 2, (i, 1, N))
+    theory = ConvexProblem(smooth + Sum(Abs(h[a]), (a, 1, hidden)) + Sum(Abs(u - 1), (mu, 1, P))).cavity()
+    derivation = theory.derivation
+    for key in ("lagrangian", "complementarity", "sources"):
+        assert all(v.ok for v in derivation[key].verdicts(20)), key
+    (claim,) = derivation["lagrangian"].claims
+    wrong = type(claim)(claim.lhs, claim.rhs.xreplace({h[a]: 2 * h[a]}))
+    assert not all(v.ok for v in derivation.replaced("lagrangian", claims=(wrong,))["lagrangian"].verdicts(20))
+
+
 def test_states_are_found_where_laws_bend_jump_and_lie_flat():
     targets = np.linspace(-20, 20, 2001)  # zero is one of them, and so is what a law is at the first bracket
     laws = {

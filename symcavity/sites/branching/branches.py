@@ -80,10 +80,12 @@ class Branch:
 
 @dataclass
 class SitePuzzle:
-    """A single-site law with plain symbols: equations = 0, complementary pairs, unknowns, one field.
+    """A single-site law with plain symbols: equations = 0, complementary pairs, unknowns, one field, sources.
 
     Attributes
     ----------
+    sources : sequence of Symbol
+        The source of every field: where one stands, a field does.
     loose : list of (tuple of Symbol, tuple of Expr, dict)
         Faces on which unknowns stay free: those unknowns, the expressions that must not be negative, and the values
         of all unknowns there.
@@ -94,6 +96,7 @@ class SitePuzzle:
     unknowns: list[Symbol]
     inner: Symbol
     text: str = ""
+    sources: Sequence[Symbol] = ()
     loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...], dict[Expr, Expr]]] = field(default_factory=list)
 
     def branches(self) -> list[Branch]:
@@ -241,7 +244,7 @@ class SitePuzzle:
         """An equation that fixes an unknown whatever the fields, as a slope that vanishes at one place; which one."""
         for k, equation in enumerate(equations):
             there = [u for u in unknowns if equation.has(u)]
-            if len(there) != 1 or equation.has(self.inner) or not equation.diff(*there).has(*there):
+            if len(there) != 1 or equation.has(self.inner, *self.sources) or not equation.diff(*there).has(*there):
                 continue
             try:
                 zeros = [z for z in solve(equation, *there) if z.is_real is not False]

@@ -90,6 +90,7 @@ def solve_site(
         list(marks.values()),
         inner,
         text,
+        sources,
     )
     branches = [smooth(b) for b in puzzle.branches() if not has_poles(b)]
     matter = [e.xreplace(marks) for e in material or unknowns]

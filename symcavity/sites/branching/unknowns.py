@@ -123,7 +123,7 @@ def _is_line(condition: Expr, x: Symbol) -> bool:
 def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, text: str) -> Expr:
     """One, minus one, or the unknown beside the only zero of a condition: what has its sign at seeded parameters."""
     try:
-        zeros: Sequence[Any] = solve(condition, x)
+        zeros: Sequence[Any] = solve(condition, x, check=False, simplify=False, cubics=False, quartics=False)
     except NotImplementedError:
         zeros = ()
     beside = [way * (x - r) for r in zeros if not r.has(S.ImaginaryUnit) for way in (1, -1)]
