@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -384,15 +385,19 @@ class _Map:
             close = np.max(np.abs(own - start)) < LONGEST
             return self._conditions(placed(own)) if close else np.full(len(own), np.nan)
 
-        def sloped(own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            value = conditions(own)
+        @lru_cache(maxsize=1)
+        def sloped(*own: float) -> tuple[np.ndarray, np.ndarray]:
+            value = conditions(np.array(own))
             columns = [(conditions(own + SHIFT * e) - value) / SHIFT for e in np.eye(len(own))]
-            return value / size, np.array(columns).T / size
+            return value, np.array(columns).T
 
-        size = 1.0
+        def scaled(own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            value, slope = sloped(*own)
+            return value / size, slope / size
+
         with np.errstate(all="ignore"):
-            size = float(np.max(np.abs(sloped(start)[1]))) or 1.0
-            found = placed(meet(sloped, start, near))
+            size = float(np.max(np.abs(sloped(*start)[1]))) or 1.0
+            found = placed(meet(scaled, start, near))
         return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
 
     def _values(self, t: np.ndarray) -> Any:
