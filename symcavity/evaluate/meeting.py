@@ -70,8 +70,11 @@ def _bisected(function: Callable[[float], float], start: float) -> float | None:
 
     here, width = np.sign(function(start)), 1e-2
     while width < _FARTHEST:
-        for end in (start - width, start + width):
-            if np.sign(function(end)) * here <= 0:
+        signs = {end: np.sign(function(end)) for end in (start - width, start + width)}
+        if np.all(np.isnan([*signs.values()])):  # nor is it defined farther away
+            return None
+        for end, there in signs.items():
+            if there * here <= 0:
                 low, high = sorted((start, end))
                 with suppress(ValueError, RuntimeError):  # where it is not defined throughout
                     return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))
