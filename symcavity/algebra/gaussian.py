@@ -33,12 +33,10 @@ from symcavity.algebra.piecewise import (
     Builder,
     NotPiecewisePolynomial,
     Pieces,
-    PiecewisePolynomial,
     Undetermined,
     add,
     compose,
     times,
-    to_piecewise_polynomial,
 )
 from symcavity.algebra.quadrature import break_points, mp_average
 from symcavity.algebra.signs import OpenSlope, RealNames, Signs, sign_of, tidy
@@ -47,11 +45,9 @@ from symcavity.errors import ValuesError
 __all__ = [
     "GaussianAverage",
     "NotPiecewisePolynomial",
-    "PiecewisePolynomial",
     "Undetermined",
     "average_branches",
     "gaussian_average",
-    "to_piecewise_polynomial",
 ]
 
 _OPEN_COMPARISONS = 2  # so many undetermined signs are answered by a Piecewise, more by no closed form

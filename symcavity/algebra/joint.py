@@ -89,51 +89,20 @@ class JointLaw(Basic):
         return {s for s in super().free_symbols if not isinstance(s, LawSymbol)}
 
 
-class JointAverage(GaussianAverage):
-    """The average ``<body>`` over Gaussian fields of zero mean, of unknowns that a joint law fixes.
+class NumberedAverage(GaussianAverage):
+    """An average over several quantities, evaluated by code of its own; its first argument is what is averaged.
 
-    Parameters
-    ----------
-    body : Expr
-        In the symbols of the law, responses among them (:func:`slope`), and parameters.
-    law : JointLaw
-    covariance : sequence of Expr
-        Of the fields: the lower triangle, row by row.
+    Names are replaced in all of it: what it binds is of a type of its own.
     """
 
-    def __new__(cls, body: Any, law: JointLaw, covariance: Sequence[Any]) -> Expr:
-        """Return the average; what holds no symbol of the law is its own average."""
-        body = sympify(body)
-        return Expr.__new__(cls, body, law, Tuple(*covariance)) if body.has(LawSymbol) else body
-
-    func = property(lambda _self: JointAverage)
+    is_commutative = True
+    is_real = True
+    func = property(type)
     body = property(lambda self: self.args[0])
-    law = property(lambda self: self.args[1])
-    covariance = property(lambda self: tuple(self.args[2]))
-
-    @property
-    def way(self) -> str:
-        """How it is taken: on the nodes of a rule, along rays where there are kinks, or over samples, of rays too."""
-        return _way(self.body, self.law)
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The symbols that the value depends on."""
-        found = self.body.free_symbols.union(self.law.free_symbols, *(c.free_symbols for c in self.covariance))
-        return {s for s in found if not isinstance(s, LawSymbol)}
-
-    @property
-    def bound_symbols(self) -> list[Symbol]:
-        """The symbols of the law."""
-        return sorted(self.body.atoms(LawSymbol) | self.law.atoms(LawSymbol), key=str)
-
-    @property
-    def breaks(self) -> list[Expr]:
-        """None: it is not an average over one variable."""
-        return []
+    breaks = property(lambda _self: [])  # it is no average over one variable
 
     def _xreplace(self, rule: Any) -> tuple[Any, bool]:
-        return Basic._xreplace(self, rule)  # noqa: SLF001 - the bound symbols are a type of their own
+        return Basic._xreplace(self, rule)  # noqa: SLF001 - nothing is bound by a name
 
     def _eval_subs(self, old: Any, new: Any) -> Any:
         return self.xreplace({old: new})
@@ -153,6 +122,43 @@ class JointAverage(GaussianAverage):
 
     def _eval_is_extended_nonnegative(self) -> bool | None:
         return self.body.is_nonnegative
+
+
+class JointAverage(NumberedAverage):
+    """The average ``<body>`` over Gaussian fields of zero mean, of unknowns that a joint law fixes.
+
+    Parameters
+    ----------
+    body : Expr
+        In the symbols of the law, responses among them (:func:`slope`), and parameters.
+    law : JointLaw
+    covariance : sequence of Expr
+        Of the fields: the lower triangle, row by row.
+    """
+
+    def __new__(cls, body: Any, law: JointLaw, covariance: Sequence[Any]) -> Expr:
+        """Return the average; what holds no symbol of the law is its own average."""
+        body = sympify(body)
+        return Expr.__new__(cls, body, law, Tuple(*covariance)) if body.has(LawSymbol) else body
+
+    law = property(lambda self: self.args[1])
+    covariance = property(lambda self: tuple(self.args[2]))
+
+    @property
+    def way(self) -> str:
+        """How it is taken: on the nodes of a rule, along rays where there are kinks, or over samples, of rays too."""
+        return _way(self.body, self.law)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbols that the value depends on."""
+        found = self.body.free_symbols.union(self.law.free_symbols, *(c.free_symbols for c in self.covariance))
+        return {s for s in found if not isinstance(s, LawSymbol)}
+
+    @property
+    def bound_symbols(self) -> list[Symbol]:
+        """The symbols of the law."""
+        return sorted(self.body.atoms(LawSymbol) | self.law.atoms(LawSymbol), key=str)
 
     def _sympystr(self, printer: Any) -> str:
         return f"<{printer.doprint(self.body)}>({', '.join(f.name for f in self.law.fields)})"
@@ -184,5 +190,6 @@ __all__ = [
     "JointAverage",
     "JointLaw",
     "LawSymbol",
+    "NumberedAverage",
     "slope",
 ]

@@ -47,7 +47,7 @@ from symcavity.algebra.signs import (
     tidy,
 )
 
-__all__ = ["NotPiecewisePolynomial", "PiecewisePolynomial", "Undetermined", "to_piecewise_polynomial"]
+__all__ = ["NotPiecewisePolynomial", "Undetermined", "to_piecewise_polynomial"]
 
 Coefficients = tuple[Expr, ...]
 """A polynomial by its coefficients, lowest first, none of them a provable zero at the top."""
@@ -336,89 +336,6 @@ class Builder:
         )
 
 
-@dataclass(frozen=True)
-class PiecewisePolynomial:
-    """A function of z that is a polynomial between sorted symbolic breaks.
-
-    Parameters
-    ----------
-    breaks : tuple of Expr
-        t_1 < ... < t_m, free of z. Their order is taken as given.
-    pieces : tuple of Expr
-        The m + 1 polynomials in z, from the left.
-    z : Symbol
-        The variable.
-
-    Raises
-    ------
-    NotPiecewisePolynomial
-        If the numbers of breaks and pieces do not fit, or a piece is not a polynomial in z.
-    """
-
-    breaks: tuple[Expr, ...]
-    pieces: tuple[Expr, ...]
-    z: Symbol
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "breaks", tuple(sympify(t) for t in self.breaks))
-        object.__setattr__(self, "pieces", tuple(sympify(p) for p in self.pieces))
-        if len(self.pieces) != len(self.breaks) + 1:
-            found = f"{len(self.breaks)} breaks and {len(self.pieces)} pieces."
-            raise NotPiecewisePolynomial(found, "one piece more than breaks.")
-        for t in self.breaks:
-            if t.has(self.z):
-                raise NotPiecewisePolynomial(f"The break {t} depends on {self.z}.", "breaks free of it.")
-        for piece in self.pieces:
-            if not piece.is_polynomial(self.z):
-                raise NotPiecewisePolynomial(f"The piece {piece}.", f"a polynomial in {self.z}.")
-
-    def coefficients(self) -> list[Coefficients]:
-        """Return each piece by its coefficients, lowest power first."""
-        builder = Builder(self.z, Signs())
-        return [builder.build(piece).values[0] for piece in self.pieces]
-
-    def as_piecewise(self) -> Expr:
-        """Return the same function as a SymPy Piecewise."""
-        cases = [(p, self.z < t) for p, t in zip(self.pieces[:-1], self.breaks, strict=True)]
-        return Piecewise(*cases, (self.pieces[-1], True))
-
-    @classmethod
-    def from_branches(
-        cls,
-        breaks: Sequence[Expr],
-        branches: Sequence[Mapping[Symbol, Expr]],
-        expr: Expr,
-        z: Symbol,
-    ) -> PiecewisePolynomial:
-        """Compose an expression with quantities that are solved branch by branch.
-
-        Parameters
-        ----------
-        breaks : sequence of Expr
-            Sorted; their order is taken as given.
-        branches : sequence of dict
-            For each region, from the left, what the symbols of ``expr`` are there, in z.
-        expr : Expr
-            Any piecewise polynomial of those symbols and of z.
-        z : Symbol
-            The variable.
-
-        Raises
-        ------
-        NotPiecewisePolynomial
-            If the composition is not one; Undetermined, its subclass, if a sign is missing.
-        """
-        everything = [sympify(expr), *breaks, *(e for branch in branches for e in branch.values())]
-        real = RealNames(*everything, z)
-        pieces = compose(breaks, branches, expr, z, Signs(), real)
-        u = real.forward(z)
-        return cls(
-            tuple(real.back(t) for t in pieces.breaks),
-            tuple(real.back(_expression(p, u)) for p in pieces.values),
-            z,
-        )
-
-
 def compose(
     breaks: Sequence[Expr],
     branches: Sequence[Mapping[Symbol, Expr]],
@@ -459,7 +376,7 @@ def compose(
     return Pieces(tuple(out_breaks), tuple(values)).pruned()
 
 
-def to_piecewise_polynomial(expr: Expr, z: Symbol) -> PiecewisePolynomial:
+def to_piecewise_polynomial(expr: Expr, z: Symbol) -> tuple[list[Expr], list[Expr]]:
     """Bring an expression to its normal form as a piecewise polynomial of z.
 
     Parameters
@@ -471,8 +388,9 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> PiecewisePolynomial:
 
     Returns
     -------
-    PiecewisePolynomial
-        With sorted breaks. Single points do not count: a value at a break is not kept.
+    (breaks, pieces)
+        Sorted breaks t_1 < ... < t_m, and the m + 1 polynomials from the left. Single points do not count: a value at
+        a break is not kept.
 
     Raises
     ------
@@ -488,9 +406,5 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> PiecewisePolynomial:
         raise Undetermined(real.back(bare(problem.coefficient)), "slope") from None
     except Undetermined as problem:
         raise Undetermined(real.back(problem.expr), problem.kind) from None
-    return PiecewisePolynomial(
-        tuple(real.back(t) for t in pieces.breaks),
-        tuple(real.back(_expression(p, u)) for p in pieces.values),
-        z,
-    )
+    return [real.back(t) for t in pieces.breaks], [real.back(_expression(p, u)) for p in pieces.values]
 

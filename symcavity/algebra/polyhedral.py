@@ -17,7 +17,6 @@ import mpmath
 from sympy import (
     Add,
     Basic,
-    Derivative,
     Dummy,
     Expr,
     Float,
@@ -39,7 +38,8 @@ from sympy import (
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor
-from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.gaussian import gaussian_average
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import gaussian_moment, phis_in
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
@@ -55,7 +55,7 @@ MOST_FIELDS = 3  # so many variables can be evaluated at all
 EXACT_FIELDS = 2  # so many variables leave one integral, which any number of digits can be had of
 
 
-class CellAverage(GaussianAverage):
+class CellAverage(NumberedAverage):
     """The average ``<body * 1[all conditions >= 0]>`` over independent standard Gaussians.
 
     Parameters
@@ -106,16 +106,6 @@ class CellAverage(GaussianAverage):
         return outside * Expr.__new__(cls, body, Tuple(*bound), *ordered)
 
     @property
-    def func(self) -> Any:
-        """Rebuild from arguments."""
-        return CellAverage
-
-    @property
-    def body(self) -> Expr:
-        """What is averaged."""
-        return self.args[0]
-
-    @property
     def zs(self) -> tuple[Symbol, ...]:
         """The bound variables."""
         return tuple(self.args[1])
@@ -140,15 +130,6 @@ class CellAverage(GaussianAverage):
         """The variables of integration."""
         return list(self.zs)
 
-    @property
-    def breaks(self) -> list[Expr]:
-        """None: it is not an average over one variable."""
-        return []
-
-    def doit(self, **_hints: Any) -> Expr:
-        """The closed form was looked for already."""
-        return self
-
     def terms(self) -> list[tuple[tuple[int, ...], Expr]]:
         """The monomials of the body: exponents of the variables, and the coefficient."""
         return list(Poly(self.body, *self.zs).terms()) if self.zs else [((), self.body)]
@@ -170,12 +151,6 @@ class CellAverage(GaussianAverage):
         names = {z: Dummy(z.name, real=True) for z in self.zs if z in arriving}
         inner = [arg.xreplace(names).xreplace(outer) for arg in (self.body, *self.conditions)]
         return self.func(inner[0], [names.get(z, z) for z in self.zs], *inner[1:]), True
-
-    def _eval_derivative(self, s: Symbol) -> Expr:
-        return S.Zero if s not in self.free_symbols else Derivative(self, s, evaluate=False)
-
-    def _eval_is_extended_real(self) -> bool | None:
-        return True
 
     def _eval_is_extended_nonnegative(self) -> bool | None:
         even = self.body == 1 or (isinstance(self.body, Pow) and self.body.exp.is_even)

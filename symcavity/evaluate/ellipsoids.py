@@ -37,7 +37,7 @@ def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | Non
     values, counts = np.unique(radii, return_counts=True)
     if k > c * np.hypot(1, c / values[0]) * (np.sqrt(radii.size + 1) + FARTHEST):  # no source is so long: the tip
         lam, square = k / c**2, 1 + (k / c) ** 2
-        norm, zero = radii.size + square, {"touching": 0.0, "partial": 0.0}
+        norm, zero = radii.size + square, {"touching": 0.0, "partial": 0.0, "saturated": 0.0}
         return {"norm": norm, "lam": lam, "lam2": square / c**2, "whole": 1.0, "psi": k * lam - norm, **zero}
     if values.size > MAX_GROUPS or radii.size > MAX_DIMENSION:
         return None
@@ -53,6 +53,7 @@ def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | Non
         "touching": float(touch[0]),
         "whole": float(tip[0]),
         "partial": 0.0,
+        "saturated": 0.0,
         "psi": k * lam - norm,
     }
 

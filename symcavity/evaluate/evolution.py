@@ -300,14 +300,15 @@ class Evolution:
         own, count = [self.unknowns.index(s) for s in self.free], len(self.mapped)
         start = self.chart(x)
 
-        def conditions(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def conditions(t: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
             here = start.copy()
             here[own] = t
             found = self.gap(self.place(here), env, grids) if np.max(np.abs(t - start[own])) < FAR else None
             if found is None:
-                return np.full(len(own), np.nan), np.eye(len(own))
+                return np.full(len(own), np.nan), lambda: np.eye(len(own))
             with np.errstate(over="ignore"):
-                return found[0][count:], (found[1] * self.scale(self.place(here)))[count:, own]
+                slopes = (found[1] * self.scale(self.place(here)))[count:, own]
+            return found[0][count:], lambda: slopes
 
         try:
             start[own] = meet(conditions, start[own], MET)

@@ -11,7 +11,7 @@ from symcavity.errors import NotConverged
 
 _STEPS, _SHORTEST, _MET, _CLOSE, _FARTHEST = 60, 1e-4, 1e-14, 1e-9, 1e12
 
-Conditions = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Conditions = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]]
 
 
 def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.ndarray:
@@ -20,7 +20,7 @@ def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.nda
     Parameters
     ----------
     conditions : callable
-        Gives the functions and their derivatives, (n) and (n, n), at values of shape (n).
+        Gives the functions, of shape (n), at values of shape (n), and what gives their derivatives, (n, n).
     start : ndarray
         Where the search begins.
     near : float
@@ -37,7 +37,7 @@ def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.nda
         if np.max(np.abs(value)) <= _MET:
             return x
         try:
-            step = -np.linalg.solve(slope, value)
+            step = -np.linalg.solve(slope(), value)
         except np.linalg.LinAlgError:
             break
         share, size = 1.0, np.linalg.norm(value)
@@ -70,8 +70,11 @@ def _bisected(function: Callable[[float], float], start: float) -> float | None:
 
     here, width = np.sign(function(start)), 1e-2
     while width < _FARTHEST:
-        for end in (start - width, start + width):
-            if np.sign(function(end)) * here <= 0:
+        signs = {end: np.sign(function(end)) for end in (start - width, start + width)}
+        if np.all(np.isnan([*signs.values()])):  # nor is it defined farther away
+            return None
+        for end, there in signs.items():
+            if there * here <= 0:
                 low, high = sorted((start, end))
                 with suppress(ValueError, RuntimeError):  # where it is not defined throughout
                     return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -380,19 +381,18 @@ class _Map:
             here[self.own] = own
             return here
 
-        def conditions(own: np.ndarray) -> np.ndarray:
-            close = np.max(np.abs(own - start)) < LONGEST
-            return self._conditions(placed(own)) if close else np.full(len(own), np.nan)
+        @lru_cache(maxsize=len(start) + 1)
+        def conditions(*own: float) -> np.ndarray:
+            close = np.max(np.abs(np.array(own) - start)) < LONGEST
+            return self._conditions(placed(np.array(own))) if close else np.full(len(own), np.nan)
 
-        def sloped(own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            value = conditions(own)
-            columns = [(conditions(own + SHIFT * e) - value) / SHIFT for e in np.eye(len(own))]
-            return value / size, np.array(columns).T / size
+        def slopes(own: np.ndarray) -> np.ndarray:
+            value = conditions(*own)
+            return np.array([(conditions(*(own + SHIFT * e)) - value) / SHIFT for e in np.eye(len(own))]).T
 
-        size = 1.0
         with np.errstate(all="ignore"):
-            size = float(np.max(np.abs(sloped(start)[1]))) or 1.0
-            found = placed(meet(sloped, start, near))
+            size = float(np.max(np.abs(slopes(start)))) or 1.0
+            found = placed(meet(lambda own: (conditions(*own) / size, lambda: slopes(own) / size), start, near))
         return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
 
     def _values(self, t: np.ndarray) -> Any:

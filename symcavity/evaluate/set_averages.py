@@ -13,13 +13,12 @@ from sympy import Dummy, Eq, Expr, Piecewise, Sum, Symbol, lambdify, oo
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
-from symcavity.evaluate.slack import ball_points, capped_integrals, with_slack
-from symcavity.evaluate.soft_bound import soft_integrals
+from symcavity.evaluate.slack import ball_points, with_slack
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import site_quantities
 from symcavity.shapes import Ball
-from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, Projection, Shape
+from symcavity.shapes.base import INTERIOR, PARTIAL, SATURATED, TOUCHING, WHOLE, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
 from symcavity.sites.sets.averages import (
     GAP2,
@@ -36,7 +35,7 @@ from symcavity.sites.sets.averages import (
 
 _MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi", SLOPE2: "slope2"}
 _STEP, _DIRECTIONS = 1e-5, 16
-_REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole"}
+_REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole", SATURATED: "saturated"}
 
 
 def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
@@ -47,14 +46,19 @@ def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
         test = body.args[0][1]
         supporting = test.atoms(Symbol) == {LAM} and getattr(test, "gts", None) is not None and test.lts == 0
         if supporting and "=" not in test.rel_op:
-            return lambda a: a["touching"] + a["partial"] + a["whole"]
+            return _supporting
         if isinstance(test, Eq) and REGIME in test.args:
             value = next((int(x) for x in test.args if x.is_Integer), None)
             if value in _REGIMES:
                 return itemgetter(_REGIMES[value])
             if value == INTERIOR:
-                return lambda a: 1 - a["touching"] - a["partial"] - a["whole"]
+                return lambda a: 1 - _supporting(a)
     return None
+
+
+def _supporting(averages: Mapping[str, Any]) -> Any:
+    """The probability that the set touches."""
+    return sum(averages[name] for name in _REGIMES.values())
 
 
 def is_sampled(node: ProjectionAverage) -> bool:
@@ -62,12 +66,15 @@ def is_sampled(node: ProjectionAverage) -> bool:
     shape, (samples, _, _) = node.g.shape, node.g.sampling
     if shape is None or samples is not None:
         return True
-    if node.cap != oo:
-        return not isinstance(shape, Ball)
-    if node.softness != 0:
-        return not (isinstance(shape, Ball) and known_moment(node.body))
-    found, moment = integrated(shape, 1.0), known_moment(node.body)
+    if node.cap != oo and isinstance(shape, Ball):
+        return False
+    found, moment = integrated(shape, 1.0, *_slack(node)), known_moment(node.body)
     return found is None or moment is None or moment(found) is None
+
+
+def _slack(node: ProjectionAverage) -> tuple[float, float]:
+    """Some bound and some softness, of the kind that the node has."""
+    return 1.0 if node.cap != oo else np.inf, 1.0 if node.softness != 0 else 0.0
 
 
 class Projected:
@@ -116,21 +123,15 @@ class Projected:
         values = [self._one(shape, *(float(x) for x in row)) for row in rows]
         return np.array(values).reshape(spread[0].shape)
 
-    def _one(self, shape: Shape, k: float, bound: float, rho: float, *rest: float) -> float:
-        cap = None if self.cap is None else bound
+    def _one(self, shape: Shape, k: float, cap: float, rho: float, *rest: float) -> float:
         if not np.isfinite(k) or not 0 <= rho < np.inf:
             return float("nan")
         samples, seed, scramble = self.node.g.sampling
-        if samples is None and rho > 0 and isinstance(shape, Ball) and self.moment:
-            return float(self.moment(_softened(shape, k, rho)))
-        if samples is None and cap is None and rho == 0 and self.moment:
-            averages = _integrals(shape, k)
+        if samples is None and self.moment:
+            averages = _integrals(shape, k, cap, rho)
             if averages is not None and (value := self.moment(averages)) is not None:
                 return float(value)
-        if samples is None and cap is not None and isinstance(shape, Ball):
-            averages = _capped(shape, k, cap)
-            if self.moment and self.node.body in _MOMENTS:
-                return float(self.moment(averages))
+        if samples is None and cap < np.inf and isinstance(shape, Ball):
             rows, weights = _points(shape, k, cap)
             if all(s.name in rows for s in self.symbols):
                 value = self.body(*(rows[s.name] for s in self.symbols), *rest)
@@ -151,19 +152,7 @@ def _column(rows: dict[str, Any], symbol: ProjectionSymbol) -> Any:
     return rows[head][:, int(number) - 1] if number else rows[head]
 
 
-@lru_cache(maxsize=4096)
-def _integrals(shape: Shape, k: float) -> Mapping[str, Any] | None:
-    return integrated(shape, k)
-
-
-@lru_cache(maxsize=4096)
-def _capped(shape: Ball, k: float, cap: float) -> Mapping[str, Any]:
-    return capped_integrals(shape, k, cap)
-
-
-@lru_cache(maxsize=4096)
-def _softened(shape: Ball, k: float, rho: float) -> Mapping[str, Any]:
-    return soft_integrals(shape, k, rho)
+_integrals = lru_cache(maxsize=4096)(integrated)
 
 
 @lru_cache(maxsize=4)
@@ -178,11 +167,11 @@ def _many_digits(shape: Any, k: Any, dps: int) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=64)
 def _sources(
-    shape: Shape, k: float, cap: float | None, rho: float, samples: int, seed: int, number: int
+    shape: Shape, k: float, cap: float, rho: float, samples: int, seed: int, number: int
 ) -> dict[str, Any]:
     """Project one scramble of sources."""
     t = _scrambles(shape.dimension, samples, seed)[number]
-    p = with_slack(shape, t, k, np.inf if cap is None else cap, rho)
+    p = with_slack(shape, t, k, cap, rho)
     return {
         LAM.name: p.lam,
         GAP2.name: np.square(p.lam_s).sum(axis=1),
@@ -197,20 +186,19 @@ def _sources(
 
 
 @lru_cache(maxsize=64)
-def _squares(shape: Shape, k: float, cap: float | None, rho: float, samples: int, seed: int, number: int) -> Any:
+def _squares(shape: Shape, k: float, cap: float, rho: float, samples: int, seed: int, number: int) -> Any:
     """The squares of all entries of ``d(v - t)/dt``, summed: by central differences, of many directions in some."""
     t = _scrambles(shape.dimension, samples, seed)[number]
     every = np.linalg.qr(np.random.default_rng(seed).normal(size=(shape.dimension, shape.dimension)))[0][:_DIRECTIONS]
     ends = (t + sign * _STEP * way for way in every for sign in (1, -1))
-    moved = [with_slack(shape, end, k, np.inf if cap is None else cap, rho).lam_s for end in ends]
+    moved = [with_slack(shape, end, k, cap, rho).lam_s for end in ends]
     square = sum(np.square((a - b) / (2 * _STEP)).sum(axis=1) for a, b in zip(moved[::2], moved[1::2], strict=True))
     return square * shape.dimension / len(every)
 
 
-def _level(shape: Shape, p: Projection, k: Any, cap: float | None) -> Any:
+def _level(shape: Shape, p: Projection, k: Any, cap: float) -> Any:
     level = np.asarray(shape.support(p.v))
-    held = (p.regime != INTERIOR) if cap is None else (p.regime != INTERIOR) & (p.lam < cap)
-    return np.where(held, k, level)
+    return np.where((p.regime != INTERIOR) & (p.lam < cap), k, level)
 
 
 @lru_cache(maxsize=8)

@@ -21,19 +21,30 @@ from symcavity.evaluate.legendre import legendre
 from symcavity.shapes import Ellipsoid, Shape
 
 Averages = dict[str, Any]
-"""norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole (probabilities), psi <psi>, and of balls slope2
-<sum of squares of d(v - t)/dt>."""
+"""norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole, saturated (probabilities), psi <psi>, and of balls
+slope2 <sum of squares of d(v - t)/dt>."""
 
 
-def integrated(shape: Shape, k: float) -> Averages | None:
-    """Return the averages by quadrature in double, where the shape has integrals of few dimensions."""
+def integrated(shape: Shape, k: float, cap: float = math.inf, rho: float = 0.0) -> Averages | None:
+    """Return the averages by quadrature in double, where the shape has integrals of few dimensions.
+
+    Parameters
+    ----------
+    shape : Shape
+    k : float
+        The bound on g.
+    cap : float
+        The largest multiplier.
+    rho : float
+        By how much the bound is missed, per multiplier.
+    """
     if not isinstance(shape, Ellipsoid):
         return None
     R, c = shape.numbers()
     radii = np.sort(R[R > 0])[::-1]
     if radii.size == 0 or radii[0] == radii[-1]:
-        return _ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k)
-    return ellipsoid_averages(radii, c, k)
+        return _ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k, cap, rho)
+    return ellipsoid_averages(radii, c, k) if cap == math.inf and rho == 0 else None
 
 
 def has_many_digits(shape: Shape) -> bool:
@@ -50,56 +61,68 @@ def _below(a: Any, cdf: Any, pdf: Any) -> tuple[Any, Any, Any]:
 
 
 def _ball_rows(
-    x: Any, D: int, R: Any, c: Any, k: Any, normal: Callable[[Any], tuple[Any, Any]]
-) -> tuple[Any, ...]:
-    """Return the axial averages at radial distance x: |v-t|^2, lam, lam^2, P(touching), P(tip), psi, |psi|^2."""
-    q2 = R * R + c * c
+    x: Any, D: int, R: Any, c: Any, k: Any, cap: Any, rho: Any, normal: Callable[[Any], tuple[Any, Any]]
+) -> dict[str, Any]:
+    """Return the axial averages at radial distance x, by name; from the top down: touching, tip, saturated."""
+
+    def between(low: Any, high: Any, origin: Any) -> tuple[Any, ...]:
+        """Integrals of (origin - y)^n Dy over (low, high), n = 0, 1, 2."""
+        parts = []
+        for end in (high, low):
+            j0, j1, j2 = _below(end, *normal(end)) if end is not None else (0, 0, 0)
+            shift = origin - end if end is not None else 0
+            parts.append((j0, j1 + shift * j0, j2 + shift * (2 * j1 + shift * j0)))
+        return tuple(a - b for a, b in zip(*parts, strict=True))
+
+    c2, q2 = c * c, R * R + c * c
+    touch, tip = c / (q2 + rho), c / (c2 + rho)
     top = (k + R * x) / c
-    j0, j1, j2 = _below(top, *normal(top))
-    if R == 0:
-        return j2 * c * c / q2, c * j1 / q2, c * c * j2 / q2**2, j0, 0 * j0, -j0, j0
-    low, gap, rise = k / c - c * x / R, x * (R / c + c / R), c * x / R
-    i0, i1, i2 = _below(low, *normal(low))
-    j0, j1, j2 = j0 - i0, j1 - i1 - gap * i0, j2 - i2 - gap * (2 * i1 + gap * i0)
-    tip1, tip2 = i1 + rise * i0, i2 + rise * (2 * i1 + rise * i0)
-    touch = c * j1 / q2
-    psi = -j0 - (D + 1) * i0 - ((D - 1) * R * touch / x if D > 1 else 0)
-    slope2 = j0 + (D + 1) * i0 + ((D - 1) * (R * c / (q2 * x)) ** 2 * j2 if D > 1 else 0)
-    return (
-        c * c * j2 / q2 + x * x * i0 + tip2,
-        touch + tip1 / c,
-        c * c * j2 / q2**2 + tip2 / c**2,
-        j0,
-        i0,
-        psi,
-        slope2,
-    )
+    edge, end = top - x * (q2 + rho) / (R * c) if R > 0 else None, None  # at the edge the multiplier is x/R
+    s0 = bound = far = near = 0
+    if cap < math.inf:
+        far, bound = 1 * (x > cap * R), cap  # the bound is reached before the tip
+        near = 1 - far
+        edge = far * (top - cap / touch) + near * (edge if R > 0 else 0)
+        end = far * edge + near * (k / c - cap / tip)
+        s0 = _below(end, *normal(end))[0]
+    t0, t1, t2 = between(edge, top, top)
+    i0, i1, i2 = between(end, edge, k / c) if R > 0 else (0 * t0, 0, 0)
+    bend = (D - 1) * R / x if D > 1 else 0
+    rest = bound**2 * (c2 + far * R * R) + near * x * x
+    return {
+        "norm": q2 * touch**2 * t2 + x * x * i0 + (c * tip) ** 2 * i2 + s0 * rest,
+        "lam": touch * t1 + tip * i1 + bound * s0,
+        "lam2": touch**2 * t2 + tip**2 * i2 + bound**2 * s0,
+        "touching": t0,
+        "whole": i0,
+        "saturated": s0 + 0 * t0,
+        "psi": -q2 / (q2 + rho) * t0 - bend * touch * t1 - (D + c * tip) * i0 - s0 * (far * bend * bound + near * D),
+        "slope2": (q2 / (q2 + rho)) ** 2 * t0
+        + bend * R / x * touch**2 * t2
+        + (D + (c * tip) ** 2) * i0
+        + s0 * (far * bend * R / x * bound**2 + near * D),
+    }
 
 
-def _panels(D: int, R: float, c: float, k: float, reach: float) -> list[float]:
-    """Break the radial line where the two boundaries of the touching regime turn on and off."""
+def _panels(D: int, R: float, c: float, k: float, reach: float, cap: float, rho: float) -> list[float]:
+    """Break the radial line where the boundaries of the touching regime turn on and off."""
     centre = math.sqrt(D - 1.0)
     low, high = max(0.0, centre - reach), centre + reach
     inner = [low + (high - low) * j / 4 for j in (1, 2, 3)]
     if R > 0:
-        inner += [j * c / R for j in (1, 4, 10)]
-        inner += [k * R / c**2 + j * R / c for j in (-9, -3, 0, 3, 9)]
+        inner += [(k - c * j) * R / (c**2 + rho) for j in _TURNS] + [(c * j - k) / R for j in _TURNS] + [cap * R]
     kept = sorted({x for x in inner if low < x < high} | {low, high})
     return [x for i, x in enumerate(kept) if i == 0 or x - kept[i - 1] > 1e-12 * high]
 
 
-_NAMES = ("norm", "lam", "lam2", "touching", "whole", "psi", "slope2")
+_TURNS = (-9, -3, 0, 3, 9)
 
 
 def axial_panels(
-    D: int, R: float, c: float, k: float, *more: float
+    D: int, R: float, c: float, k: float, cap: float = math.inf, rho: float = 0.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components.
-
-    Further breaks of the panels may be given.
-    """
-    first = _panels(D, R, c, k, 9.5)
-    edges = np.array(sorted({*first, *(x for x in more if first[0] < x < first[-1])}))
+    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components."""
+    edges = np.array(_panels(D, R, c, k, 9.5, cap, rho))
     nodes, weights = legendre(32)
     half = (edges[1:] - edges[:-1])[:, None] / 2
     x = (edges[:-1, None] + half * (1 + nodes)).ravel()
@@ -108,16 +131,16 @@ def axial_panels(
     return x, weight / weight.sum()
 
 
-def _ball_averages(D: int, R: float, c: float, k: float) -> Averages:
+def _ball_averages(D: int, R: float, c: float, k: float, cap: float, rho: float) -> Averages:
     from scipy.special import ndtr
 
-    x, weight = axial_panels(D, R, c, k)
+    x, weight = axial_panels(D, R, c, k, cap, rho)
 
     def normal(a: NDArray[np.float64]) -> tuple[Any, Any]:
         return ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
 
-    rows = _ball_rows(x, D, R, c, k, normal)
-    return {name: float(weight @ row) for name, row in zip(_NAMES, rows, strict=True)} | {"partial": 0.0}
+    rows = _ball_rows(x, D, R, c, k, cap, rho, normal)
+    return {name: float(weight @ row) for name, row in rows.items()} | {"partial": 0.0}
 
 
 def ball_integrals(shape: Ellipsoid, K: Any, dps: int) -> Averages:
@@ -135,19 +158,20 @@ def ball_integrals(shape: Ellipsoid, K: Any, dps: int) -> Averages:
         c = mp.mpf(sympy.N(shape.center, dps + 15))
         reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
         norm = mp.exp((D - mp.mpf(2)) / 2 * mp.log(2)) * mp.gamma(mp.mpf(D) / 2)
-        rows: dict[Any, tuple[Any, ...]] = {}
+        rows: dict[Any, dict[str, Any]] = {}
 
-        def row(x: Any, which: int) -> Any:
+        def row(x: Any, name: str) -> Any:
             if x not in rows:
                 density = x ** (D - 1) * mp.exp(-x * x / 2) / norm
-                rows[x] = tuple(density * y for y in _ball_rows(x, D, R, c, K, _normal))
-            return rows[x][which]
+                found = _ball_rows(x, D, R, c, K, mp.inf, 0, _normal)
+                rows[x] = {which: density * y for which, y in found.items()}
+            return rows[x][name]
 
-        edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach))]
-        averages: Averages = {"partial": mp.mpf(0)}
-        for which, name in enumerate(_NAMES):
+        edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach), math.inf, 0.0)]
+        averages: Averages = {"partial": mp.mpf(0), "saturated": mp.mpf(0)}
+        for name in ("norm", "lam", "lam2", "touching", "whole", "psi", "slope2"):
             averages[name], error = mp.quad(
-                lambda x, which=which: row(x, which), edges, error=True, method="gauss-legendre", maxdegree=9
+                lambda x, name=name: row(x, name), edges, error=True, method="gauss-legendre", maxdegree=9
             )
             if error > mp.mpf(10) ** (-dps) * max(1, abs(averages[name])):
                 raise ValuesError(

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from symcavity.evaluate.legendre import legendre
 from symcavity.evaluate.set_integrals import axial_panels
 from symcavity.evaluate.soft_bound import soften
-from symcavity.shapes.balls import Ball
 from symcavity.shapes.base import SATURATED, Projection, Shape
 
 Array = NDArray[np.float64]
@@ -69,53 +68,6 @@ def with_slack(shape: Shape, t: Array, k: float, cap: float = np.inf, rho: float
     return saturate(shape, t, p, cap) if np.isfinite(cap) else p
 
 
-def capped_integrals(shape: Ball, k: float, cap: float) -> dict[str, Any]:
-    """Return the averages of a ball with slack; the axial integrals are elementary."""
-    from scipy.special import ndtr
-
-    radii, c = shape.numbers()
-    R, D = float(radii[0]), shape.D
-    x, weight = axial_panels(D, R, c, k, cap * R)
-    q2 = R * R + c * c
-    top = (k + R * x) / c
-
-    def below(a: Array) -> tuple[Array, Array, Array]:
-        cdf, pdf = ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
-        return cdf, a * cdf + pdf, (a * a + 1) * cdf + a * pdf
-
-    def between(low: Array, high: Array, origin: Array) -> tuple[Array, Array, Array]:
-        """Integrals of (origin - y)^n Dy over (low, high), n = 0, 1, 2."""
-        parts = []
-        for end in (high, low):
-            j0, j1, j2 = below(end)
-            shift = origin - end
-            parts.append((j0, j1 + shift * j0, j2 + 2 * shift * j1 + shift * shift * j0))
-        return tuple(a - b for a, b in zip(*parts, strict=True))
-
-    far = x > cap * R  # the bound is reached before the tip
-    edge = np.where(far, top - cap * q2 / c, k / c - (c * x / R if R > 0 else np.inf))
-    edge = np.maximum(edge, -40.0)
-    end = np.where(far, edge, k / c - c * cap)
-    end = np.minimum(end, edge)
-    t0, t1, t2 = between(edge, top, top)
-    i0, i1, i2 = between(end, edge, np.full_like(x, k / c))
-    s0 = below(end)[0]
-    bend = (D - 1) * R / x if D > 1 else 0 * x
-    return {
-        name: float(weight @ row)
-        for name, row in {
-            "norm": c * c * t2 / q2 + x * x * i0 + i2 + s0 * cap**2 * np.where(far, q2, c * c + (x / cap) ** 2),
-            "lam": c * t1 / q2 + i1 / c + cap * s0,
-            "lam2": c * c * t2 / q2**2 + i2 / c**2 + cap**2 * s0,
-            "psi": -t0 - bend * c * t1 / q2 - (D + 1) * i0 - s0 * np.where(far, bend * cap, D),
-            "slope2": t0
-            + bend * R / x * (c / q2) ** 2 * t2
-            + (D + 1) * i0
-            + s0 * np.where(far, bend * R / x * cap**2, D),
-        }.items()
-    }
-
-
 def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array]:
     """Nodes and weights of a quadrature over the radial and the axial part of the source, for a ball.
 
@@ -128,7 +80,7 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     """
     radii, c = shape.numbers()
     R, D = float(radii[0]), shape.D
-    x, wx = axial_panels(D, R, c, k, cap * R)
+    x, wx = axial_panels(D, R, c, k, cap)
     nodes, weights = legendre(24)
     top = (k + R * x) / c
     low = k / c - (c * x / R if R > 0 else np.inf)
@@ -160,4 +112,4 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     return rows, total / total.sum()
 
 
-__all__ = ["ball_points", "capped_integrals", "saturate", "with_slack"]
+__all__ = ["ball_points", "saturate", "with_slack"]

@@ -243,13 +243,12 @@ class _Steps:
         def value(x: np.ndarray) -> np.ndarray:
             return np.array(conditions({**self.env, **dict(zip(places, x.tolist(), strict=True))}), dtype=float)
 
-        def both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            here, h = value(x), _DIFFERENCE * (1 + np.abs(x))
-            ways = np.diag(h)
-            slope = [(value(x + row) - value(x - row)) / (2 * d) for row, d in zip(ways, h, strict=True)]
-            return here, np.array(slope).T
+        def slopes(x: np.ndarray) -> np.ndarray:
+            h = _DIFFERENCE * (1 + np.abs(x))
+            rows = [(value(x + row) - value(x - row)) / (2 * d) for row, d in zip(np.diag(h), h, strict=True)]
+            return np.array(rows).T
 
-        return meet(both, np.array([self.env[g] for g in places]))
+        return meet(lambda x: (value(x), lambda: slopes(x)), np.array([self.env[g] for g in places]))
 
 
 def _kind_of(node: Expr) -> Kind:

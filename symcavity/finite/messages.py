@@ -230,11 +230,12 @@ class Messages:
                 known[:] = [found.z, found.active]
             return found
 
-        def conditions(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def conditions(values: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
             answer = at(values)
             if not np.all(answer.found):
                 raise unsolved(self.laws[kind], answer)
-            return self._conditions(kind, answer, met, places)
+            missed, slopes = self._conditions(kind, answer, met, places)
+            return missed, lambda: slopes
 
         start = self.state.shared[places].copy()
         return at(meet(conditions, start) if met else start)

@@ -148,7 +148,8 @@ class Masks:
             if node not in self._marks:
                 self._marks[node] = _mark(len(self._marks), sign_of(node))
             return self._marks[node]
-        return node.func(*(self.hide(arg) for arg in node.args)) if node.args else node
+        hidden = [self.hide(arg) for arg in node.args]
+        return node.func(*hidden) if any(a is not b for a, b in zip(hidden, node.args, strict=True)) else node
 
     def show(self, expr: Expr) -> Expr:
         """Put the opaque nodes back."""

@@ -46,18 +46,18 @@ def _term(term: Expr, moving: list[Expr]) -> Expr:
         rate = gap.diff(inner)
         along = term.xreplace({gap: z}).xreplace({inner: (z - (gap - rate * inner).expand()) / rate})
         try:
-            found = to_piecewise_polynomial(along, z)
+            breaks, pieces = to_piecewise_polynomial(along, z)
         except NotPiecewisePolynomial:
             continue
         jumps = []
-        for t, left, right in zip(found.breaks, found.pieces, found.pieces[1:], strict=False):
+        for t, left, right in zip(breaks, pieces, pieces[1:], strict=False):
             u = Dummy()
             jumps.append((t, cancel((right - left).xreplace({z: t + u})).as_poly(u).all_coeffs()[::-1]))
         if any(c.has(*moving) for _, row in jumps for c in row) or any(row[0] != 0 for _, row in jumps):
             continue
         if any(row[1:2] != [0] for _, row in jumps) or any(s.has(*moving) for s in term.atoms(Heaviside, sign)):
             beyond = (c * Max(0, gap - t) ** n for t, row in jumps for n, c in enumerate(row) if c != 0)
-            return Add(found.pieces[0].xreplace({z: gap}), *beyond)
+            return Add(pieces[0].xreplace({z: gap}), *beyond)
     return term
 
 

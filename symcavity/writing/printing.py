@@ -12,6 +12,7 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.indexed import Unequal
+from symcavity.algebra.memory import Memory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, Family, SiteQuantity
@@ -25,6 +26,9 @@ _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
 _SHORT = 16.0  # a fraction within another takes a slash up to here
 
+_PRINTED = Memory(20000)
+"""What was printed, for all writers and all formats: by the expression, and where it stood."""
+
 
 class CavityPrinter(LatexPrinter):
     """LaTeX in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages."""
@@ -32,7 +36,7 @@ class CavityPrinter(LatexPrinter):
     def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
         super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
         self._inline, self._nested = int(inline), 0
-        self._printed: dict[tuple[Any, bool, bool], str] = {}
+        self._printed = {} if settings else _PRINTED
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
         found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))

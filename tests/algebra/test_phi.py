@@ -56,16 +56,16 @@ def relative(a, b):
         return abs(mpf(a) / mpf(b) - 1)
 
 
-@pytest.mark.parametrize("digits", [15, 50])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 20])
-def test_the_value_is_the_defining_integral_to_a_relative_error(n, digits):
-    rng = np.random.default_rng(100 * n + digits)
+def test_the_value_is_the_defining_integral_to_a_relative_error(n):
+    rng = np.random.default_rng(100 * n)
     points = [-200, -rng.uniform(20, 199), -rng.uniform(1, 9), -rng.uniform(0, 1), 0, rng.uniform(0, 6), 200]
     for x in points:
-        expected = by_quadrature(n, x, digits)
-        with mp.workdps(digits):
-            value = mp_phi(n, mpf(x))
-        assert relative(value, expected) < mpf(10) ** (1 - digits), (n, x)
+        expected = by_quadrature(n, x, 50)
+        for digits in (15, 50):
+            with mp.workdps(digits):
+                value = mp_phi(n, mpf(x))
+            assert relative(value, expected) < mpf(10) ** (1 - digits), (n, x, digits)
 
 
 @pytest.mark.parametrize("x", ["-200", "-37.25", "-3", "-0.125", "0.125", "3", "200"])

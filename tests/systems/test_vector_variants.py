@@ -34,7 +34,7 @@ from symcavity import (
     response,
 )
 from symcavity.evaluate.set_integrals import integrated
-from symcavity.evaluate.soft_bound import soft_integrals, soften
+from symcavity.evaluate.soft_bound import soften
 
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)
@@ -219,7 +219,7 @@ class TestQuadraticSlack:
     @pytest.mark.parametrize(("k", "rho"), [(0.7, 0.5), (-0.4, 2.0)])
     def test_integrals(self, shape, k, rho):
         t = np.random.default_rng(4).normal(size=(100000, shape.dimension))
-        p, averages = soften(shape, t, k, rho), soft_integrals(shape, k, rho)
+        p, averages = soften(shape, t, k, rho), integrated(shape, k, rho=rho)
         rows = {
             "norm": np.square(p.lam_s).sum(axis=1),
             "lam": p.lam,

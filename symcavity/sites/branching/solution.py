@@ -11,7 +11,6 @@ from typing import Any
 from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together
 from sympy.core.relational import Relational
 
-from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
@@ -136,7 +135,7 @@ class SiteSolution:
             if low.implicit is None and high.implicit is None and high.low is not None:
                 at = {self.inner: self.reflection * high.low}
                 gaps = {q: (high.values[q] - low.values[q]).xreplace(at) for q in self.unknowns}
-                found |= {q for q, gap in gaps.items() if gap != 0 and _is_open(gap)}
+                found |= {q for q, gap in gaps.items() if gap != 0 and min(_drawn(gap, 18, 3)) > _INSIDE}
         return frozenset(found)
 
     def expression(self, state: SiteQuantity) -> Expr:
@@ -157,15 +156,18 @@ class SiteSolution:
         cases = [(value, t < region.high) for region, value in merged[:-1]]
         by_cases = Piecewise(*cases, (merged[-1][1], True))
         short = None if self.is_implicit else _clipped([v for _, v in merged], self.inner)
-        agrees = short is not None and (self.reflection == 1 or _agree(short, by_cases))
+        if short is None:
+            return by_cases
+        # parameters of either sign may reflect the field
+        agrees = self.reflection == 1 or max(_drawn(short - by_cases, 17, DRAWS)) < _INSIDE
         return short if agrees else by_cases
 
 
-def _is_open(gap: Expr) -> bool:
-    """Whether a difference is far from zero at each of some seeded values."""
-    symbols, rng = symbols_in([gap], set()), seeded(18)
-    points = [{s: Float(sample_value(s, rng)) for s in symbols} for _ in range(3)]
-    return all(abs(complex(gap.xreplace(point))) > _INSIDE for point in points)
+def _drawn(expr: Expr, seed: int, draws: int) -> list[float]:
+    """The modulus of an expression at seeded values."""
+    symbols, rng = symbols_in([expr], set()), seeded(seed)
+    points = [{s: Float(sample_value(s, rng)) for s in symbols} for _ in range(draws)]
+    return [abs(complex(expr.xreplace(point))) for point in points]
 
 
 def _bare(condition: Expr) -> Expr:
@@ -175,14 +177,6 @@ def _bare(condition: Expr) -> Expr:
     if not below:
         return condition
     return below * Mul(*(f for f in Mul.make_args(factor_terms(top)) if _sign(f) != 1))
-
-
-def _agree(short: Expr, by_cases: Expr) -> bool:
-    """Whether a short form holds at seeded values: parameters of either sign may reflect the field."""
-    symbols = symbols_in([short, by_cases], set())
-    call = compiled(symbols, short - by_cases, "math")
-    rng = seeded(17)
-    return all(abs(call(*(sample_value(s, rng) for s in symbols))) < _INSIDE for _ in range(DRAWS))
 
 
 def _clipped(values: Sequence[Expr], inner: Symbol) -> Expr | None:

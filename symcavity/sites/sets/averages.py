@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Basic, Expr, Mul, Piecewise, S, Symbol, fraction, oo, sympify
+from sympy import Add, Expr, Mul, Piecewise, S, Symbol, fraction, oo, sympify
 
-from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.node import Node, raised
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.model.support import SupportFunction
@@ -57,7 +57,7 @@ def component(name: str, k: Any) -> ProjectionSymbol:
     return ProjectionSymbol(f"{name}_{k}", tex)
 
 
-class ProjectionAverage(GaussianAverage):
+class ProjectionAverage(NumberedAverage):
     """The average over ``t`` of an expression in the symbols of the projection.
 
     Parameters
@@ -75,9 +75,6 @@ class ProjectionAverage(GaussianAverage):
         By how much the bound is missed, per multiplier: ``g(v) >= k - softness*lam``; zero for a hard constraint.
     """
 
-    is_commutative = True
-    is_real = True
-
     def __new__(cls, body: Any, g: SupportFunction, size: Any, k: Any, cap: Any = oo, softness: Any = 0) -> Expr:
         """Return the average; what does not depend on the projection is its own average."""
         body = sympify(body)
@@ -85,35 +82,10 @@ class ProjectionAverage(GaussianAverage):
             return body
         return Expr.__new__(cls, body, g, sympify(size), *(_short(sympify(x)) for x in (k, cap, softness)))
 
-    @property
-    def func(self) -> Any:
-        """Rebuild from arguments."""
-        return ProjectionAverage
-
-    @property
-    def body(self) -> Expr:
-        """What is averaged."""
-        return self.args[0]
-
-    @property
-    def g(self) -> SupportFunction:
-        """The support function."""
-        return self.args[1]
-
-    @property
-    def k(self) -> Expr:
-        """The bound on g."""
-        return self.args[3]
-
-    @property
-    def cap(self) -> Expr:
-        """The largest multiplier."""
-        return self.args[4]
-
-    @property
-    def softness(self) -> Expr:
-        """By how much the bound is missed, per multiplier."""
-        return self.args[5]
+    g = property(lambda self: self.args[1])
+    k = property(lambda self: self.args[3])
+    cap = property(lambda self: self.args[4])
+    softness = property(lambda self: self.args[5])
 
     @property
     def is_slack(self) -> bool:
@@ -141,40 +113,16 @@ class ProjectionAverage(GaussianAverage):
         """The quantities of one projection."""
         return sorted(self.body.atoms(ProjectionSymbol), key=str)
 
-    def _xreplace(self, rule: Any) -> tuple[Any, bool]:
-        return Basic._xreplace(self, rule)  # noqa: SLF001 - nothing is bound by an index
-
-    def _eval_subs(self, old: Any, new: Any) -> Any:
-        return self.xreplace({old: new})
-
-    def doit(self, **_hints: Any) -> Expr:
-        """No closed form is looked for."""
-        return self
-
-    def _eval_evalf(self, _prec: int) -> None:
-        return None
-
-    def _eval_derivative(self, symbol: Any) -> Expr:
-        from sympy import Derivative
-
-        return S.Zero if symbol not in self.free_symbols else Derivative(self, symbol, evaluate=False)
-
     def _eval_is_polynomial(self, syms: set[Any]) -> bool:
         return not (self.free_symbols & set(syms))
 
     _eval_is_rational_function = _eval_is_algebraic_expr = _eval_is_polynomial
-
-    def _eval_is_extended_real(self) -> bool | None:
-        return True
 
     def _eval_is_extended_positive(self) -> bool | None:
         return True if self.body in (LAM, GAP2, LAM**2, V2, SLOPE2) else None
 
     def _eval_is_extended_negative(self) -> bool | None:
         return True if self.body == PSI else None
-
-    def _eval_is_extended_nonnegative(self) -> bool | None:
-        return self.body.is_nonnegative
 
     def _sympystr(self, printer: Any) -> str:
         inner = ", ".join(map(printer.doprint, self.indices))
