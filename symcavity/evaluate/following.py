@@ -106,7 +106,7 @@ class BranchEnd:
             text += f"{' and' if self.vanishing else ', where'} {_listed(self.diverging)} "
             text += "diverges" if len(self.diverging) == 1 else "diverge"
         if self.way == "larger" and self.diverging:
-            return text + ": below, no minimum fixes the states."
+            return text + ": below, the minimum is flat, or there is none: nothing fixes the states."
         if self.is_at_rest:
             return text + ": beyond, the minimum may be at zero."
         return text + "."
