@@ -9,32 +9,33 @@ from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, po
 
 from symcavity.algebra.phi import phi
 
-__all__ = ["erfcx", "log_gamma", "with_scaled_tails"]
+__all__ = ["hazard", "log_gamma", "with_scaled_tails"]
 
 
-class erfcx(Function):  # noqa: N801 - it is written like the mathematical function it is
-    """The scaled complementary error function ``exp(x**2)*erfc(x)``, which neither vanishes nor cancels."""
+class hazard(Function):  # noqa: N801 - it is written like the mathematical function it is
+    """The density over its tail, ``exp(-x**2)/erfc(x)``, which with its slope has a number wherever doubles are."""
 
     nargs = 1
 
     def fdiff(self, argindex: int = 1) -> Expr:
         """Return the derivative."""
         x = self.args[argindex - 1]
-        return 2 * x * self.func(x) - 2 / sqrt(pi)
+        return 2 * self.func(x) * (self.func(x) / sqrt(pi) - x)
 
     def _eval_is_extended_positive(self) -> bool | None:
         return True if self.args[0].is_extended_real else None
 
     def _eval_rewrite_as_erfc(self, x: Expr, **_kwargs: Any) -> Expr:
-        return exp(x**2) * erfc(x)
+        return exp(-(x**2)) / erfc(x)
 
     def _numpycode(self, printer: Any) -> str:
-        return f"{printer._module_format('scipy.special.erfcx')}({printer._print(self.args[0])})"  # noqa: SLF001
+        erfcx = printer._module_format("scipy.special.erfcx")  # noqa: SLF001
+        return f"(1/{erfcx}({printer._print(self.args[0])}))"  # noqa: SLF001
 
     _scipycode = _numpycode
 
     def _mpmathcode(self, printer: Any) -> str:
-        return str(printer._print(self.rewrite(erfc)))  # noqa: SLF001 - SymPy's printing protocol
+        return f"({printer._print(self.rewrite(erfc))})"  # noqa: SLF001 - SymPy's printing protocol
 
 
 class log_gamma(Function):  # noqa: N801 - it is written like the mathematical function it is
@@ -62,7 +63,7 @@ class log_gamma(Function):  # noqa: N801 - it is written like the mathematical f
 
 
 def with_scaled_tails(expr: Any) -> Any:
-    """Return an expression in which 1 + erf and 2 - erfc are phi, and exp over phi or erfc is one over :class:`erfcx`.
+    """Return an expression in which 1 + erf and 2 - erfc are phi, and exp over phi or erfc is :class:`hazard`.
 
     Hyperbolic sines over cosines are tangents.
 
@@ -159,7 +160,12 @@ def _scaled(product: Expr) -> Expr:
             out.append(f)
     if not exponents or all(power > 0 for _, power, _ in tails):
         return product
+    # a tail above may be one for all to see, where what scales it vanishes: it is scaled only to meet what is left
+    left = Add(*exponents, *(-power * x**2 for x, power, _ in tails if power < 0)).expand()
     for x, power, factor in tails:
-        out.append((factor * erfcx(x)) ** power)
+        if power > 0 and left == 0:
+            out.append((factor * erfc(x)) ** power)
+            continue
+        out.append((factor / hazard(x)) ** power)
         exponents.append(-power * x**2)
-    return Mul(*out, exp(Add(*exponents).expand()))
+    return Mul(*out, exp(Add(*exponents).expand() if left != 0 else S.Zero))

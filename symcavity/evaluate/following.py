@@ -106,7 +106,7 @@ class BranchEnd:
             text += f"{' and' if self.vanishing else ', where'} {_listed(self.diverging)} "
             text += "diverges" if len(self.diverging) == 1 else "diverge"
         if self.way == "larger" and self.diverging:
-            return text + ": below, the minimum is flat, and does not fix the states."
+            return text + ": below, the minimum is flat, or there is none: nothing fixes the states."
         if self.is_at_rest:
             return text + ": beyond, the minimum may be at zero."
         return text + "."
@@ -375,8 +375,8 @@ def along_load(
         share = begin ** (1 - t)
         return {k: float(v) * share if k in (alpha, P) else v for k, v in given.exact.items()}
 
-    way = _on_map if mapped else partial(_on_core, finely=False)
-    places = _followed(task, given, at, abs(float(np.log(begin))), way)
+    attempt = _on_map if mapped else partial(_on_core, finely=False)
+    places = _followed(task, given, at, abs(float(np.log(begin))), attempt)
     if not places:
         return None, None
     path = [point for _, point in places]
@@ -385,7 +385,9 @@ def along_load(
         return state, None
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
     gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
-    grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * np.median(v) and v[-1] == v.max())
+    way, even = [t for t, _ in places], np.linspace(0, places[-1][0], MOST)  # steps are short near the end
+    typical = {s: float(np.median(np.interp(even, way, v))) for s, v in sizes.items()}
+    grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * typical[s] and v[-1] == v.max())
     stuck = not gone and not grown
     if stuck or abs(np.log(share)) < 10 * FINEST:  # got stuck, or too close by to be told from the end
         return None, None

@@ -18,6 +18,7 @@ from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.integrals import Grids
 from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.solution import Solution, limited
 from symcavity.evaluate.values import Given, Task
@@ -320,6 +321,7 @@ class _Map:
         self.count = len(self.evolution.mapped)
         self.averages = ~np.isin(np.arange(len(names)), self.own)
         self.rough = self.given.environment("numpy")
+        self.grids = self.evolution.values.grids()  # refined on the way
 
     def __call__(self, t: np.ndarray) -> np.ndarray | None:
         """The image; for the unknowns that are no average where their conditions are met, and None if they are not."""
@@ -398,7 +400,7 @@ class _Map:
     def _values(self, t: np.ndarray) -> Any:
         """The right-hand sides and the conditions, or None where they are not defined."""
         if self.numerical:
-            return _rough(self.evolution, self.rough, t)
+            return _rough(self.evolution, self.rough, t, self.grids)
         return _fine(self.evolution, self.exact, self.given, t)
 
 
@@ -409,10 +411,9 @@ def _coordinate(value: Any, sign: float) -> float:
     return float(mp.log(abs(value))) if value else FLOOR
 
 
-def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray) -> Any:
+def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray, grids: Grids) -> Any:
     """The map in double, or None where it is not defined."""
     point = evolution.place(t)
-    grids = evolution.values.grids()
     try:
         evolution.values.refine({**env, **dict(zip(evolution.unknowns, point.tolist(), strict=True))}, grids)
         out = evolution.call(evolution.values, point, env, grids)[0]

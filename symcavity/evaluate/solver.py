@@ -136,9 +136,11 @@ def _evolved(
             hint="guess=, the values of a solution nearby; weaker fields, as with stronger penalties",
         )
     if root is None:
-        if (found := _resting(task, given, observable)) is not None:
-            return found, None
         point, end = _followed_to(task, given, mapped=True)
+        if end is not None and end.diverging and not end.still:
+            raise _infeasible(given, (), end)
+        if point is None and (found := _resting(task, given, observable)) is not None:
+            return found, None
         root = None if point is None else evolution.near(env, point)
         if root is None and point is not None:
             start = np.array([point[s] for s in task.unknowns])
@@ -240,7 +242,7 @@ def _search(
             return admitted
     if evidence is None or (not system.left and any("not a number" in r for r in rejected)):
         raise _not_found(system, rejected)
-    raise _infeasible(system, rejected, evidence)
+    raise _infeasible(system.given, rejected, evidence)
 
 
 def _nothing_but_zero(system: Reduced) -> NothingButZero | None:
@@ -264,13 +266,13 @@ def _edge(given: Given) -> str:
     return f"{zero[0]} = '1e-6': the equations are singular at 0, its edge" if zero else ""
 
 
-def _infeasible(system: Reduced, rejected: Sequence[str], evidence: Any) -> Infeasible:
+def _infeasible(given: Given, rejected: Sequence[str], evidence: Any) -> Infeasible:
     reasons = "; ".join(dict.fromkeys(rejected))
     way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
     return Infeasible(
-        f"There is no solution at {_where(system.given)}" + (f": {reasons}." if reasons else ".") + f" {evidence}",
+        f"There is no solution at {_where(given)}" + (f": {reasons}." if reasons else ".") + f" {evidence}",
         "values at which the problem has a solution that fixes its states",
-        _edge(system.given) or way,
+        _edge(given) or way,
         evidence,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from sympy import Abs, Add, Dummy, Expr, Heaviside, Max, Min, Piecewise, Sum, cancel, sign
+from sympy import Abs, Add, Dummy, Eq, Expr, Heaviside, KroneckerDelta, Max, Min, Piecewise, Pow, S, Sum, cancel, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
@@ -19,14 +19,14 @@ def by_kinks(objective: Expr) -> Expr:
     """Write what is summed over sites without cases where the slope jumps between them.
 
     ``Piecewise((tau*r, r >= 0), ((tau - 1)*r, True))`` and ``r*(tau - Heaviside(-r))`` are ``(tau - 1)*r + Max(0, r)``:
-    polynomials on both sides of a break are that on the left, plus powers of the positive part of what lies beyond.
+    polynomials on both sides of a break are that on one, plus powers of the positive part of what lies beyond.
 
     Parameters
     ----------
     objective : Expr
         Sums over sites; a Piecewise that is smooth, and cases that no state decides, stay as they are.
     """
-    cased = [total for total in outer_sums(objective) if total.function.has(*CASES)]
+    cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Max, Min)]
     return objective.xreplace({total: Sum(_rewritten(total.function), *total.limits) for total in cased})
 
 
@@ -34,13 +34,13 @@ def _rewritten(body: Expr) -> Expr:
     parts = [p for p in (*body.atoms(Sum), *site_quantities(body)) if site_quantities(p, Variable, Field)]
     marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in parts}
     moving = [*marks.values(), *body.atoms(Global)]
-    terms = (_term(term, moving) for term in Add.make_args(body.xreplace(marks)))
+    terms = (_term(term, moving) for term in Add.make_args(_apart(body.xreplace(marks), moving)))
     return Add(*terms).xreplace({mark: p for p, mark in marks.items()})
 
 
 def _term(term: Expr, moving: list[Expr]) -> Expr:
     """One term, by the first argument of its cases that leaves a polynomial on each side of every break."""
-    for gap in _gaps(term, moving) if any(_is_moved(node, moving) for node in term.atoms(*CASES)) else ():
+    for gap in _gaps(term, moving) if _is_cased(term, moving) else ():
         z = Dummy("z", real=True)
         inner = next(m for m in moving if gap.has(m))
         rate = gap.diff(inner)
@@ -49,16 +49,52 @@ def _term(term: Expr, moving: list[Expr]) -> Expr:
             breaks, pieces = to_piecewise_polynomial(along, z)
         except NotPiecewisePolynomial:
             continue
-        jumps = []
-        for t, left, right in zip(breaks, pieces, pieces[1:], strict=False):
-            u = Dummy()
-            jumps.append((t, cancel((right - left).xreplace({z: t + u})).as_poly(u).all_coeffs()[::-1]))
-        if any(c.has(*moving) for _, row in jumps for c in row) or any(row[0] != 0 for _, row in jumps):
+        every = [_jumps(breaks, pieces, z, base) for base in range(len(pieces))]
+        if any(c.has(*moving) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
             continue
-        if any(row[1:2] != [0] for _, row in jumps) or any(s.has(*moving) for s in term.atoms(Heaviside, sign)):
-            beyond = (c * Max(0, gap - t) ** n for t, row in jumps for n, c in enumerate(row) if c != 0)
-            return Add(pieces[0].xreplace({z: gap}), *beyond)
+        is_stepped = any(s.has(*moving) for s in term.atoms(Heaviside, sign))
+        if is_stepped or any(row[1:2] != [0] for _, _, row in every[0]):
+            # from the piece beyond whose ends nothing bends back
+            concave = [sum(bool(c.is_negative) for _, _, row in jumps for c in row) for jumps in every]
+            base = concave.index(min(concave))
+            powers = ((t, way, n, c) for t, way, row in every[base] for n, c in enumerate(row) if c != 0)
+            beyond = (c * Max(0, way * (gap - t)) ** n for t, way, n, c in powers)
+            return Add(pieces[base].xreplace({z: gap}), *beyond)
     return term
+
+
+def _jumps(
+    breaks: list[Expr], pieces: list[Expr], z: Dummy, base: int
+) -> list[tuple[Expr, int, list[Expr]]]:
+    """What is added beyond each break, seen from one piece: where, to which side, and the powers of the distance."""
+    out, u = [], Dummy()
+    for k, (t, left, right) in enumerate(zip(breaks, pieces, pieces[1:], strict=False)):
+        way = 1 if k >= base else -1
+        added = cancel((way * (right - left)).xreplace({z: t + way * u}))
+        out.append((t, way, added.as_poly(u).all_coeffs()[::-1]))
+    return out
+
+
+def _apart(body: Expr, moving: list[Expr]) -> Expr:
+    """A body in which what labels decide is a factor, and cases that states decide too are decided by states alone."""
+    for node in sorted(body.atoms(Piecewise), key=str):
+        if _is_cased(node, moving):
+            tests = (r for inner in node.atoms(Piecewise) for _, test in inner.args for r in test.atoms(Relational))
+            test = min((r for r in tests if not r.has(*moving)), key=str, default=None)
+            if test is not None:
+                sides = ({test: S(now), test.negated: S(not now)} for now in (True, False))
+                first, other = (node.xreplace(side) for side in sides)
+                share = KroneckerDelta(*test.args) if isinstance(test, Eq) else Piecewise((1, test), (0, True))
+                apart = body.xreplace({node: share * first + (1 - share) * other})
+                return _apart(apart.expand(deep=False), moving)
+    return body
+
+
+def _is_cased(term: Expr, moving: list[Expr]) -> bool:
+    """Whether states decide cases, or between what is not linear."""
+    if any(_is_moved(node, moving) for node in term.atoms(*CASES)):
+        return True
+    return any(power.base.has(*moving) for node in term.atoms(Max, Min) for a in node.args for power in a.atoms(Pow))
 
 
 def _is_moved(node: Expr, moving: list[Expr]) -> bool:

@@ -17,14 +17,17 @@ PREMISE = "premise"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one witness says of a claim: the kind of check, whether it held, and the detail."""
+    """What one witness says of a claim: the kind of check, whether it held, and the detail.
+
+    ``ok`` is None where the check could not be made, as at no point that could be solved: nothing is said then.
+    """
 
     kind: str
-    ok: bool
+    ok: bool | None
     detail: str = ""
 
     def __bool__(self) -> bool:
-        return self.ok
+        return bool(self.ok)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,12 +84,12 @@ class Checked:
     @property
     def ok(self) -> bool:
         """No witness contradicts the claim."""
-        return all(v.ok for v in self.verdicts)
+        return all(v.ok is not False for v in self.verdicts)
 
     @property
     def checked(self) -> bool:
         """At least one witness has spoken."""
-        return bool(self.verdicts)
+        return any(v.ok is not None for v in self.verdicts)
 
 
 @dataclass(frozen=True)

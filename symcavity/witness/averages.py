@@ -150,7 +150,7 @@ def load(step: Step, dps: int) -> list[Verdict]:
     theory = step.evidence["theory"]
     solution, digits, where = solved_point(theory, dps)
     if solution is None:
-        return [Verdict(numeric(dps), False, where)]
+        return [Verdict(numeric(dps), None, where)]
     worst = mp.mpf(0)
     with mp.workdps(dps + 10):
         for claim in step.claims:

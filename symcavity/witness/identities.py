@@ -67,7 +67,7 @@ def contradiction(step: Step, dps: int) -> list[Verdict]:
     sized = any(claim.difference.has(SiteCount) for claim in step.claims)
     solution, _, where = solved_point(theory, min(dps, 30), sized=sized)
     if solution is None:
-        return [Verdict(numeric(dps), False, where)]
+        return [Verdict(numeric(dps), None, where)]
     first, second = (solution.number(c.rhs) for c in step.claims)
     named = step.claims[0]
     mine = Equation(alpha, named.rhs) if step.data["loads"] else named  # the load has a name for each formula

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symcavity.algebra.precision import alone, mp
-from symcavity.errors import SymcavityError
+from symcavity.errors import NotConverged, SymcavityError
 from symcavity.evaluate.progress import counted
 from symcavity.record.derivation import Checked, Derivation, Step, Verdict
 from symcavity.witness import (
@@ -52,7 +52,10 @@ def verify(derivation: Derivation, dps: int = 50, simulation: Any = None) -> tup
 
 @alone
 def judge(step: Step, dps: int = 50) -> list[Verdict]:
-    """Call the witnesses of a step's rule; one that cannot do its work speaks as a failure, never in silence."""
+    """Call the witnesses of a step's rule; one that cannot do its work says so, never in silence.
+
+    What was not reached by numerical means is no evidence against a claim; what cannot be read is.
+    """
     out: list[Verdict] = []
     for witness in WITNESSES.get(step.rule, ()):
         try:
@@ -60,7 +63,7 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
                 out += witness(step, dps)
         except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError, SymcavityError) as problem:
             detail = f"the check could not be carried out: {type(problem).__name__}: {problem}"
-            out.append(Verdict(numeric(dps), False, detail))
+            out.append(Verdict(numeric(dps), None if isinstance(problem, NotConverged) else False, detail))
     return out
 
 

@@ -72,7 +72,7 @@ def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:
     sized = any(claim.difference.has(SiteCount) for claim in claims)
     solution, digits, where = solved_point(theory, dps, sized=sized)
     if solution is None:
-        return [Verdict(numeric(dps), False, where)]
+        return [Verdict(numeric(dps), None, where)]
     memory = theory.memory.setdefault("residual", {})
     if dps not in memory:
         memory[dps] = _gaps(theory, solution, closed_claims(theory), dps, digits)

@@ -69,7 +69,9 @@ def derivation_json(derivation: Derivation, checked: Iterable[Checked] | None = 
         )
         if verdicts is not None:
             steps[-1]["verdicts"] = [
-                {"witness": v.kind, "ok": v.ok, "detail": v.detail} for v in verdicts.get(step.key, ())
+                {"witness": v.kind, "ok": v.ok, "detail": v.detail}
+                for v in verdicts.get(step.key, ())
+                if v.ok is not None
             ]
     document = {
         "format": FORMAT,

@@ -147,12 +147,13 @@ def verification_html(verification: Verification) -> str:
             continue
         if not row.checked:
             outcome, said = '<td class="none">–</td>', "nothing has checked this claim"
+            said = "<br>".join([said, *(escape(f"{v.kind}, not made: {v.detail}") for v in row.verdicts)])
         elif row.ok:
             outcome = '<td class="ok">ok</td>'
             said = escape(", ".join(dict.fromkeys(verdict.kind for verdict in row.verdicts)))
         else:
             outcome = '<td class="failed">FAILED</td>'
-            bad = [verdict for verdict in row.verdicts if not verdict.ok]
+            bad = [verdict for verdict in row.verdicts if verdict.ok is False]
             said = "<br>".join(escape(f"{v.kind}: {v.detail or 'does not hold'}") for v in bad)
         rows.append(f"<tr><td><code>{escape(row.step.key)}</code></td>{outcome}<td>{said}</td></tr>")
     failed, silent = len(verification.failed), len(verification.unchecked)
@@ -172,6 +173,8 @@ def _checks(row: Checked) -> str:
     mark = '<span class="ok">checked</span>' if row.ok else '<span class="failed">FAILED</span>'
     said = ""
     for verdict in row.verdicts:
+        if verdict.ok is None:
+            continue
         words = escape(verdict.kind + (f": {verdict.detail}" if verdict.detail else ""))
         said += f"<li>{words}</li>" if verdict.ok else f'<li class="failed">{words}</li>'
     return f"<details><summary>{mark}</summary><ul>{said}</ul></details>"

@@ -92,14 +92,14 @@ def verification_text(verification: Verification) -> str:
 
 
 def _verdict_lines(row: Checked, keys: int) -> list[str]:
-    kinds = ", ".join(dict.fromkeys(verdict.kind for verdict in row.verdicts))
-    if not row.checked:
-        return [f"{row.step.key:<{keys}}  {'-':<7}  nothing has checked this claim"]
-    out = [f"{row.step.key:<{keys}}  {'ok' if row.ok else 'FAILED':<7}  {kinds}"]
+    kinds = ", ".join(dict.fromkeys(verdict.kind for verdict in row.verdicts if verdict.ok is not None))
+    outcome = ("ok" if row.ok else "FAILED") if row.checked else "-"
+    out = [f"{row.step.key:<{keys}}  {outcome:<7}  {kinds or 'nothing has checked this claim'}"]
     blank = " " * (keys + 11)
     for verdict in row.verdicts:
         if not verdict.ok:
-            said = f"{verdict.kind}: {verdict.detail or 'does not hold'}"
+            unmade = f"{verdict.kind}, not made"
+            said = f"{verdict.kind if verdict.ok is False else unmade}: {verdict.detail or 'does not hold'}"
             out += textwrap.wrap(said, _columns(), initial_indent=blank, subsequent_indent=blank + "  ")
     return out
 

@@ -225,6 +225,24 @@ def test_a_loss_by_cases_of_a_label():
     assert abs(here - there) < 1e-9
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_cases_within_cases_and_a_maximum_of_what_is_bent(nested):
+    """By hand; targets that are told apart by cases, each with its own, are one loss, reflected."""
+
+    def bent(r):
+        inside = Piecewise((r**2 / 2, Abs(r) < half), (Abs(r) / 2 - half**3, True))
+        return inside if nested else Max(Abs(r), r**2)
+
+    def numbers(r):
+        return np.where(abs(r) < 0.5, r**2 / 2, abs(r) / 2 - 0.125) if nested else np.maximum(abs(r), r**2)
+
+    loss = Piecewise((bent(h - 1), Eq(y[mu], 1)), (bent(h + 1), True)) if nested else bent(h - 1)
+    solution = ConvexProblem(Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 4).cavity().solve({alpha: 2})
+    q, S = by_hand(lambda v: numbers(v - 1), 2, 0.5)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=2e-4)
+    assert float(solution[response(w)]) == pytest.approx(S, rel=2e-4)
+
+
 def test_a_mask_of_a_loss_with_a_kink():
     """What is masked leaves fewer data; in instances, too."""
     mask = Quenched("m", mu, law={1: Rational(3, 4), 0: Rational(1, 4)})

@@ -18,6 +18,7 @@ from symcavity import (
     Derivation,
     Feature,
     Field,
+    Infeasible,
     N,
     P,
     Quenched,
@@ -296,3 +297,25 @@ def test_the_answer_to_flipped_labels_is_that_at_the_teachers_boundary():
     grid = np.linspace(-9, 9, 400001)
     mean = np.trapezoid(np.clip((1 - scale * grid) / S, 0, C) * np.exp(-(grid**2) / 2), grid) / math.sqrt(2 * math.pi)
     assert float(ours) == pytest.approx((1 - 2 * p) * math.sqrt(2 / math.pi) * mean, rel=1e-8)
+
+
+@pytest.mark.parametrize("law", ["logistic", "probit"])
+def test_maximum_likelihood_exists_where_labels_are_not_separable(law):
+    """The end of the branch, where the norm diverges, is the load of the widest margin as the margin vanishes."""
+    x, w, t, kappa = Coupling("x"), Feature("w"), Quenched("t", i), Symbol("kappa", positive=True)
+    h, u = (Sum(x[mu, i] * v[i], (i, 1, N)) for v in (w, t))
+    share = {"logistic": lambda z: 1 / (1 + exp(-z)), "probit": lambda z: (1 + erf(z / sqrt(2))) / 2}[law]
+    y = Quenched("y", mu, law={1: share(u), -1: share(-u)}, given=u)
+    teacher = {t: {2: 1}} if law == "logistic" else {t: {1: 1}}
+    squares = Sum(w[i] ** 2, (i, 1, N))
+    margin = ConvexProblem(squares / 2, [y[mu] * h >= 1], fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)])
+    line = float(margin.cavity().solve({kappa: "1e-5", **teacher})[alpha])
+    loss = log(1 + exp(-y[mu] * h)) if law == "logistic" else -log(share(y[mu] * h))
+    likeliest = ConvexProblem(Sum(loss, (mu, 1, P))).cavity()
+    with pytest.raises(Infeasible) as refused:
+        likeliest.solve({alpha: "3/2", **teacher})
+    assert refused.value.evidence.load == pytest.approx(line, rel=0.01)
+    assert refused.value.evidence.way == "larger"
+    assert "q_w" in map(str, refused.value.evidence.diverging)
+    norms = [likeliest.solve({alpha: str(round(line * k, 6)), **teacher})[average(w[i] ** 2)] for k in (1.05, 1.1)]
+    assert norms[0] > 1.8 * norms[1] > 10  # it grows as the inverse of the distance

@@ -1,7 +1,7 @@
 """Witnesses of any system: three kinds of sites, scales in other units, problems where nothing is to be resolved."""
 
 
-
+import json
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from symcavity import (
     Datum,
     Feature,
     N,
+    NotConverged,
     P,
     Quenched,
     Sites,
@@ -25,6 +26,7 @@ from symcavity import (
 from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
 from symcavity.evaluate import binding
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.witness import points
 from symcavity.witness.bisection import bisected
@@ -141,6 +143,25 @@ def test_a_point_is_solved_once_for_all_checks(monkeypatch):
     known = len(solved)
     theory.derivation["closed_system"].verdicts(20)
     assert len(solved) == known
+
+
+def test_what_could_not_be_solved_is_unchecked_and_not_failed(monkeypatch):
+    def unsolved(*_rest):
+        raise NotConverged("Nothing was reached.")
+
+    monkeypatch.setattr(points, "solve_theory", unsolved)
+    derivation = ConvexProblem(squares, gardner.problem.subject_to, [norm]).cavity().derivation
+    outcome = derivation.verify(20)
+    assert outcome
+    assert not outcome.failed
+    assert "result" in [row.step.key for row in outcome.unchecked]
+    assert "feature.solution" not in [row.step.key for row in outcome.unchecked]
+    for said in (" ".join(str(outcome).split()), outcome._repr_html_()):
+        assert "not made: no seeded point could be solved: Nothing was reached." in said
+    verdicts = {step["key"]: step["verdicts"] for step in json.loads(derivation.to_json(dps=20))["steps"]}
+    assert verdicts["result"] == []
+    wrong = [Equation(claim.lhs, 2 * claim.rhs) for claim in derivation["feature.solution"].claims]
+    assert not derivation.replaced("feature.solution", claims=tuple(wrong)).verify(20)
 
 
 # -- small worlds ------------------------------------------------------------------------------------
