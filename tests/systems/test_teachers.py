@@ -296,3 +296,22 @@ def test_the_answer_to_flipped_labels_is_that_at_the_teachers_boundary():
     grid = np.linspace(-9, 9, 400001)
     mean = np.trapezoid(np.clip((1 - scale * grid) / S, 0, C) * np.exp(-(grid**2) / 2), grid) / math.sqrt(2 * math.pi)
     assert float(ours) == pytest.approx((1 - 2 * p) * math.sqrt(2 / math.pi) * mean, rel=1e-8)
+
+
+def test_weights_that_hold_a_parameter_of_their_site():
+    """Teachers of two temperatures: where the loss does not know them it is the mixture; where it does, instances."""
+    T = Quenched("T", mu, law={1: half, 4: half}, positive=True)
+    logistic = {v: 1 / (1 + exp(-v * T[mu] * u)) for v in (1, -1)}
+    mixed = {v: sum(1 / (1 + exp(-v * k * u)) for k in (1, 4)) / 2 for v in (1, -1)}
+    labels = [Quenched("y", mu, law=law, given=u) for law in (logistic, mixed)]
+    loss = Sum(log(1 + exp(-labels[0][mu] * h)), (mu, 1, P)) + ridge
+    values = {alpha: 2, gamma: 1, t: {1: half, -1: half}}
+    one, other = (ConvexProblem(loss.subs(labels[0][mu], y[mu])).cavity().solve(values) for y in labels)
+    for observable in (average(w[i] ** 2), average(w[i] * t[i])):
+        assert float(one[observable]) == pytest.approx(float(other[observable]), rel=1e-9)
+    known = ConvexProblem(Sum(log(1 + exp(-labels[0][mu] * T[mu] * h)), (mu, 1, P)) + ridge)
+    sample = known.simulate(values, N=100, seeds=5)
+    seen = average(labels[0][mu] * T[mu])
+    assert known.cavity().compare(sample, [average(w[i] * t[i]), average(w[i] ** 2), seen]).worst < FAR
+    with pytest.raises(DeclarationError, match="quenched parameters of the same site"):
+        Quenched("y", mu, law={1: t[i], -1: 1 - t[i]}, given=u)
