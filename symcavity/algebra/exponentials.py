@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Dummy, Expr, Pow, Rational, S, Symbol, cancel, exp, igcd, ilcm, tanh
+from sympy import Dummy, Expr, Piecewise, Pow, Rational, S, Symbol, cancel, exp, igcd, ilcm, tanh
 from sympy.polys.polyerrors import PolynomialError
 
 HIGHEST = 6  # power of an exponential in the fraction
@@ -23,6 +23,11 @@ def as_fraction(expr: Expr, x: Symbol) -> Expr:
     >>> as_fraction(1 / (1 + exp(-x)) - 1 / (1 + exp(1 - x)), x).subs(x, 50.0) > 0
     True
     """
+    if expr.has(Piecewise):  # each case by itself
+        return expr.replace(
+            lambda e: isinstance(e, Piecewise),
+            lambda cases: Piecewise(*((as_fraction(value, x), condition) for value, condition in cases.args)),
+        )
     below = [p.base for p in expr.atoms(Pow) if p.exp.is_negative]
     if any(b.has(tanh) for b in below):  # one that ends at -1 is divided by
         expr = expr.rewrite(tanh, exp)

@@ -58,7 +58,10 @@ def exact_root(
         digits = min(known + GAIN, dps) + GUARD + extra
         step = _step(evolution, exact, env, x, inverse, guide, digits, finer, wide)
         x = [v - d for v, d in zip(x, step, strict=True)]
-        size = max((abs(d) / (abs(v) + wide.mpf(10) ** -dps) for v, d in zip(x, step, strict=True)), default=wide.zero)
+        faint = wide.mpf(10) ** -known  # what is smaller than that, and may have either sign, is zero so far
+        moves = zip(x, step, signs, strict=True)
+        relative = (d if not s and abs(v) < faint else d / (abs(v) + wide.mpf(10) ** -dps) for v, d, s in moves)
+        size = max(map(abs, relative), default=wide.zero)
         if size < wide.mpf(10) ** (-dps - 2) and digits >= dps + GUARD:
             if finer or not exact.is_ruled(env):
                 return dict(zip(evolution.unknowns, _without_rounding(evolution, x, dps, wide), strict=True))

@@ -35,8 +35,8 @@ class Faces:
 
     Attributes
     ----------
-    loose : array of bool
-        Which unknowns and quantities the law leaves open at some fields; found where no faces are known yet.
+    loose : array, shape (directions, unknowns + quantities)
+        Along which combinations the law leaves them open at some fields; found where no faces are known yet.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Faces:
         self.numbers = np.zeros(0, dtype=int)
         self.states = np.zeros((0, self.size + len(given), width))
         self.tests = np.zeros((0, pairs, 1 + fields))
-        self.loose = np.zeros(self.size + len(given), dtype=bool)
+        self.loose = np.zeros((0, self.size + len(given)))
         self._add(np.arange(len(self.every)) if known is None else known)
         if known is None:
             rng = np.random.default_rng(5)
@@ -104,14 +104,16 @@ class Faces:
         return out
 
     def _loose(self, fields: np.ndarray) -> np.ndarray:
-        """Which quantities have several values at some fields: those of different faces that hold."""
-        out = np.zeros(self.states.shape[1], dtype=bool)
+        """The directions in which different faces that hold at one field have different values."""
+        out = []
         holds = self._slack(fields) > -SLACK
         for k in range(fields.shape[1]):
             own = np.flatnonzero(holds[:, k])
             there = self.values(own, np.repeat(fields[:, k : k + 1], len(own), axis=1))
-            out |= np.ptp(there, axis=1) > 1e-6 * (1 + np.abs(there).max(axis=1)) if len(own) else False
-        return out
+            apart = (there - there[:, :1]).T / (1 + np.abs(there).max(initial=0))
+            out.append(apart[np.abs(apart).max(axis=1, initial=0) > 1e-6])
+        _, sizes, ways = np.linalg.svd(np.concatenate(out), full_matrices=False)
+        return ways[sizes > 1e-6]
 
     def find(self, fields: np.ndarray) -> np.ndarray | None:
         """The faces that hold at given fields; None where some field has none."""

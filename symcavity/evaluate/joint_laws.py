@@ -13,10 +13,21 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sympy import Expr
+from sympy import Add, Expr, S
 
 from symcavity.algebra.compiled import compiled as function
-from symcavity.algebra.joint import KINKS, MOST_RULED, RAYS, RULE, SAMPLES, SCRAMBLE, JointAverage, JointLaw, LawSymbol
+from symcavity.algebra.joint import (
+    KINKS,
+    MOST_RULED,
+    RAYS,
+    RULE,
+    SAMPLES,
+    SCRAMBLE,
+    JointAverage,
+    JointLaw,
+    LawSymbol,
+    slope,
+)
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
@@ -42,6 +53,7 @@ SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything
 SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
 LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a centre of rays is looked for
+ROUNDING = 1e-9  # of directions in which a law leaves its unknowns open
 LIGHT = 1e-20  # nodes of less weight are left out
 STEP = 1e-30  # of a complex step, which cancels nothing
 FLAT = 1e-12  # of the largest eigenvalue: what stands for zero where roots are differentiated
@@ -105,7 +117,8 @@ class Family:
         self.code = LawCode(law, self.leaves)
         self.bent = bool(law.pairs) or any(k.has(LawSymbol) for e in law.equations for k in e.atoms(*KINKS))
         self.seen: np.ndarray | None = None
-        self.loose: set[LawSymbol] = set()
+        self.loose: list[dict[LawSymbol, float]] = []
+        self.open: dict[Expr, str] = {}
         self.enough = 0
         self.bodies: dict[JointAverage, Body] = {}
         self.known = Memory(512)
@@ -129,12 +142,26 @@ class Family:
                 values = self._refined(alike, node.way, params, given)
             found = {} if beyond else found
             found.update(zip(alike, values, strict=True))
-        if open_ := sorted(x.name for x in self.loose & node.body.atoms(LawSymbol)):
+        if node.body not in self.open:
+            self.open[node.body] = self._left_open(node.body)
+        if open_ := self.open[node.body]:
             raise UnsupportedLaw(
-                f"The law of a site leaves {open_[0]} undetermined for some values of its fields.",
+                f"The law of a site leaves {open_} undetermined for some values of its fields.",
                 "averages of what it fixes, such as those of states and of what is sent to others",
             )
         return float(found[node])
+
+    def _left_open(self, body: Expr) -> str:
+        """The first of the unknowns that the law leaves open and an expression feels; none where it feels no way."""
+        moving = sorted({x for way in self.loose for x in way if body.has(x)}, key=str)
+        rates = [[(v, x, body.diff(x)) for x, v in way.items()] for way in self.loose]
+        felt_by = [(way, s) for way in self.loose for s in self.law.sources]
+        rates += [[(v, x, body.diff(slope(x, s))) for x, v in way.items()] for way, s in felt_by]
+        felt = [sum((v * rate for v, _, rate in row), S.Zero).expand() for row in rates]
+        stays = all(abs(term.as_coeff_Mul()[0]) < ROUNDING for change in felt for term in Add.make_args(change))
+        if stays and (not moving or body.is_polynomial(*moving)):
+            return ""
+        return moving[0].name if moving else next(x.name for row in rates for _, x, rate in row if rate)
 
     def _beyond(self, body: Body) -> list[Any]:
         return [s for s in body.own if s not in self.leaves]
@@ -179,7 +206,9 @@ class Family:
             return list(means)
         if faces is not None and self.seen is None:
             names = [*self.code.unknowns, *self.code.defined]
-            self.loose = {x for x, loose in zip(names, faces.loose, strict=True) if loose}
+            ways = [zip(names, way, strict=True) for way in faces.loose.tolist()]
+            self.loose = [{x: v for x, v in way if abs(v) > ROUNDING} for way in ways]
+            self.open.clear()
         rank = root.shape[1]
         if not (bent or jumps):  # fields may have fewer dimensions than they are
             cubic = self.code.affine and all(body.degree <= 3 for body in bodies)

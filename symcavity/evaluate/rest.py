@@ -30,6 +30,7 @@ SHIFT, ROUGHLY = 1e-7, 1e-6  # for slopes of conditions; how closely they are me
 LOOSE = 0.01  # by how much an unknown is moved that may not be fixed
 ABOUT = 6.0  # how close to zero, in logarithms, is zero
 FLOOR = -150.0  # that of zero
+MISSED = 30  # rounds in a row in which the conditions are met nowhere, and none will be
 LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6
@@ -200,7 +201,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     for n in range(ROUNDS):
         tick(f"a minimum at rest, step {n}")
         moved = step_of.image(t)
-        if moved is None:
+        if moved is None or step_of.missed > MISSED:
             return None
         # what one kind does shows in another, and comes back: that would not settle
         there = step_of.met(np.maximum(t + DAMPED * step_of.averages * (moved - t), lowest))
@@ -308,6 +309,8 @@ class _Map:
     given : Given
     numerical : bool
         Whether it is taken in double.
+    missed : int
+        For how many rounds the conditions have been met nowhere.
     """
 
     evolution: Evolution
@@ -322,6 +325,7 @@ class _Map:
         self.averages = ~np.isin(np.arange(len(names)), self.own)
         self.rough = self.given.environment("numpy")
         self.grids = self.evolution.values.grids()  # refined on the way
+        self.missed = 0
 
     def __call__(self, t: np.ndarray) -> np.ndarray | None:
         """The image; for the unknowns that are no average where their conditions are met, and None if they are not."""
@@ -346,9 +350,10 @@ class _Map:
     def met(self, t: np.ndarray) -> np.ndarray:
         """The point with its conditions met roughly, or as it is where they are met nowhere."""
         try:
-            return self._met(t, ROUGHLY) if self.own else t
+            found, self.missed = self._met(t, ROUGHLY) if self.own else t, 0
         except NotConverged:
-            return t
+            found, self.missed = t, self.missed + 1
+        return found
 
     def gone(self, t: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, dict[Symbol, float]] | None:
         """The steps where some unknowns vanish at once, and what is then not fixed: None if conditions are not met."""

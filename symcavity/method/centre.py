@@ -38,7 +38,8 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
     changed = {x: z for x, z in centring.families.items() if x.mean != 0 or x in centring.units}
     couplings = {x.at_site(): z.at_site() for x, z in changed.items()}
     claims = [Equation(x, centring.units.get(x.family, 1) * z + mean_at(x)) for x, z in couplings.items()]
-    whole = {g: g + sqrt(N) * balance.average for g, balance in centring.balances.items()}
+    whole = {g: total / sqrt(N) for g, total in centring.remainders.items() if g not in centring.balances}
+    whole |= {g: g + sqrt(N) * balance.average for g, balance in centring.balances.items()}
     claims += [Equation(total, new.xreplace(whole)) for total, new in centring.replaced.items()]
     claims += [Equation(g, centring.meaning(g)) for g in centring.globals]
     return [

@@ -220,7 +220,7 @@ def _normalised(constraint: Constraint) -> Constraint:
 def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
     """Write ``c - Max(a, b) >= 0`` as two constraints."""
     body = constraint.expr
-    for kink in sorted(body.atoms(Abs, Max, Min), key=str):
+    for kink in sorted(body.atoms(Abs, Max, Min), key=lambda k: (-len(k.atoms(Abs, Max, Min)), str(k))):  # outer first
         if constraint.equality or not kink.has(*_varying(constraint.kind, kink, problem) or [Dummy()]):
             continue
         mark = Dummy("t", real=True)

@@ -9,7 +9,8 @@ is any function of such an average.
 Sums over couplings of variance one that are divided by ``sqrt(N)`` are sums over couplings of variance ``1/N``.
 
 With the mean ``u v / sqrt(N)`` that sum is of order ``sqrt(N)``, and has to balance a threshold of this order,
-``u theta sqrt(N)``: the average of ``v emission`` is theta, and what remains of the sum is free, of order one.
+``u theta sqrt(N)``: the average of ``v emission`` is theta, and what remains of the sum is free, of order one. Where
+several such sums stand together (excitation and inhibition), it is the whole that balances.
 """
 
 from __future__ import annotations
@@ -44,15 +45,14 @@ class Balance:
 
     Attributes
     ----------
-    kind, body : Kind, Expr
-        What is summed.
+    total : Expr
+        A sum over sites, or a combination of several that always stand together.
     average : Expr
-        What the average of it is to leading order; zero without a threshold.
+        What it is to leading order, divided by N; zero without a threshold.
     """
 
-    kind: Kind
-    body: Expr
-    average: Expr | None = None
+    total: Expr
+    average: Expr
 
 
 class Centring:
@@ -73,8 +73,10 @@ class Centring:
         What couplings are measured in that stand in sums divided by ``sqrt(N)``, if not in one.
     averages : dict
         By each global variable that the means bring in: the kind of site that it is an average over, and of what.
+    remainders : dict
+        By each global variable that is what remains of a sum of order sqrt(N), by itself or with others: that sum.
     balances : dict
-        By each global variable that is what remains of a sum of order sqrt(N): that sum, and its leading order.
+        By each global variable that is what remains of what has to balance: that sum, and its leading order.
     norms : dict
         By each global variable that is the root of a sum over sites, in units of N: that sum.
     replaced : dict
@@ -92,6 +94,7 @@ class Centring:
         for family in families(found, Coupling):
             self._centre(family)
         self.averages: dict[Global, tuple[Kind, Expr]] = {}
+        self.remainders: dict[Global, Sum] = {}
         self.balances: dict[Global, Balance] = {}
         self.norms: dict[Global, Expr] = {}
         self._known: dict[tuple[Any, ...], Global] = {}
@@ -105,7 +108,7 @@ class Centring:
     def conditions(self) -> list[Eq]:
         """What each of the global variables is: the sum over all sites, in proportion to their number."""
         out = [Eq(Sum(body, kind.range), kind.size * g) for g, (kind, body) in self.averages.items()]
-        out += [Eq(Sum(b.body, b.kind.range), N * b.average + sqrt(N) * g) for g, b in self.balances.items()]
+        out += [Eq(b.total, N * b.average + sqrt(N) * g) for g, b in self.balances.items()]
         return out + [Eq(_shares(total, g), N * g) for g, total in self.norms.items()]
 
     @property
@@ -124,7 +127,7 @@ class Centring:
         if g in self.norms:
             return sqrt(self.norms[g] / N)
         balance = self.balances[g]
-        return Sum(balance.body, balance.kind.range) / sqrt(N) - sqrt(N) * balance.average
+        return balance.total / sqrt(N) - sqrt(N) * balance.average
 
     @property
     def globals(self) -> list[Global]:
@@ -238,27 +241,41 @@ class Centring:
         marked = [side.xreplace({sqrt(N): root, 1 / sqrt(N): 1 / root}) for side in sides]
         whole = marked[0] - Add(*marked[1:])
         whole = whole.xreplace({s: Dummy(real=True) for s in outer_sums(whole)})
-        found = sorted(whole.atoms(Global) & set(self.balances), key=str)
-        if not found:
-            return sides
-        for g in found:
-            average = -cancel(whole.diff(root) / whole.diff(g))
-            alike = not average.has(root, *found) and not site_quantities(average)
-            if not alike or (average != 0 and len(found) > 1):
+        found = sorted(whole.atoms(Global) & set(self.remainders), key=str)
+        rule: dict[Expr, Expr] = {root: S.Zero}
+        while found:
+            first, shares = found[0], {g: cancel(whole.diff(g) / whole.diff(found[0])) for g in found}
+            together = {g: c for g, c in shares.items() if not site_quantities(c) and not c.has(root, *found)}
+            found = [g for g in found if g not in together]
+            average = -cancel(whole.diff(root) / whole.diff(first))
+            if average.has(root, *self.remainders) or site_quantities(average) or (average != 0 and found):
                 raise DeclarationError(
                     f"The terms of order sqrt(N) in {where} do not balance.",
-                    "one sum with a mean of order 1/sqrt(N), minus a threshold in proportion to its mean",
+                    "sums with a mean of order 1/sqrt(N), minus a threshold in proportion to their mean",
                     "Sum(x[mu, i]*w[i], (i, 1, N)) - theta*sqrt(N) for mean=c/sqrt(N)",
                 )
-            balance = self.balances[g]
-            balance.average = average if balance.average is None else balance.average
-            if cancel(balance.average - average) != 0:
-                raise DeclarationError(
-                    f"The average of {balance.body} would be {balance.average} and, by {where}, {average}: "
-                    "sums of order sqrt(N) balance one threshold.",
-                    "the same threshold wherever the sum stands",
-                )
-        return [side.subs(root, 0) for side in marked]
+            rule |= {**dict.fromkeys(together, S.Zero), first: self._balance(together, average, where)}
+        return [side.subs(rule) for side in marked] if len(rule) > 1 else sides
+
+    def _balance(self, together: dict[Global, Expr], average: Expr, where: str) -> Global:
+        """What remains of some sums that have to balance a threshold together."""
+        total = Add(*(c * self.remainders[g] for g, c in together.items()))
+        bodies = Add(*(c * self.remainders[g].function for g, c in together.items()))
+        g = next(iter(together)) if len(together) == 1 else self._brought_in((N, S.Zero, total), bodies, where)
+        balance = self.balances.get(g)
+        if balance is None and self.closed:
+            raise DeclarationError(
+                f"{where} holds {bodies} over all sites, which balances only together with other sums.",
+                "the sums of order sqrt(N) as they stand together in the declaration",
+            )
+        self.balances[g] = balance = balance or Balance(total, average)
+        if cancel(balance.average - average) != 0:
+            raise DeclarationError(
+                f"The average of {bodies} would be {balance.average} and, by {where}, {average}: "
+                "sums of order sqrt(N) balance one threshold.",
+                "the same threshold wherever the sum stands",
+            )
+        return g
 
     def _at_site(self, expr: Expr, hearer: Kind | None, where: str) -> Expr:
         """Rewrite the sums over other sites in the expression of one site."""
@@ -335,7 +352,7 @@ class Centring:
                 "a teacher that hears couplings of its own, correlated with these",
             )
         g = self._brought_in((N, sender, body), body, where)
-        self.balances.setdefault(g, Balance(sender, body))
+        self.remainders.setdefault(g, Sum(body, sender.range))
         return g
 
     def _average(self, hearer: Kind | None, sender: Kind, body: Expr, where: str) -> Global:

@@ -256,8 +256,12 @@ class Quenched(Family):
         law = {**law, **weights}
         read = pairs if pairs is None else Tuple(*(Tuple(v, w) for v, w in law.items()))
         read = read or finite_law(law, str(name), exact_values=True)
-        if stray := [q for q in site_quantities(read) if q != mark]:
-            raise DeclarationError(f"{stray[0]} stands in the law of {name}.", "weights in parameters and in given")
+        own = [q for q in site_quantities(read, Quenched) if q.indices == (index,) and q.family.given is None]
+        if stray := [q for q in site_quantities(read) if q != mark and q not in own]:
+            raise DeclarationError(
+                f"{stray[0]} stands in the law of {name}.",
+                "weights in parameters, in given, and in quenched parameters of the same site",
+            )
         return cls._make(word, Tuple(), kind, read, positive, Tuple(field, mark))
 
     def assumed_positive(self) -> Quenched:

@@ -87,7 +87,7 @@ def centre(step: Step, _dps: int) -> list[Verdict]:
         added = [e for e in shared if _brought_in(e, source)]
         world.meanings |= {g: Sum(body, kind.range) / kind.size for g, (kind, body) in source.centring.averages.items()}
         world.meanings |= {
-            g: Sum(b.body, b.kind.range) / sqrt(N) - sqrt(N) * b.average for g, b in source.centring.balances.items()
+            g: b.total / sqrt(N) - sqrt(N) * b.average for g, b in source.centring.balances.items()
         }
         world.meanings |= {g: sqrt(total / N) for g, total in source.centring.norms.items()}
         ok = ok and len(added) == len(source.centring.globals)

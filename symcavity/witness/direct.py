@@ -183,7 +183,7 @@ def _drawn(
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
     solution = side.solution
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
-    exprs += [w for q in theory.system.quenched if q.given is not None for _, w in q.law]
+    exprs += [e for q in theory.system.quenched if isinstance(q.law, Tuple) for pair in q.law for e in pair]
     for part in (*solution.branches, *solution.regions):
         exprs += list(part.values.values())
         if part.implicit:
@@ -210,7 +210,7 @@ def _drawn(
                 for s in side.covariance[a.eta, b.eta].atoms(OrderParameter):
                     if s in values and not s.is_positive:
                         values[s] = values[s] / (10 * (1 + abs(values[s])))
-    return values, laws
+    return values, {q: {v.xreplace(values): w.xreplace(values) for v, w in law.items()} for q, law in laws.items()}
 
 
 def _cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[dict[Any, Any], Any]]:
@@ -264,7 +264,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
                     up, down = (here[r.state].xreplace({h.eta: h.eta + way * CLOSE}) for way in (1, -1))
                     here[r] = (up - down) / (2 * CLOSE * h.factor)
                 insides.append(_averages(body.xreplace(here), laws).xreplace(rule))
-            share = mp.mpf(int(weight.p)) / int(weight.q)
+            share = number(weight)
             polynomials = [coefficients(e.xreplace({h.eta: h.eta * sympify(sigma)}), h.eta) for e in insides]
             known = [p for p in polynomials if p is not None]
             if len(known) == len(polynomials):

@@ -15,7 +15,9 @@ from symcavity import (
     N,
     P,
     Quenched,
+    Sites,
     System,
+    Variable,
     alpha,
     average,
     i,
@@ -143,3 +145,31 @@ def test_a_sum_that_nothing_balances_is_zero():
     free = ConvexProblem(ridge - Sum(w[i], (i, 1, N)) + Sum((y[mu] - heard) ** 2, (mu, 1, P)) / 2)
     solution = free.cavity().solve({alpha: Integer(1), c: 1})
     assert abs(solution[average(w[i])]) < 1e-13
+
+
+def test_excitation_and_inhibition_balance_together():
+    """Two sums of order sqrt(N) in one field: their difference is the threshold."""
+    a, K = Sites("a", "K")
+    v = Variable("v", a)
+    inhibition = Sum(Coupling("z", between=(mu, a), mean=2 * c / sqrt(N))[mu, a] * v[a], (a, 1, K))
+    size = Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(v[a] ** 2, (a, 1, K)) / 2
+    values = {alpha: Rational(2, 5), K / N: Rational(1, 2), c: 1, theta: Rational(1, 2)}
+    neuron = ConvexProblem(size, [y[mu] * (heard - inhibition - theta * sqrt(N)) >= 1, w[i] >= 0, v[a] >= 0])
+    theory = neuron.cavity()
+    solution = theory.solve(values)
+    assert float(solution[average(w[i])] - solution[average(v[a])]) == pytest.approx(0.5, abs=1e-9)
+    assert solution[average(v[a])] > 0.1
+    assert theory.compare(neuron.simulate(values, N=80, seeds=6)).worst < 4
+    (step,) = (s for s in theory.derivation if s.rule == "centre")
+    assert all(v.ok for v in step.verdicts())
+    with pytest.raises(DeclarationError, match="only together"):
+        solution[average((heard - theta) ** 2)]
+    twin, z = Feature("u"), Coupling("z2", mean=c / sqrt(N))
+    both = heard - Sum(z[mu, i] * twin[i], (i, 1, N))
+    equal = ConvexProblem(
+        ridge + Sum(twin[i] ** 2, (i, 1, N)) / 2, [y[mu] * (both - theta) >= 1, w[i] >= 0, twin[i] >= 0]
+    ).cavity()
+    first, second = (equal.solve({alpha: Rational(2, 5), c: 1, theta: 1}, dps=dps) for dps in (110, 40))
+    assert first["nu"] == 0
+    assert near(first[average(w[i] ** 2)], first[average(twin[i] ** 2)], 1e-40)
+    assert near(first[average(w[i] ** 2)], second[average(w[i] ** 2)], 1e-35)

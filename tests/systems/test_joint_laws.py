@@ -377,3 +377,18 @@ def test_a_smooth_law_in_one_field_and_a_bound_in_another():
     for key in (average(w1[i] ** 2), average(h[a] ** 2)):
         assert abs(sim[key].mean - float(solution[key])) < 4 * sim[key].stderr
     assert solution.residual < 1e-8
+
+
+def test_multipliers_that_only_their_combinations_fix():
+    """Rhombic uncertainty of each point: as two moduli added, or, turned by 45 degrees, as the larger of two."""
+    h, ridge = field(x, w1), Sum(w1[i] ** 2, (i, 1, N)) / 2
+    found = []
+    for variance, join in ((Rational(1, 4), lambda a, b: a + b), (Rational(1, 2), Max)):
+        a, b = (Abs(field(Coupling(name, variance=variance / N), w1)) for name in "pq")
+        problem = ConvexProblem(ridge + Sum(Max(0, 1 - h + join(a, b)), (mu, 1, P)))
+        found.append(problem.cavity().solve({alpha: Rational(4, 5)}))
+        lam = problem.kkt()["lambda"]
+        with pytest.raises(UnsupportedLaw, match="undetermined"):
+            found[-1][average(lam[mu])]
+    one, other = ((s[average(w1[i] ** 2)], s.stderr(average(w1[i] ** 2))) for s in found)
+    assert abs(one[0] - other[0]) < 4 * np.hypot(one[1], other[1])

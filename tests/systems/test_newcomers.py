@@ -337,3 +337,16 @@ def test_a_comparison_that_leads_to_no_number_of_features_says_so():
         theory.solve({M / E: half})
     assert "{E/N: 1, M/E: 1/2}" in str(found.value)
     assert float(theory.solve({E / N: 1, M / E: half})[average(s[b])]) > 0
+
+
+def test_categories_in_order():
+    """An ordinal logit as its likelihood reads, a difference of two sigmoids, and with the difference taken apart."""
+    y = Quenched("y", mu, law={0: half, 1: half / 2, 2: half / 2})
+    low, high = (1 / (1 + exp(c - h)) for c in (1, -1))
+    apart = log(1 + exp(h - 1)) + log(1 + exp(-h - 1)) - log(1 - exp(-2))
+    one, other = (
+        Piecewise((log(1 + exp(h + 1)), Eq(y[mu], 0)), (log(1 + exp(1 - h)), Eq(y[mu], 2)), (middle, True))
+        for middle in (-log(high - low), apart)
+    )
+    problems = (ConvexProblem(Sum(loss, (mu, 1, P)) + g * S2 / 2) for loss in (one, other))
+    agree(*problems, {alpha: 2, g: 1}, average(w[i] ** 2), average(h**2))

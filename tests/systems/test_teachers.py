@@ -319,3 +319,22 @@ def test_maximum_likelihood_exists_where_labels_are_not_separable(law):
     assert "q_w" in map(str, refused.value.evidence.diverging)
     norms = [likeliest.solve({alpha: str(round(line * k, 6)), **teacher})[average(w[i] ** 2)] for k in (1.05, 1.1)]
     assert norms[0] > 1.8 * norms[1] > 10  # it grows as the inverse of the distance
+
+
+def test_weights_that_hold_a_parameter_of_their_site():
+    """Teachers of two temperatures: where the loss does not know them it is the mixture; where it does, instances."""
+    T = Quenched("T", mu, law={1: half, 4: half}, positive=True)
+    logistic = {v: 1 / (1 + exp(-v * T[mu] * u)) for v in (1, -1)}
+    mixed = {v: sum(1 / (1 + exp(-v * k * u)) for k in (1, 4)) / 2 for v in (1, -1)}
+    labels = [Quenched("y", mu, law=law, given=u) for law in (logistic, mixed)]
+    loss = Sum(log(1 + exp(-labels[0][mu] * h)), (mu, 1, P)) + ridge
+    values = {alpha: 2, gamma: 1, t: {1: half, -1: half}}
+    one, other = (ConvexProblem(loss.subs(labels[0][mu], y[mu])).cavity().solve(values) for y in labels)
+    for observable in (average(w[i] ** 2), average(w[i] * t[i])):
+        assert float(one[observable]) == pytest.approx(float(other[observable]), rel=1e-9)
+    known = ConvexProblem(Sum(log(1 + exp(-labels[0][mu] * T[mu] * h)), (mu, 1, P)) + ridge)
+    sample = known.simulate(values, N=100, seeds=5)
+    seen = average(labels[0][mu] * T[mu])
+    assert known.cavity().compare(sample, [average(w[i] * t[i]), average(w[i] ** 2), seen]).worst < FAR
+    with pytest.raises(DeclarationError, match="quenched parameters of the same site"):
+        Quenched("y", mu, law={1: t[i], -1: 1 - t[i]}, given=u)
