@@ -99,7 +99,7 @@ def _is_cavity_field(rhs: Expr, kind: Kind, h: Any, turns: Turns) -> bool:
             said = [float(e.xreplace(states).xreplace(numbers)) for e in sent[g]]
             arrived = arrived + np.einsum("sec,scb,b->se", answer[g], couplings, said)
         heard = np.einsum("sae,se->a", out, arrived)
-        values.append([float(c.xreplace({total: n}).xreplace(numbers)) for c, n in zip(claims, heard, strict=True)])
+        values.append([float(c.xreplace({total: n}).xreplace(numbers)) for c, n in zip(claims, heard.tolist(), strict=True)])
     without = np.einsum("sae,se->a", out, given)
     return bool(np.allclose(values, [without, without], rtol=0, atol=NEAR))
 
