@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Integer, Sum
+from sympy import Add, Dummy, Expr, Float, Integer, Sum
 
 from symcavity.model.kinds import Kind, is_index, kind_of_range
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
@@ -98,8 +98,8 @@ def _is_cavity_field(rhs: Expr, kind: Kind, h: Any, turns: Turns) -> bool:
             states = {q: AtStep(q, turns.own[kind, f.sender]) for e in sent[g] for q in site_quantities(e, *STATES)}
             said = [float(e.xreplace(states).xreplace(numbers)) for e in sent[g]]
             arrived = arrived + np.einsum("sec,scb,b->se", answer[g], couplings, said)
-        heard = np.einsum("sae,se->a", out, arrived)
-        values.append([float(c.xreplace({total: n}).xreplace(numbers)) for c, n in zip(claims, heard.tolist(), strict=True)])
+        heard = map(Float, np.einsum("sae,se->a", out, arrived))
+        values.append([float(c.xreplace({total: n}).xreplace(numbers)) for c, n in zip(claims, heard, strict=True)])
     without = np.einsum("sae,se->a", out, given)
     return bool(np.allclose(values, [without, without], rtol=0, atol=NEAR))
 
