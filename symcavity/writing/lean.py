@@ -94,6 +94,8 @@ def _comment(words: str) -> str:
 def _theorem(step: Step, number: int, claim: Equation, closed: list[Equation]) -> str:
     """One claim, from the closed equations, with the signs of its symbols; averages are numbers."""
     nodes = sorted({n for e in closed for side in (e.lhs, e.rhs) for n in _averages(side)}, key=str)
+    if nodes and step.rule == "consistency":
+        raise NotAlgebra("it rests on averages that depend on each other")
     taken = {s.name for e in (claim, *closed) for s in e.difference.free_symbols}
     free = (f"a_{k}" for k in count(1) if f"a_{k}" not in taken)
     marks = {node: Symbol(next(free), real=True) for node in nodes}
