@@ -72,6 +72,23 @@ def test_it_converges_as_fast_as_the_stability_says(name):
     assert rate.mean**2 == pytest.approx(expected, abs=0.04 + 8 * rate.mean * rate.stderr)
 
 
+@pytest.mark.parametrize("name", ["ridge", "squared hinge", "ecology", "network", "three kinds"])
+def test_damping_slows_the_pace_as_the_theory_says_and_moves_no_line(name):
+    """One kind of site: damping + (1 - damping) sqrt(Lambda); two kinds: m - damping = (1 - damping) sqrt(m r)."""
+    problem, values, _ = FAMILIES[name]
+    solution = problem.cavity().solve(values)
+    run = problem.message_passing(values, N=300, seeds=3, steps=100, damping=0.6)
+    assert run.rate.mean == pytest.approx(solution.pace(0.6), abs=0.008 + 4 * run.rate.stderr)
+    assert "damping 0.6" in str(run)
+    assert "pace" in str(run)
+    r = float(solution.stability) ** 0.5
+    if name != "three kinds":
+        bipartite = ((0.4 * r**0.5 + (0.16 * r + 2.4) ** 0.5) / 2) ** 2
+        expected = 0.6 + 0.4 * r if name in ("ecology", "network") else bipartite
+        assert solution.pace(0.6) == pytest.approx(expected, rel=1e-9)
+        assert solution.pace() == pytest.approx(r, rel=1e-9)
+
+
 def test_without_the_echo_of_the_last_step_it_is_wrong(monkeypatch):
     """A negative control: the own last emission left in the field, or that of another step."""
     from symcavity.finite import messages
@@ -214,7 +231,10 @@ def test_damping_settles_what_overshoots():
     assert run[shown][-1].samples == pytest.approx(exact, rel=1e-6)
     left, right = run.figure(shown, theory).axes
     assert left.lines[0].get_ydata()[0] == pytest.approx(float(theory.solve(values | {alpha: Rational(98, 80)})[shown]))
-    assert len(right.lines) == len(run.runs)  # no pace is promised
+    pace = right.lines[-1].get_ydata()
+    at = theory.solve(values | {alpha: Rational(98, 80)})
+    assert pace[9] / pace[8] == pytest.approx(at.pace(0.5))
+    assert at.pace() < at.pace(0.5) < 1
     with pytest.raises(UnsupportedLaw, match="damping"):
         run.evolution(theory)
     with pytest.raises(ValuesError, match="damping"):
