@@ -258,7 +258,14 @@ class MessagePassing:
         Sums that the laws hear in one combination are one field; what it holds of the states alone is listed too.
         ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
         datum at a time measures, from one fit.  Arrays of shape (instances, P), right up to order 1/sqrt(N).
+
+        Raises
+        ------
+        UnsupportedLaw
+            For systems without data.
         """
+        if DATUM not in self.setup.system.laws:
+            raise UnsupportedLaw("There are no data to leave out.", "systems with data", "run.cavity_fields")
         every, out = self.cavity_fields, {}
         for f in (f for f in self.setup.system.laws[DATUM].fields if f.states()):
             out[f.as_sum] = every[f.as_sum]

@@ -5,13 +5,18 @@ from importlib import import_module
 import numpy as np
 import pytest
 from declarations_simulated import x
-from families_of_messages import FAMILIES, t, w
+from families_of_messages import FAMILIES, SIGNS, data, h, huber, noise, t, u, w, y
 from scipy.optimize import minimize
-from sympy import Rational, Sum
+from sympy import Max, Rational, Sum, exp, log
 
-from symcavity import Ball, Ellipsoid, N, alpha, average, i, mu, response
+from symcavity import Ball, ConvexProblem, Ellipsoid, N, Quenched, alpha, average, i, mu, response
 from symcavity.derivations import soft_manifold
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.finite.insertion import extended
+from symcavity.finite.minimum import solve_instance
+from symcavity.finite.passing import MessagePassing, Work, pass_one
+from symcavity.finite.run import Setup, as_system, prepare
+from symcavity.model.kinds import DATUM
 
 STEPS = (1, 2, 3, 5, 10)
 WITH_STABILITY = ("ridge", "squared hinge", "logistic", "bias", "variances", "portfolio", "ecology", "network", "balls")
@@ -160,6 +165,66 @@ def test_leave_one_out_errors_of_ridge_regression():
         assert np.linalg.norm(ours - exact) < bound * np.linalg.norm(exact)
 
 
+class OneMore(Setup):
+    """Instances with one more datum, the last."""
+
+    def instance(self, features, seed):
+        return extended(self, super().instance(features, seed), DATUM)[0]
+
+
+@pytest.mark.parametrize("name", ["lasso", "hinge", "bias", "clusters", "logistic", "three kinds", "balls"])
+def test_leaving_out_the_last_datum_is_never_having_had_it(name):
+    """Fits without it, by exact methods; sets and vectors too. The error is a share of what leaving it out changes."""
+    problem, values, _ = FAMILIES[name]
+    setup = prepare(as_system(problem), values)
+    more, seeds = OneMore(setup.written, setup.values), range(12)
+    work = Work(more, 150)
+    run = MessagePassing(work, [pass_one(work, (60, seed)) for seed in seeds])
+    wrong, change = [], []
+    ours = iter(np.stack([*run.leave_one_out.values()], axis=-1)[:, -1])
+    for seed in (s for s in seeds if s not in run.diverged):
+        base, big, mine = setup.instance(60, seed), more.instance(60, seed), next(ours)
+        state = solve_instance(setup.system, base).state
+        fields = [f for f in setup.system.laws[DATUM].fields if f.states()]
+        sums = [f.as_sum for f in fields]
+        mine = dict(zip(run.leave_one_out, mine, strict=True))
+        for f, total in zip(fields, sums, strict=True):
+            column = base.system.column(f)
+            without = big.matrix(f)[-1] @ base.emissions(f.sender, state)[:, column]
+            full = big.matrix(f)[-1] @ big.emissions(f.sender, run.runs[seed].steps[-1].state)[:, column]
+            wrong.append(mine[total] - without)
+            change.append(full - without)
+    assert len(wrong) >= 8
+    assert np.linalg.norm(wrong) < 0.3 * np.linalg.norm(change)
+
+
+PENALISED = {
+    "ridge": (h - u - noise[mu]) ** 2 / 2,
+    "logistic": log(1 + exp(-y[mu] * h)),
+    "squared hinge": Max(0, 1 - y[mu] * h) ** 2,
+    "huber": huber(h - u - noise[mu]),
+}
+
+
+@pytest.mark.parametrize("name", PENALISED)
+def test_a_debiased_weight_is_that_of_a_fit_which_does_not_penalise_it(name):
+    """Refitted by exact methods, without the penalty of one weight; the rest of its shift is noise of order 1/N."""
+    loss, strength = PENALISED[name], Quenched("strength", i)
+    problem = ConvexProblem(data(loss) + Sum(strength[i] * w[i] ** 2, (i, 1, N)) / 2)
+    values = {alpha: 3, **{q: SIGNS for q in (y, t, noise) if (loss).has(q)}}
+    size, wrong, change = 60, [], []
+    run = problem.message_passing({**values, strength: [1.0] * size}, N=size, seeds=2, steps=150)
+    for k in range(5):
+        free = [1.0] * size
+        free[k] = 0.0
+        refitted = problem.simulate({**values, strength: free}, N=size, seeds=2)
+        for n in range(2):
+            exact = refitted.samples[n]["w"][k]
+            wrong.append(run.debiased[w[i]][0][n, k] - exact)
+            change.append(run.simulation.samples[n]["w"][k] - exact)
+    assert np.linalg.norm(wrong) < 0.3 * np.linalg.norm(change)
+
+
 def test_debiased_estimates_of_the_lasso():
     """The formula of Javanmard and Montanari; and noise of the stated variance around the teacher."""
     problem, values, _ = FAMILIES["lasso"]
@@ -206,6 +271,10 @@ def test_bad_requests_are_refused_before_long_work():
         problem.message_passing({alpha: 2}, N=10**9)
     with pytest.raises(UnsupportedLaw, match="naive"):
         problem.naive().state_evolution(values)
+    with pytest.raises(UnsupportedLaw, match="no data"):
+        run_of("ecology").leave_one_out  # noqa: B018
+    with pytest.raises(UnsupportedLaw, match="3 fields"):
+        run_of("balls").debiased  # noqa: B018
     with pytest.raises(ValuesError, match="nothing"):
         theory.state_evolution(values, steps=2)["nothing"]
 
