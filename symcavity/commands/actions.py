@@ -240,8 +240,9 @@ def messages(args: argparse.Namespace) -> int:
     wanted = shown or list(theory.order_parameters.values())
     print(theory.compare(run.simulation, wanted) if args.damping else run.compare(theory, wanted))
     with suppress(SymcavityError):  # where a stability is derived
-        stability = solved_at(theory, point_at(run.setup, run.counts))[0].stability
-        print(f"squared rate {run.rate.mean ** 2:.4g}, stability of the theory {float(stability):.4g}")
+        solution = solved_at(theory, point_at(run.setup, run.counts))[0]
+        said = f"pace {run.rate.mean:.4g} a step, {solution.pace(args.damping):.4g} in theory"
+        print(f"{said}; stability of the theory {float(solution.stability):.4g}")
     if args.plot:
         save_figure(run.plot(wanted[0], theory), args.plot)
     return 0

@@ -246,6 +246,36 @@ class Solution:
         with mp.workdps(self.dps):
             return given_out(+largest ** (2 if found.there_and_back else 1))
 
+    def pace(self, damping: float = 0.0) -> float:
+        """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.
+
+        The largest ``m`` with ``(m - damping)**2 = (1 - damping)**2 * rho``, where ``rho`` is the largest eigenvalue of
+        the gains from kind to kind, those of what is heard in the same step times ``m**2``.  At ``m = 1`` damping drops
+        out: it is below one where the stability is, with damping or without.  Without, for two kinds of sites, its
+        square is the stability.  In double.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where the stability is not derived, and for limits with states at rest.
+        """
+        found, order = self._task.gains(), list(self._task.kinds)
+        gain = np.array([[float(self.number(e)) if e != 0 else 0.0 for e in row] for row in found.matrix])
+        if not np.all(np.isfinite(gain)):
+            raise UnsupportedLaw("A limit with states at rest has no pace.", "solutions of closed equations")
+        same = [order.index(s.sender) < order.index(s.hearer) for s in found.spreads]
+
+        def step(m: float) -> float:
+            largest = max(abs(np.linalg.eigvals(gain * np.where(same, m * m, 1.0))), default=0.0)
+            return damping + (1 - damping) * float(np.sqrt(largest))
+
+        before, now = np.inf, 1.0
+        while step(now) > now:
+            now *= 2
+        while now < before:  # from above, down to the largest root
+            before, now = now, step(now)
+        return before
+
     @property
     def residual(self) -> Any:
         """The largest relative residual of the closed equations, at higher precision than the solution."""

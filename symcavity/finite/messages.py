@@ -175,7 +175,8 @@ class Messages:
             coupling[:, way.m, way.k] += echo
             eta[:, way.m] -= echo * self._told[kind, way.sender][:, way.k]
         for sender in dict.fromkeys(f.sender for f in law.fields):
-            self._told[sender, kind] = self.sent[sender]
+            told = self._told[sender, kind]  # what stands of it in what is sent, where moves are made by a share
+            self._told[sender, kind] = told + share * (self.sent[sender] - told)
         answer = self._solved(kind, eta, coupling)
         now = answer.sent
         if not np.all(answer.found):

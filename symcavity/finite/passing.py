@@ -258,7 +258,14 @@ class MessagePassing:
         Sums that the laws hear in one combination are one field; what it holds of the states alone is listed too.
         ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
         datum at a time measures, from one fit.  Arrays of shape (instances, P), right up to order 1/sqrt(N).
+
+        Raises
+        ------
+        UnsupportedLaw
+            For systems without data.
         """
+        if DATUM not in self.setup.system.laws:
+            raise UnsupportedLaw("There are no data to leave out.", "systems with data", "run.cavity_fields")
         every, out = self.cavity_fields, {}
         for f in (f for f in self.setup.system.laws[DATUM].fields if f.states()):
             out[f.as_sum] = every[f.as_sum]
@@ -380,7 +387,8 @@ class MessagePassing:
     def figure(self, observable: Any, theory: Theory) -> Any:
         """Plot an observable against the state evolution and, beside it, how fast messages settle and should.
 
-        With damping there is no state evolution: then the line is where it ends, the solution of the theory.
+        With damping there is no state evolution: then the line is where it ends, the solution of the theory.  Damping
+        slows the pace, and does not move the line where it is one: :meth:`symcavity.Solution.pace`.
 
         Raises
         ------
@@ -389,8 +397,7 @@ class MessagePassing:
         """
         expected = theory_at(theory, point := point_at(self.setup, self.counts))[0]
         solution = solve_theory(expected, point, 15)
-        stability = None if self.damping else float(solution.stability)
-        return plot_passing(self, observable, self._expected(theory, observable), stability)
+        return plot_passing(self, observable, self._expected(theory, observable), solution)
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
         """Plot an observable after each step, with the state evolution as a line; with damping, the solution."""
@@ -408,7 +415,8 @@ class MessagePassing:
     def _told_at(self) -> tuple[list[str], list[Any], list[list[str]], list[str]]:
         """What is said before the table of steps, its observables, its rows, and what is said after it."""
         sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
-        before = [f"Message passing on {len(self.runs)} instances with {sizes}"]
+        damped = f", damping {self.damping:g}" if self.damping else ""
+        before = [f"Message passing on {len(self.runs)} instances with {sizes}{damped}"]
         if self.diverged:
             before.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
         shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []
@@ -417,7 +425,10 @@ class MessagePassing:
         numbers = [[with_error(self[o][k].mean, self[o][k].stderr) for o in shown] for k in steps]
         body = [[str(k), f"{m:.1e}", *row] for k, m, row in zip(steps, moves, numbers, strict=True)]
         known = any(run.residuals is not None for run in self.runs)
-        return before, shown, body, [f"residuals: {self.residuals}"] if known else []
+        after = [f"residuals: {self.residuals}"] if known else []
+        if (rate := self.rate).samples.size > 1:
+            after.append(f"pace: moves shrink by {with_error(rate.mean, rate.stderr)} in a step")
+        return before, shown, body, after
 
     def __str__(self) -> str:
         before, shown, body, after = self._told_at()

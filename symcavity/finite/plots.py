@@ -389,14 +389,14 @@ def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None
 
 
 @_styled
-def plot_passing(run: Any, observable: Any, expected: Any, stability: float | None, *, ax: Any = None) -> Any:
+def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax: Any = None) -> Any:
     """Plot message passing beside its theory: an observable against the state evolution, and the moves of each step.
 
     Parameters
     ----------
     run, observable : MessagePassing, Expr
-    expected, stability : sequence of float, float or None
-        What the theory says of the observable after each step; the moves shrink by the root of the stability.
+    expected, solution : sequence of float, Solution
+        What the theory says of the observable after each step; the moves shrink by the pace of its solution.
     ax : pair of Axes, optional
         Where to draw; a new figure otherwise.
     """
@@ -406,15 +406,14 @@ def plot_passing(run: Any, observable: Any, expected: Any, stability: float | No
         ax = panels((8.2, 3.2), 2)
     left, right = ax
     name = f"${label_tex(observable)}$"
-    plot_steps(run[observable], expected, name, left, "theory" if stability is None else "state evolution")
+    plot_steps(run[observable], expected, name, left, "theory" if run.damping else "state evolution")
     for place, moves in enumerate(run.changes):
         label = "message passing" if not place else None
         right.plot(range(len(moves)), moves, "o-", ms=3, lw=0.7, mfc="white", color=RED, label=label, zorder=2)
-    if stability is not None:
-        begin = max(float(np.median([moves[min(2, len(moves) - 1)] for moves in run.changes])), 1e-300)
-        steps = np.arange(run.steps + 1)
-        line = begin * float(stability) ** ((steps - 2) / 2)
-        right.plot(steps, line, color=BLUE, lw=1.8, label=f"stability {float(stability):.3f}", zorder=1)
+    begin = max(float(np.median([moves[min(2, len(moves) - 1)] for moves in run.changes])), 1e-300)
+    steps, said = np.arange(run.steps + 1), f"stability {float(solution.stability):.3f}"
+    said += f", damping {run.damping:g}" if run.damping else ""
+    right.plot(steps, begin * solution.pace(run.damping) ** (steps - 2.0), color=BLUE, lw=1.8, label=said, zorder=1)
     right.set(yscale="log", xlabel="step", ylabel="relative move")
     right.legend(frameon=False)
     _finish(right)

@@ -99,7 +99,7 @@ def stepped(expr: Expr, shift: int) -> Expr:
 def message_steps(theory: Any, make: StepMaker) -> list[Step]:
     """The theory as an algorithm, and what the closed equations say of each of its steps.
 
-    Nothing for naive theories, for vectors, and where a condition on all sites is met at no step.
+    Nothing for naive theories, and where a condition on all sites is met at no step.
     """
     system = theory.system
     if theory.is_naive:
@@ -114,8 +114,6 @@ def message_steps(theory: Any, make: StepMaker) -> list[Step]:
     for kind in order:
         for h in theory.inserted[kind].problem.heard:
             f = h.declared
-            if f.inner or f.components:  # sites that are vectors pass messages as well, component by component
-                return []
             if not f.states():
                 continue
             now = 1 if order.index(f.sender) < order.index(kind) else 0

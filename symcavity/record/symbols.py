@@ -140,9 +140,10 @@ class AtStep(Node):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body = printer.doprint(self.args[0])
-        head, mark, index = body.rpartition("^{")
-        if mark and index.count("{") == index.count("}") - 1:  # beside the upper index that stands last
-            return raised(f"{head}^{{{index[:-1]},{self._step()}}}", exp)
+        head, mark, rest = body.rpartition("^{")
+        ends = [k for k, c in enumerate(rest) if c == "}" and rest[:k].count("{") == rest[:k].count("}")]
+        if mark and head.count("{") == head.count("}"):  # beside the upper index
+            return raised(f"{head}^{{{rest[: ends[0]]},{self._step()}{rest[ends[0] :]}", exp)
         body = f"\\left({body}\\right)" if "^" in body else body
         return raised(f"{body}^{{{self._step()}}}", exp)
 

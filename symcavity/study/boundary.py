@@ -31,6 +31,8 @@ POINTS = 11  # at which the range across is looked at
 HALVED = 4  # times that a bracket is halved before the end is extrapolated
 ROUNDS = 40
 NEARER = 8  # by this factor each point is nearer to the boundary than the one before
+CLOSE = 0.02  # where a bracket is as narrow, relative, it is not halved first
+FOLLOWED = 3  # points of a line from which the next is guessed
 MEMORY = 14  # points that an extrapolation uses
 
 Measure = Callable[[Solution], Any]
@@ -133,6 +135,9 @@ def boundary(
     extrapolated from solutions on the side where there are: with the stability ``L`` the place is an analytic function
     of ``1 - L``, and with a quantity ``q`` that vanishes or diverges like any power it is one of ``q/q'``, with the
     exact derivative ``q'``.  Polynomials through ever closer points are taken at zero, until they agree.
+
+    Along a line each solution starts at the last one.  After three places with one point each the next is looked for
+    where a parabola through them leads, and over the whole range only if it is not there.
     """
     name, (low, high) = _one(across, "across")
     name = ratio_named(name)
@@ -145,11 +150,17 @@ def boundary(
         label = ratio_named(label)
         lines = [(exact_value(x, str(label), dps), {**values, label: x}) for x in places]
     points: list[tuple[Any, Any, float]] = []
+    found: list[list[tuple[float, float]]] = []  # by line, its points in double
+    near: dict[Symbol, float] | None = None
     for x, given in lines:
         line = _Line(theory, what, name, given, dps)
-        for a, b in line.brackets(*ends):
+        line.near = near
+        for a, b in line.following(found, x, *ends) or line.brackets(*ends):
             y, error = line.end(a, b)
             points.append((x, y, error))
+        if label is not None:
+            found.append([(float(p), float(y)) for p, y, _ in points if p is x])
+        near = line.near
     if not points:
         raise NotConverged(
             f"{what!s} is not lost over {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range across"
@@ -205,19 +216,42 @@ class _Line:
         logs = low > 0
         ts = np.linspace(np.log(low), np.log(high), POINTS) if logs else np.linspace(low, high, POINTS)
         grid = [low, *(float(np.exp(t)) if logs else float(t) for t in ts[1:-1]), high]
+        found = self.between(grid)
+        if not self.solved and not isinstance(self.what, Equality):
+            raise NotConverged(
+                f"The theory has no solution with what is to be lost, for {self.across} from {low:g} to {high:g}.",
+                hint="another range across",
+            )
+        return found
+
+    def between(self, grid: list[float]) -> list[tuple[float, float]]:
+        """Neighbours on a grid, the first of which has what the second has lost."""
         found = {y: self.solution(y) for y in grid}
         self.solved = [(y, s) for y, s in found.items() if s is not None]
         if isinstance(self.what, Equality):
             gap = sympify(self.what.lhs - self.what.rhs)
             signs = {y: s[gap] > 0 for y, s in found.items() if s is not None}
             return [(a, b) for a, b in pairwise(grid) if a in signs and b in signs and signs[a] != signs[b]]
-        if not self.solved:
-            raise NotConverged(
-                f"The theory has no solution with what is to be lost, for {self.across} from {low:g} to {high:g}.",
-                hint="another range across",
-            )
         out = [(a, b) for a, b in pairwise(grid) if found[a] is not None and found[b] is None]
         return out + [(b, a) for a, b in pairwise(grid) if found[a] is None and found[b] is not None]
+
+    def following(
+        self, found: list[list[tuple[float, float]]], x: Any, low: float, high: float
+    ) -> list[tuple[float, float]]:
+        """A bracket around where the line leads, in the place of a look over the whole range; empty if it is not there.
+
+        Where the last three lines had one point each: a parabola through them, and its distance from a straight line.
+        """
+        if len(found) < FOLLOWED or any(len(row) != 1 for row in found[-FOLLOWED:]):
+            return []
+        xs, ys = np.array([row[0] for row in found[-FOLLOWED:]]).T
+        if len(set(xs)) < FOLLOWED or float(x) in xs:
+            return []
+        guess = float(np.polyval(np.polyfit(xs - xs[-1], ys, FOLLOWED - 1), float(x) - xs[-1]))
+        straight = float(np.polyval(np.polyfit(xs[1:] - xs[-1], ys[1:], 1), float(x) - xs[-1]))
+        wide = max(abs(guess - straight), 1e-3 * abs(guess))
+        grid = [min(max(guess + way * wide, low), high) for way in (-1, 1)]
+        return self.between(grid) if grid[0] < grid[1] else []
 
     def end(self, a: float, b: float) -> tuple[Any, float]:
         """The place between two others at which it is lost, and the error of it."""
@@ -228,6 +262,8 @@ class _Line:
             start = min(self.solved, key=lambda pair: abs(pair[0] - a))[1]
             states: list[tuple[Any, Solution]] = [(inner, start)]
             for _ in range(HALVED):
+                if abs(outer - inner) < CLOSE * abs(inner):
+                    break
                 inner, outer = self._halved(states, inner, outer, mp.mpf(1) / 2)
             measure = self._measure([s for _, s in states])
             known = [(y, measure(s)) for y, s in states[-MEMORY:]]

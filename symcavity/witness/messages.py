@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Sum
+from sympy import Add, Dummy, Expr, Float, Integer, Sum
 
 from symcavity.model.kinds import Kind, is_index, kind_of_range
-from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import AtStep
+from symcavity.record.symbols import AtStep, ComponentSymbol
 from symcavity.witness.declared import declared_of
 from symcavity.witness.registry import result, witness
 
-SENDERS, TURNS, NEAR = 3, 4, 1e-9
+SENDERS, TURNS, NEAR, SIZE, STATES = 3, 4, 1e-9, Integer(2), (Variable, Field)
 
 
 class Turns:
@@ -68,30 +68,53 @@ def _is_cavity_field(rhs: Expr, kind: Kind, h: Any, turns: Turns) -> bool:
     if sums[0].xreplace({a: a.args[0] for a in steps_in(sums[0])}) != _at_zero(f.as_sum, kind):
         return False
     rng = np.random.default_rng(5)
-    out = rng.standard_normal(SENDERS)
-    same = {k.through: f.coupling.family == k.through.coupling.family and f.sender != kind for k in h.feedback}
-    back = {g: out if alike else rng.standard_normal(SENDERS) for g, alike in same.items()}
-    answer = {g: rng.standard_normal(SENDERS) for g in back}
-    given = rng.standard_normal(SENDERS)
+    out = rng.standard_normal((SENDERS, _count(f.components), _count(f.inner)))  # by component heard, and sent
+    through = {k.through: k for k in h.feedback}
+    back, answer = {}, {}
+    for g in through:
+        same = f.coupling.family == g.coupling.family and f.sender != kind
+        back[g] = out.swapaxes(1, 2) if same else rng.standard_normal((SENDERS, _count(g.components), _count(g.inner)))
+        answer[g] = rng.standard_normal((SENDERS, out.shape[2], back[g].shape[1]))
+    given = rng.standard_normal((SENDERS, out.shape[2]))
     numbers: dict[Any, float] = {}
+    for g, k in through.items():
+        loops = np.einsum("sae,sec,scb->ab", out, answer[g], back[g])
+        for place, loop in np.ndenumerate(loops):
+            own = k.symbol.at(*(p + 1 for p in place)) if isinstance(k.symbol, ComponentSymbol) else k.symbol
+            numbers[AtStep(own, 1)] = numbers.get(AtStep(own, 1), 0.0) + float(loop)
+    total = Dummy()
+    claims = _written(rhs.xreplace({sums[0]: total}), f.components)
     values = []
     for _ in range(2):
-        own = {_at_zero(q, kind) for g in back for q in site_quantities(g.emission)}
-        for s in sorted({s for g in back for s in g.emission.free_symbols if not is_index(s)}, key=str):
-            numbers[s] = float(rng.standard_normal())
-        for q in sorted(own, key=str):
+        sent = {g: _written(_at_zero(g.emission, kind), g.inner) for g in back}
+        for q in sorted({q for rows in sent.values() for e in rows for q in site_quantities(e)}, key=str):
             for shift in range(-2, 2):
                 numbers[AtStep(q, shift)] = float(rng.standard_normal())
             numbers.setdefault(q, float(rng.standard_normal()))
+        for s in sorted({s for g in back for s in g.emission.free_symbols if not is_index(s)}, key=str):
+            numbers[s] = float(rng.standard_normal())
         arrived = given.copy()
         for g, couplings in back.items():
-            states = {q: AtStep(q, turns.own[kind, f.sender]) for q in (_at_zero(q, kind) for q in g.states())}
-            sent = _at_zero(g.emission, kind).xreplace(states)
-            arrived = arrived + answer[g] * couplings * float(sent.xreplace(numbers))
-        numbers[sums[0]] = float(out @ arrived)
-        numbers |= {AtStep(k.symbol, 1): float(np.sum(out * back[k.through] * answer[k.through])) for k in h.feedback}
-        values.append(float(rhs.xreplace(numbers)))
-    return abs(values[0] - values[1]) < NEAR and abs(values[0] - float(out @ given)) < NEAR
+            states = {q: AtStep(q, turns.own[kind, f.sender]) for e in sent[g] for q in site_quantities(e, *STATES)}
+            said = [float(e.xreplace(states).xreplace(numbers)) for e in sent[g]]
+            arrived = arrived + np.einsum("sec,scb,b->se", answer[g], couplings, said)
+        heard = map(Float, np.einsum("sae,se->a", out, arrived))
+        values.append([float(c.xreplace({total: n}).xreplace(numbers)) for c, n in zip(claims, heard, strict=True)])
+    without = np.einsum("sae,se->a", out, given)
+    return bool(np.allclose(values, [without, without], rtol=0, atol=NEAR))
+
+
+def _count(limits: Any) -> int:
+    """How many components a range has, where sizes without a number are two; one without a range."""
+    return int(limits[2].xreplace(dict.fromkeys(limits[2].free_symbols, SIZE))) if limits else 1
+
+
+def _written(expr: Expr, limits: Any) -> list[Expr]:
+    """An expression at each component of a range, its sums over components written out."""
+    for total in sorted(expr.atoms(Sum), key=str):
+        (inner,) = total.limits
+        expr = expr.xreplace({total: Add(*_written(total.function, inner))})
+    return [expr.xreplace({limits[0]: Integer(k + 1)}) for k in range(_count(limits))] if limits else [expr]
 
 
 def _at_zero(expr: Any, kind: Kind) -> Any:

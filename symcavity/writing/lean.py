@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from sympy import Abs, Add, Expr, Integer, Max, Min, Mul, Pow, Rational, S, Sum, Symbol, exp, log
@@ -29,7 +29,7 @@ _HEAD = """import Mathlib
 
 The statements of this derivation that are plain algebra, or recurrences: what elimination and the consistency identity
 claim, from the closed equations.  Written by symcavity; the proofs are left open.  Signs of symbols, and denominators
-that do not vanish, are hypotheses.
+that do not vanish, are hypotheses; each average in the closed equations is a number `a_1`, `a_2`, ... of any value.
 -/
 
 open scoped BigOperators
@@ -77,24 +77,30 @@ def lean_source(derivation: Derivation) -> str:
     return "\n".join([head, *([_PHI] if uses_phi else []), *out, *dict.fromkeys(missing), ""])
 
 
+def _averages(expr: Any) -> set[Any]:
+    """The outermost averages and other functions that are no algebra; numbers like any others to an elimination."""
+    try:
+        lean(expr)
+    except NotAlgebra:
+        inner = set().union(*map(_averages, expr.args)) if isinstance(expr, Add | Mul | Pow) else set()
+        return inner or {expr}
+    return set()
+
+
 def _comment(words: str) -> str:
     return words.replace("-/", "- /").replace("/-", "/ -")
 
 
-def _theorem(step: Step, number: int, claim: Equation, closed: Iterable[Equation]) -> str:
-    """One claim, from the closed equations that are algebra, with the signs of its symbols."""
+def _theorem(step: Step, number: int, claim: Equation, closed: list[Equation]) -> str:
+    """One claim, from the closed equations, with the signs of its symbols; averages are numbers."""
+    nodes = sorted({n for e in closed for side in (e.lhs, e.rhs) for n in _averages(side)}, key=str)
+    if nodes and step.rule == "consistency":
+        raise NotAlgebra("it rests on averages that depend on each other")
+    taken = {s.name for e in (claim, *closed) for s in e.difference.free_symbols}
+    free = (f"a_{k}" for k in count(1) if f"a_{k}" not in taken)
+    marks = {node: Symbol(next(free), real=True) for node in nodes}
+    claim, *given = (Equation(e.lhs.xreplace(marks), e.rhs.xreplace(marks)) for e in (claim, *closed))
     stated = f"{lean(claim.lhs)} = {lean(claim.rhs)}"
-    given: list[Equation] = []
-    left_out = 0
-    for equation in closed:
-        try:
-            lean(equation.lhs), lean(equation.rhs)
-        except NotAlgebra:
-            left_out += 1
-            continue
-        given.append(equation)
-    if left_out:
-        raise NotAlgebra("it rests on averages that are no algebra")
     exprs = [side for e in (claim, *given) for side in (e.lhs, e.rhs)]
     symbols = sorted({s for e in exprs for s in _symbols(e)}, key=str)
     arrays = sorted({q.family for e in exprs for q in e.atoms(SiteQuantity)}, key=str)

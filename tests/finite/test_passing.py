@@ -5,13 +5,18 @@ from importlib import import_module
 import numpy as np
 import pytest
 from declarations_simulated import x
-from families_of_messages import FAMILIES, t, w
+from families_of_messages import FAMILIES, SIGNS, data, h, huber, noise, t, u, w, y
 from scipy.optimize import minimize
-from sympy import Rational, Sum
+from sympy import Max, Rational, Sum, exp, log
 
-from symcavity import Ball, Ellipsoid, N, alpha, average, i, mu, response
+from symcavity import Ball, ConvexProblem, Ellipsoid, N, Quenched, alpha, average, i, mu, response
 from symcavity.derivations import soft_manifold
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.finite.insertion import extended
+from symcavity.finite.minimum import solve_instance
+from symcavity.finite.passing import MessagePassing, Work, pass_one
+from symcavity.finite.run import Setup, as_system, prepare
+from symcavity.model.kinds import DATUM
 
 STEPS = (1, 2, 3, 5, 10)
 WITH_STABILITY = ("ridge", "squared hinge", "logistic", "bias", "variances", "portfolio", "ecology", "network", "balls")
@@ -70,6 +75,23 @@ def test_it_converges_as_fast_as_the_stability_says(name):
     rate = run_of(name, size=300, seeds=4, steps=40).rate
     expected = float(problem.cavity().solve(values).stability)
     assert rate.mean**2 == pytest.approx(expected, abs=0.04 + 8 * rate.mean * rate.stderr)
+
+
+@pytest.mark.parametrize("name", ["ridge", "squared hinge", "ecology", "network", "three kinds"])
+def test_damping_slows_the_pace_as_the_theory_says_and_moves_no_line(name):
+    """One kind of site: damping + (1 - damping) sqrt(Lambda); two kinds: m - damping = (1 - damping) sqrt(m r)."""
+    problem, values, _ = FAMILIES[name]
+    solution = problem.cavity().solve(values)
+    run = problem.message_passing(values, N=300, seeds=3, steps=100, damping=0.6)
+    assert run.rate.mean == pytest.approx(solution.pace(0.6), abs=0.008 + 4 * run.rate.stderr)
+    assert "damping 0.6" in str(run)
+    assert "pace" in str(run)
+    r = float(solution.stability) ** 0.5
+    if name != "three kinds":
+        bipartite = ((0.4 * r**0.5 + (0.16 * r + 2.4) ** 0.5) / 2) ** 2
+        expected = 0.6 + 0.4 * r if name in ("ecology", "network") else bipartite
+        assert solution.pace(0.6) == pytest.approx(expected, rel=1e-9)
+        assert solution.pace() == pytest.approx(r, rel=1e-9)
 
 
 def test_without_the_echo_of_the_last_step_it_is_wrong(monkeypatch):
@@ -143,6 +165,66 @@ def test_leave_one_out_errors_of_ridge_regression():
         assert np.linalg.norm(ours - exact) < bound * np.linalg.norm(exact)
 
 
+class OneMore(Setup):
+    """Instances with one more datum, the last."""
+
+    def instance(self, features, seed):
+        return extended(self, super().instance(features, seed), DATUM)[0]
+
+
+@pytest.mark.parametrize("name", ["lasso", "hinge", "bias", "clusters", "logistic", "three kinds", "balls"])
+def test_leaving_out_the_last_datum_is_never_having_had_it(name):
+    """Fits without it, by exact methods; sets and vectors too. The error is a share of what leaving it out changes."""
+    problem, values, _ = FAMILIES[name]
+    setup = prepare(as_system(problem), values)
+    more, seeds = OneMore(setup.written, setup.values), range(12)
+    work = Work(more, 150)
+    run = MessagePassing(work, [pass_one(work, (60, seed)) for seed in seeds])
+    wrong, change = [], []
+    ours = iter(np.stack([*run.leave_one_out.values()], axis=-1)[:, -1])
+    for seed in (s for s in seeds if s not in run.diverged):
+        base, big, mine = setup.instance(60, seed), more.instance(60, seed), next(ours)
+        state = solve_instance(setup.system, base).state
+        fields = [f for f in setup.system.laws[DATUM].fields if f.states()]
+        sums = [f.as_sum for f in fields]
+        mine = dict(zip(run.leave_one_out, mine, strict=True))
+        for f, total in zip(fields, sums, strict=True):
+            column = base.system.column(f)
+            without = big.matrix(f)[-1] @ base.emissions(f.sender, state)[:, column]
+            full = big.matrix(f)[-1] @ big.emissions(f.sender, run.runs[seed].steps[-1].state)[:, column]
+            wrong.append(mine[total] - without)
+            change.append(full - without)
+    assert len(wrong) >= 8
+    assert np.linalg.norm(wrong) < 0.3 * np.linalg.norm(change)
+
+
+PENALISED = {
+    "ridge": (h - u - noise[mu]) ** 2 / 2,
+    "logistic": log(1 + exp(-y[mu] * h)),
+    "squared hinge": Max(0, 1 - y[mu] * h) ** 2,
+    "huber": huber(h - u - noise[mu]),
+}
+
+
+@pytest.mark.parametrize("name", PENALISED)
+def test_a_debiased_weight_is_that_of_a_fit_which_does_not_penalise_it(name):
+    """Refitted by exact methods, without the penalty of one weight; the rest of its shift is noise of order 1/N."""
+    loss, strength = PENALISED[name], Quenched("strength", i)
+    problem = ConvexProblem(data(loss) + Sum(strength[i] * w[i] ** 2, (i, 1, N)) / 2)
+    values = {alpha: 3, **{q: SIGNS for q in (y, t, noise) if (loss).has(q)}}
+    size, wrong, change = 60, [], []
+    run = problem.message_passing({**values, strength: [1.0] * size}, N=size, seeds=2, steps=150)
+    for k in range(5):
+        free = [1.0] * size
+        free[k] = 0.0
+        refitted = problem.simulate({**values, strength: free}, N=size, seeds=2)
+        for n in range(2):
+            exact = refitted.samples[n]["w"][k]
+            wrong.append(run.debiased[w[i]][0][n, k] - exact)
+            change.append(run.simulation.samples[n]["w"][k] - exact)
+    assert np.linalg.norm(wrong) < 0.3 * np.linalg.norm(change)
+
+
 def test_debiased_estimates_of_the_lasso():
     """The formula of Javanmard and Montanari; and noise of the stated variance around the teacher."""
     problem, values, _ = FAMILIES["lasso"]
@@ -189,6 +271,10 @@ def test_bad_requests_are_refused_before_long_work():
         problem.message_passing({alpha: 2}, N=10**9)
     with pytest.raises(UnsupportedLaw, match="naive"):
         problem.naive().state_evolution(values)
+    with pytest.raises(UnsupportedLaw, match="no data"):
+        run_of("ecology").leave_one_out  # noqa: B018
+    with pytest.raises(UnsupportedLaw, match="3 fields"):
+        run_of("balls").debiased  # noqa: B018
     with pytest.raises(ValuesError, match="nothing"):
         theory.state_evolution(values, steps=2)["nothing"]
 
@@ -214,7 +300,10 @@ def test_damping_settles_what_overshoots():
     assert run[shown][-1].samples == pytest.approx(exact, rel=1e-6)
     left, right = run.figure(shown, theory).axes
     assert left.lines[0].get_ydata()[0] == pytest.approx(float(theory.solve(values | {alpha: Rational(98, 80)})[shown]))
-    assert len(right.lines) == len(run.runs)  # no pace is promised
+    pace = right.lines[-1].get_ydata()
+    at = theory.solve(values | {alpha: Rational(98, 80)})
+    assert pace[9] / pace[8] == pytest.approx(at.pace(0.5))
+    assert at.pace() < at.pace(0.5) < 1
     with pytest.raises(UnsupportedLaw, match="damping"):
         run.evolution(theory)
     with pytest.raises(ValuesError, match="damping"):

@@ -23,6 +23,7 @@ from symcavity import (
     mu,
 )
 from symcavity.errors import NotConverged
+from symcavity.study import boundary
 
 half = Rational(1, 2)
 x, w = Coupling("x"), Feature("w")
@@ -39,17 +40,21 @@ def test_the_minority_game_loses_stability_at_its_published_load():
         assert abs(found.value - mpmath.mpf("0.33740018858708759188")) < mpmath.mpf("1e-19")
 
 
-def test_lotka_volterra_loses_stability_along_a_line():
+def test_lotka_volterra_loses_stability_along_a_line(monkeypatch):
     """sigma_c = sqrt(2)/(1 + g): Bunin, Phys. Rev. E 95, 042414 (2017)."""
     n, j = Feature("n"), symbols("j", integer=True)
     g, A, sigma = Symbol("g", real=True), Symbol("A", real=True), Symbol("sigma", positive=True)
     J = Coupling("J", between=(i, i), mean=A / N, variance=sigma**2 / N, reciprocity=g)
     species = System([], [Complementary(n[i], n[i] - 1 + Sum(J[i, j] * n[j], (j, 1, N)))])
-    line = species.cavity().boundary("stability", {sigma: ("1", "1.5")}, {g: [0, "1/4"]}, {A: 2}, dps=12)
-    assert [float(y) for _, y, _ in line] == pytest.approx([np.sqrt(2), np.sqrt(2) / 1.25], rel=1e-11)
+    places, solves = [0, 0.125, 0.25, 0.375, 0.5], []
+    solve = boundary.solve_theory
+    monkeypatch.setattr(boundary, "solve_theory", lambda *a: (solves.append(a[1][g]), solve(*a))[1])
+    line = species.cavity().boundary("stability", {sigma: ("0.9", "1.5")}, {g: places}, {A: 2}, dps=12)
+    assert [float(y) for _, y, _ in line] == pytest.approx([np.sqrt(2) / (1 + g) for g in places], rel=1e-11)
+    assert solves.count(places[4]) < 0.7 * solves.count(places[1])  # followed, in the place of a look everywhere
     assert line.to_csv().splitlines()[0] == "g,sigma,error"
     axes = line.plot()
-    assert axes.lines[0].get_xdata().tolist() == [0.0, 0.25]
+    assert axes.lines[0].get_xdata().tolist() == places
 
 
 def test_basis_pursuit_succeeds_above_the_line_of_donoho_and_tanner():

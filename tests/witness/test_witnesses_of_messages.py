@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from sympy import Rational, Sum, Symbol, symbols
 
-from symcavity import Complementary, ConvexProblem, Coupling, Datum, Feature, N, P, System, i, mu
+from symcavity import Complementary, ConvexProblem, Coupling, Datum, Feature, N, P, SupportFunction, System, i, mu
 from symcavity.method import messages
 from symcavity.record.symbols import AtStep
 from symcavity.witness.judge import judge
 
+a = Symbol("a", integer=True, positive=True)
 x, w, xi, n, j = Coupling("x"), Feature("w"), Datum("xi"), Feature("n"), Symbol("j", integer=True)
 C, g = symbols("C g", positive=True)
 J = Coupling("J", between=(i, i), reciprocity=g, variance=Rational(1, 4) / N)
@@ -24,7 +25,14 @@ def species():
     return System([], [Complementary(n[i], n[i] - 1 + Sum(J[i, j] * n[j], (j, 1, N)))])
 
 
-MADE = {"soft": soft, "species": species}
+def touching():
+    """Vectors: components of what is heard, and of what is sent."""
+    u = Coupling("u", components=(a, 1, 3))
+    convex = SupportFunction("g")(Sum(u[mu, i, a] * w[i], (i, 1, N)))
+    return ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2, [convex >= 1])
+
+
+MADE = {"soft": soft, "species": species, "touching": touching}
 
 
 def steps_of(name):

@@ -25,7 +25,7 @@ from symcavity import (
     mu,
 )
 from symcavity.cli import main
-from symcavity.derivations import gardner, kernel_ridge, output_bias, soft_manifold
+from symcavity.derivations import gardner
 from symcavity.writing.exchange import schema
 from symcavity.writing.structure import Decoder, Encoder
 
@@ -46,10 +46,7 @@ def learning():
     return ConvexProblem(Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
 
 
-GALLERY = [m.problem for m in (gardner, kernel_ridge, output_bias, soft_manifold)]
-
-
-@pytest.mark.parametrize("problem", [*GALLERY, species(), learning()], ids=lambda p: p.name or "unnamed")
+@pytest.mark.parametrize("problem", [species(), learning()])
 def test_what_is_read_is_what_was_written(problem):
     derivation = problem.cavity().derivation
     text = derivation.to_json(verify=False)

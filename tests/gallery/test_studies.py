@@ -1,0 +1,131 @@
+"""What people do with a theory next, for every system of the gallery: messages, derivatives, records for machines."""
+
+import json
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from gallery_shared import NAMES, module, solution, theory
+from scipy.optimize import least_squares
+from sympy import Rational
+from typed_out import LEAST, Typed
+
+from symcavity import Derivation, N, alpha, phi
+from symcavity.errors import NotConverged
+from symcavity.model.quantities import Quenched
+from symcavity.study.sensitivity import slope
+from symcavity.witness.judge import judge
+from symcavity.writing.exchange import schema
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
+from gallery_of_derivations import DAMPED, MARGINAL
+
+QUICK = ("stationarity", "insert", "self_coupling", "messages", "state_evolution")  # others take seconds
+
+
+def run_of(name):
+    values = {key: value for key, value in module(name).values.items() if key != N}
+    sizes = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
+    size = module(name).values.get(N, sizes[0] if sizes else 60)
+    damping = 0.5 if name in DAMPED else 0.0
+    return module(name).problem.message_passing(values, N=size, seeds=2, steps=400, damping=damping)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_at_rest_is_a_minimum_of_what_was_typed(name):
+    """Constraints and equations as they were typed hold, and no variable can be moved to a lower value of the declared
+    Lagrangian. Where the stability is one nothing comes to rest, and the pages of the gallery say so."""
+    if name in MARGINAL:
+        assert float(solution(name).stability) == pytest.approx(1, abs=1e-7)
+        with suppress(NotConverged):
+            assert not run_of(name).converged
+        return
+    run = run_of(name)
+    number = next(k for k, sample in enumerate(run.simulation.samples) if sample.feasible)
+    typed = Typed(module(name).problem, run, number)
+    assert typed.worst() < 1e-8
+    assert typed.record is None or typed.lowered() < LEAST
+    for state in typed.primal:  # and it would be seen: every state matters
+        kept = typed.states[state].copy()
+        typed.states[state] = np.array(kept + 1e-5 * np.cos(np.arange(kept.size).reshape(kept.shape)) * (1 + abs(kept)))
+        assert typed.worst() > 1e-8 or typed.lowered() > LEAST, state
+        typed.states[state] = kept
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_are_limits_of_differences(name):
+    """In the load where it is given, else in the first parameter: two solutions nearby."""
+    values, observable = module(name).values, module(name).shown[0]
+    numbers = (k for k, v in values.items() if isinstance(v, int | str | Rational) and not k.is_integer)
+    parameter = alpha if alpha in values else next(numbers)
+    near = {s: float(v) for s, v in solution(name).values.items()}
+    ends = [float(values[parameter]) * (1 + way * 1e-4) for way in (1, -1)]
+    up, down = (float(theory(name).solve({**values, parameter: e}, guess=near)[observable]) for e in ends)
+    found = float(slope(solution(name), observable, parameter))
+    size = 1 + abs(float(solution(name)[observable]))
+    assert found == pytest.approx((up - down) / (ends[0] - ends[1]), rel=1e-5, abs=1e-6 * size)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_records(name):
+    """JSON and back: the same record, which witnesses confirm. Messages are in every record. Each Lean statement
+    holds at a point drawn at random among those at which its hypotheses hold."""
+    derivation = theory(name).derivation
+    text = derivation.to_json(verify=False)
+    jsonschema.validate(json.loads(text), schema())
+    back = Derivation.from_json(text)
+    assert back.to_json(verify=False) == text
+    assert {s.rule for s in back if s.section == "Message passing"} == {"messages", "state_evolution"}
+    for step in back:
+        if step.rule in QUICK:
+            assert all(v.ok for v in judge(step, 15)), step.key
+    statements = re.findall(r"^theorem (\w+)\n((?:    .*\n)+)  sorry$", derivation.to_lean(), flags=re.MULTILINE)
+    statements = [(key, body) for key, body in statements if not key.startswith("phi_") and "∑" not in body]
+    assert statements or "Average" in derivation.to_lean() or "∑" in derivation.to_lean()
+    points = {}
+    for key, body in statements:
+        given = tuple(re.findall(r"\(hc_\d+ : (.*)\)$", body, flags=re.MULTILINE))
+        if given not in points:
+            points[given] = point(body, given)
+        assert gap(re.search(r"^    : (.*) := by$", body, flags=re.MULTILINE)[1], points[given]) < 1e-6, (name, key)
+
+
+def gap(equation, values):
+    left, right = (eval(side, {}, values) for side in python(equation).split(" = "))  # noqa: S307 - our own text
+    return abs(left - right) / max(1, abs(left), abs(right))
+
+
+def python(lean):
+    lean = re.sub(r"\((\w+) : ℝ\)", r"\1", lean.replace("^", "**").replace("Real.", "").replace("'", "_"))
+    lean = re.sub(r"\b(sqrt|exp|log|abs) (\w+)", r"\1(\2)", lean)
+    return re.sub(r"phi (\d+) (\w+|\()", lambda m: f"phi_{m[1]} " + (m[2] if m[2] == "(" else f"({m[2]})"), lean)
+
+
+def point(body, given):
+    """Numbers of the declared signs at which all hypotheses hold."""
+    names = re.search(r"\(([\w' ]+) : ℝ\)", body)[1].replace("'", "_").split()
+    below = {n for n in names if f"(h_{n} : {n} < 0)" in body}
+    calls = {"sqrt": np.sqrt, "exp": np.exp, "log": np.log, "abs": abs, "pi": np.pi}
+    calls |= {f"phi_{n}": lambda k, n=n: float(phi(n, k)) for n in range(6)}
+    sides = [[compile(s, "lean", "eval") for s in python(g).split(" = ")] for g in given]
+    rng = np.random.default_rng(3)
+
+    def read(x):
+        return {**calls, "N": 3, "P": 5, **{n: -np.exp(v) if n in below else np.exp(v) if f"(h_{n} : 0" in body else v
+                                            for n, v in zip(names, x, strict=True)}}  # fmt: skip
+
+    def gaps(x):
+        values = read(x)
+        with np.errstate(all="ignore"):
+            found = [eval(a, {}, values) - eval(b, {}, values) for a, b in sides]  # noqa: S307 - our own text
+        return np.nan_to_num(found, nan=1e3, posinf=1e3, neginf=-1e3)
+
+    for _ in range(40):
+        found = least_squares(gaps, rng.uniform(-0.7, 0.7, len(names)), xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        if np.max(np.abs(found.fun), initial=0) < 1e-10:
+            return read(found.x)
+    raise AssertionError("no point at which the hypotheses hold")
