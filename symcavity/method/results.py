@@ -47,7 +47,9 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 data={"order": n, "variable": z},
             )
         )
-    for symbol, value in theory.closures.items():
+    place = {kind.key: k for k, kind in enumerate(theory.inserted)}
+    by_site = sorted(theory.closures, key=lambda s: [place[k] for k in _kinds(theory.order_parameters[s])])
+    for symbol, value in ((s, theory.closures[s]) for s in by_site):
         meaning = theory.order_parameters[symbol]
         of_one = site_average(theory, meaning)
         if of_one is not None:

@@ -110,7 +110,8 @@ class CavityPrinter(LatexPrinter):
         number, above, below = S.One, [], []
         for factor in factors:
             base, power = factor.as_base_exp()
-            if power.is_Integer and (power.is_even or power < 0 or number < 0) and is_turned(base):
+            negative = isinstance(base, Add) and all(map(is_negative, base.args))
+            if power.is_Integer and (power.is_even or power < 0 or number < 0 or negative) and is_turned(base):
                 number, factor = (-number if power.is_odd else number), Pow(-base, power)
             if factor.is_Rational:
                 number *= factor

@@ -16,6 +16,7 @@ from symcavity.writing.printing import tree
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
 PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+GAP = 4.6  # between formulas in one line
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,18 @@ def row_of(obj: Any) -> Row:
     return Row(tuple(items), (True,) * len(items))
 
 
+def abreast(rows: Iterable[Any]) -> Row:
+    """What is said side by side in one line, as one formula."""
+    items: list[Any] = []
+    spaced: list[bool] = []
+    for obj in rows:
+        row = row_of(obj)
+        between = [Atom("punct", ",", ","), Atom("space", "   ", "\\qquad ")] if items else []
+        items += [*between, *row.items]
+        spaced += [*(False for _ in between), *(row.blank(place) for place in range(len(row.items)))]
+    return Row(tuple(items), tuple(spaced))
+
+
 def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     """Return the tree of a fragment that is mathematics."""
     if isinstance(fragment, Row):
@@ -85,4 +98,4 @@ def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
 
 
-__all__ = ["LINES", "PAGE", "Line", "aligned_lines", "fits", "fragment_tree", "row_of"]
+__all__ = ["GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "fits", "fragment_tree", "row_of"]

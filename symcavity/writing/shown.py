@@ -6,10 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sympy import Abs, Add, Basic, Expr, Pow, S, Tuple, default_sort_key, sign
+from sympy import (
+    Abs,
+    Add,
+    Basic,
+    Expr,
+    Integral,
+    Piecewise,
+    Pow,
+    S,
+    Sum,
+    Tuple,
+    default_sort_key,
+    fraction,
+    gcd_terms,
+    sign,
+)
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
+from symcavity.algebra.phi import phi
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -53,13 +69,14 @@ def as_shown(derivation: Derivation) -> Derivation:
 
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
-            return Equation(written(obj.lhs), written(obj.rhs))
+            return Equation(written(obj.lhs), _over_one(written(obj.rhs)))
         if type(obj) in (list, tuple):
             return type(obj)(map(written, obj))
         if type(obj) is dict:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
+        obj = obj.xreplace({node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
             totals = [node for node in obj.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
             obj = obj.xreplace({node: known(node) for node in totals})
@@ -72,6 +89,14 @@ def as_shown(derivation: Derivation) -> Derivation:
     )
     parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+def _over_one(total: Any) -> Any:
+    """A sum over the denominator that all its terms have, with what they share in front."""
+    if not isinstance(total, Add) or total.has(Sum, Integral, Piecewise):
+        return total
+    below = [{base for base in fraction(term)[1].as_powers_dict() if not base.is_number} for term in total.args]
+    return gcd_terms(total) if set.intersection(*below) else total
 
 
 class OverParameters(Expr):

@@ -170,7 +170,7 @@ def _group(group: Group) -> list[str]:
     room = _columns() - len(_INDENT) - 8
     out: list[str] = []
     shift = 0
-    for place, line in enumerate(aligned_lines(group.rows, 1.05 * room)):
+    for place, line in enumerate(aligned_lines(group.written, 1.05 * room)):
         said = to_text(Row((*line.left.items, *line.right.items), (*line.left.spaced, *line.right.spaced)))
         if place == 0:
             left = to_text(line.left)
