@@ -45,7 +45,7 @@ _TYPOGRAPHY = {
 _SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
 
-LONG = 7  # rows of a table on a page
+LONG = 5  # rows of a table that stands in one column
 
 def document(derivation: Derivation) -> str:
     """Return a complete LaTeX document.
@@ -59,7 +59,7 @@ def document(derivation: Derivation) -> str:
     parts = [
         _PREAMBLE,
         f"\\title{{{words(doc.title)}}}",
-        "\\author{}",
+        "\\author{\\vspace{-6ex}}",
         "\\date{}",
         "\\begin{document}",
         "\\maketitle",
@@ -81,8 +81,11 @@ def _closing(doc: Document) -> list[str]:
     if doc.parameters:
         parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
         cells = [f"{_math(symbol)} & {_cell(meaning)}" for symbol, meaning in doc.parameters]
-        half = -(-len(cells) // 2) if len(cells) > LONG else len(cells)  # a long table stands in two halves
-        columns = [cells[:half], *([[*cells[half:], "&"][:half]] if half < len(cells) else [])]
+        meanings = (c for row in doc.parameters for c in row[1:] if not isinstance(c, str | list | tuple))
+        widest = 9 + max((width(fragment_tree(c)) for c in meanings), default=LINE_WIDTH)
+        side = max(1, min(3, int(LINE_WIDTH / widest), -(-len(cells) // LONG)))  # long tables stand in columns
+        rows = -(-len(cells) // side)
+        columns = [[*cells[k * rows : (k + 1) * rows], *["&"] * rows][:rows] for k in range(side)]
         layout, head = "@{\\qquad}".join(["ll"] * len(columns)), " & ".join(["symbol & meaning"] * len(columns))
         parts += [f"\\begin{{tabular}}{{{layout}}}", "\\hline", f"{head} \\\\", "\\hline"]
         parts += ["\\noalign{\\vskip 6pt}"]
@@ -165,9 +168,9 @@ def label(key: str) -> str:
 
 
 def _continued(steps: Iterable[list[Block]]) -> list[list[Block]]:
-    """A display that begins a step is one with the display before it."""
+    """A display that begins a step is one with the display before it; a reason stands once."""
     out: list[list[Block]] = []
-    for blocks in steps:
+    for blocks in ([b for b in step if not (isinstance(b, Paragraph) and b.known)] for step in steps):
         last, first = out[-1][-1] if out else None, blocks[0] if blocks else None
         if isinstance(last, Display) and isinstance(first, Display):
             out[-1][-1:] = [Display((*last.groups, *first.groups), first.end), *blocks[1:]]

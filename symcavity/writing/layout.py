@@ -28,7 +28,7 @@ from symcavity.writing.shown import as_shown
 
 @dataclass(frozen=True)
 class Group:
-    """What shares one number: an object, a chain of right-hand sides of one left-hand side, or what stands in one line."""
+    """What shares one number: an object, a chain of right-hand sides of one left-hand side, or one line."""
 
     rows: tuple[Any, ...]
     label: str = ""
@@ -51,11 +51,15 @@ class Display:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text; ``why`` marks the reason that a rule applies, ``goes_on`` what belongs to the display before it."""
+    """Running text; ``why`` marks the reason that a rule applies, ``goes_on`` what belongs to the display before it.
+
+    ``known`` marks a reason that was given in the same words before.
+    """
 
     fragments: tuple[Any, ...]
     why: bool = False
     goes_on: bool = False
+    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Document:
 
 
 _MANY = 8  # equations of one step, of which short ones are not given again either
-_ASIDE, _ABREAST = 29.0, 58.0  # widths of an equation that may share a line, and of those that do
+_ASIDE, _ABREAST = 31.0, 58.0  # widths of an equation that may share a line, and of those that do
 _SHORT = 2  # lines of an equation that is given again for one step of an iteration
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
@@ -129,7 +133,7 @@ class _Numbers:
         self.notation: set[int] = set()
         self.before = ""  # the rule of the last step
         self.rested: Span | None = None  # what the last step said that it rests on
-        self.why: Fragments = []  # the last reason
+        self.reasons: list[Fragments] = []
         self.ends: Block | None = None  # what stands last
         self.names: dict[Node, Node] = {}
         self.named: dict[Node, tuple[str, int]] = {}
@@ -349,7 +353,6 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     span = numbers.span(step.rests_on)
     old = [claim for claim in step.claims if _said(claim) in numbers.shown]
     if numbers.before == step.rule:
-        said.after = said.after if said.after != numbers.why else []
         if said.again and numbers.rested == span:  # what follows goes on with the display before it
             silent = isinstance(numbers.ends, Display) and not old and not step.reference
             said.before, span = [] if silent else said.again, None
@@ -362,7 +365,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
 
     def flush(why: bool = False) -> None:
         if any(part != "" for part in running):
-            blocks.append(Paragraph(tuple(running), why))
+            blocks.append(Paragraph(tuple(running), why, known=why and running in numbers.reasons))
+            numbers.reasons += [[*running]] if why else []
         running.clear()
 
     before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, span)]
@@ -381,7 +385,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     if step.reference:
         notes += ["; " if notes else "", *_reference(step.reference, numbers)]
     before = _parenthesis(before, notes) if notes else before
-    numbers.before, numbers.why = step.rule, said.after or numbers.why
+    numbers.before = step.rule
     if known is not None:  # each equation stands once
         lead = _unended(before)
         verb = collects or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)

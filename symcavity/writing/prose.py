@@ -294,8 +294,8 @@ def _global_condition(_step: Step) -> Prose:
 
 @rule("dual")
 def _dual(_step: Step) -> Prose:
-    lead: Fragments = ["What a site sends plays the part that a multiplier plays for a hard constraint. It is minus the "]
-    lead += ["derivative of its loss with respect to its field:"]
+    lead: Fragments = ["What a site sends plays the part that a multiplier plays for a hard constraint. It is minus "]
+    lead += ["the derivative of its loss with respect to its field:"]
     return Prose(lead, again=lead)
 
 

@@ -92,7 +92,8 @@ def response(step: Step) -> Prose:
 
 def closure(_step: Step) -> Prose:
     """An average over the cavity field."""
-    return Prose([Given("Averaging over the cavity field, at zero source, gives")], again=[Given("The same average gives")])
+    lead = Given("Averaging over the cavity field, at zero source, gives")
+    return Prose([lead], again=[Given("The same average gives")])
 
 
 TEMPLATES = {

@@ -146,6 +146,8 @@ def _wrapped(said: str, first: str = "", rest: str = "") -> str:
 def _blocks(blocks: tuple[Block, ...]) -> list[str]:
     out: list[str] = []
     for block in blocks:
+        if isinstance(block, Paragraph) and block.known:
+            continue
         if out:
             out.append("")
         if isinstance(block, Paragraph):
