@@ -158,9 +158,9 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 rests_on=("closed_system",),
             )
         )
-    # a core that is harder to read is left as the equation that it came from, beside the formulas above
+    # a core that is no easier to read is left as the equation that it came from, beside the formulas above
     claims = [
-        Equation(core.xreplace(same), S.Zero) if _effort(core) <= _effort(closure.difference) else closure
+        Equation(core.xreplace(same), S.Zero) if _effort(core) < _effort(closure.difference) else closure
         for core, closure in zip(closed.core, theory.remaining(closed), strict=True)
     ]
     for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):

@@ -41,7 +41,7 @@ def load_identity(_step: Step) -> Prose:
 
 def elimination(_step: Step) -> Prose:
     """What elimination solves for."""
-    return Prose([Given("Elimination gives")], again=[Given("Elimination gives")])
+    return Prose([Given("Elimination gives")], again=["Then"])
 
 
 def named(_step: Step) -> Prose:

@@ -41,13 +41,15 @@ def aligned_lines(rows: Iterable[Any], limit: float) -> list[Line]:
         found = lines(row, limit)
         if cut and len(found) > 1 and width(_cut(row, 0, cut)) > _LEFT * limit:
             found, cut = [*lines(_cut(row, 0, cut), limit), *lines(_cut(row, cut, None), limit)], None
+        elif cut and len(found) > 1:  # the lines that follow begin at the relation
+            head, *rest = lines(_cut(row, cut, None), limit - width(_cut(row, 0, cut)))
+            out += [Line(_cut(row, 0, cut), head), *(Line(Row(()), line, continued=True) for line in rest)]
+            continue
         for number, line in enumerate(found):
             if number == 0 and cut is not None and len(line.items) > cut:
                 out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))
-            elif number == 0:
-                out.append(Line(Row(()), line))
             else:
-                out.append(Line(Row(()), line, continued=True))
+                out.append(Line(Row(()), line, continued=number > 0))
     return out
 
 

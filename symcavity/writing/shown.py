@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sympy import (
     Abs,
     Add,
     Basic,
+    Dummy,
     Expr,
     Integral,
     Piecewise,
@@ -26,6 +28,7 @@ from sympy import (
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
+from symcavity.method.eliminate import OPAQUE
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -67,16 +70,21 @@ def as_shown(derivation: Derivation) -> Derivation:
             return (base if node.exp.is_odd else S.One) if node.exp.is_Integer else node
         return S.One if isinstance(node, Abs) else base
 
+    @cache  # equal claims stay equal, whatever the bound variables in them are called
+    def one_side(obj: Any) -> Any:
+        return _over_one(written(obj))
+
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
-            return Equation(written(obj.lhs), _over_one(written(obj.rhs)))
+            return Equation(one_side(obj.lhs), one_side(obj.rhs))
         if type(obj) in (list, tuple):
             return type(obj)(map(written, obj))
         if type(obj) is dict:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
-        obj = obj.xreplace({node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)})
+        moments = {node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)}
+        obj = obj.xreplace({old: new for old, new in moments.items() if new != old})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
             totals = [node for node in obj.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
             obj = obj.xreplace({node: known(node) for node in totals})
@@ -95,8 +103,12 @@ def _over_one(total: Any) -> Any:
     """A sum over the denominator that all its terms have, with what they share in front."""
     if not isinstance(total, Add) or total.has(Sum, Integral, Piecewise):
         return total
-    below = [{base for base in fraction(term)[1].as_powers_dict() if not base.is_number} for term in total.args]
-    return gcd_terms(total) if set.intersection(*below) else total
+    marks = {node: Dummy() for node in sorted(total.atoms(*OPAQUE), key=default_sort_key)}
+    terms = total.xreplace(marks).args
+    below = [{base for base in fraction(term)[1].as_powers_dict() if not base.is_number} for term in terms]
+    if not set.intersection(*below):
+        return total
+    return gcd_terms(Add(*terms)).xreplace({mark: node for node, mark in marks.items()})
 
 
 class OverParameters(Expr):
