@@ -11,24 +11,25 @@ from sympy import (
     Abs,
     Add,
     Basic,
-    Dummy,
     Expr,
     Integral,
+    Mul,
     Piecewise,
     Pow,
+    Rational,
     S,
     Sum,
     Tuple,
     default_sort_key,
-    fraction,
-    gcd_terms,
+    floor,
+    igcd,
+    ilcm,
     sign,
 )
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
-from symcavity.method.eliminate import OPAQUE
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -103,12 +104,18 @@ def _over_one(total: Any) -> Any:
     """A sum over the denominator that all its terms have, with what they share in front."""
     if not isinstance(total, Add) or total.has(Sum, Integral, Piecewise):
         return total
-    marks = {node: Dummy() for node in sorted(total.atoms(*OPAQUE), key=default_sort_key)}
-    terms = total.xreplace(marks).args
-    below = [{base for base in fraction(term)[1].as_powers_dict() if not base.is_number} for term in terms]
-    if not set.intersection(*below):
+    terms = [term.as_coeff_Mul() for term in total.args]
+    powers = [rest.as_powers_dict() for _, rest in terms]
+    bases = sorted(set().union(*powers), key=default_sort_key)
+    exponents = {base: [some.get(base, S.Zero) for some in powers] for base in bases}
+    below = [base for base, some in exponents.items() if all(power.is_negative for power in some)]
+    if not below or not all(power.is_Rational for some in exponents.values() for power in some):
         return total
-    return gcd_terms(Add(*terms)).xreplace({mark: node for node, mark in marks.items()})
+    least = {base: min(some) for base, some in exponents.items()}
+    shared = Mul(*(base ** (power if power < 0 else floor(power)) for base, power in least.items()))
+    number = Rational(igcd(*(n.p for n, _ in terms)), ilcm(*(n.q for n, _ in terms)))
+    number = -number if all(n.is_negative for n, _ in terms) else number
+    return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
 
 
 class OverParameters(Expr):
