@@ -87,7 +87,7 @@ def abreast(rows: Iterable[Any]) -> Row:
     spaced: list[bool] = []
     for obj in rows:
         row = row_of(obj)
-        between = [Atom("punct", ",", ","), Atom("space", "   ", "\\qquad ")] if items else []
+        between = [Atom("punct", ",", ","), Atom("space", "   ", "\\qquad")] if items else []
         items += [*between, *row.items]
         spaced += [*(False for _ in between), *(row.blank(place) for place in range(len(row.items)))]
     return Row(tuple(items), tuple(spaced))
