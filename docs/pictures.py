@@ -15,7 +15,9 @@ from symcavity import alpha, average, i
 from symcavity.derivations.soft_margin import C, problem, w
 from symcavity.finite.canvas import panel, style
 from symcavity.finite.plots import BLUE, GREY, RED
+from symcavity.record.derivation import Derivation
 from symcavity.writing.printing import tex
+from symcavity.writing.shown import as_shown
 
 FOLDER = Path(__file__).parent / "pictures"
 
@@ -38,7 +40,8 @@ def confronted():
 
 def equations():
     """What the engine finds for the soft margin, typeset from its own LaTeX."""
-    rows = " \\\\[4pt]\n".join(tex(e).replace("=", "&=", 1) for e in problem.cavity().equations)
+    shown = as_shown(Derivation("", "", (), (), tuple(problem.cavity().equations))).results
+    rows = " \\\\[4pt]\n".join(tex(e).replace("=", "&=", 1) for e in shown)
     source = (
         "\\documentclass{article}\\usepackage{amsmath,bm}\\pagestyle{empty}\\begin{document}\n"
         f"\\begin{{align*}}\n{rows}\n\\end{{align*}}\\end{{document}}\n"

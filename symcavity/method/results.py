@@ -47,7 +47,9 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 data={"order": n, "variable": z},
             )
         )
-    for symbol, value in theory.closures.items():
+    place = {kind.key: k for k, kind in enumerate(theory.inserted)}
+    by_site = sorted(theory.closures, key=lambda s: [place[k] for k in _kinds(theory.order_parameters[s])])
+    for symbol, value in ((s, theory.closures[s]) for s in by_site):
         meaning = theory.order_parameters[symbol]
         of_one = site_average(theory, meaning)
         if of_one is not None:
@@ -156,9 +158,9 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 rests_on=("closed_system",),
             )
         )
-    # a core that is harder to read is left as the equation that it came from, beside the formulas above
+    # a core that is no easier to read is left as the equation that it came from, beside the formulas above
     claims = [
-        Equation(core.xreplace(same), S.Zero) if _effort(core) <= _effort(closure.difference) else closure
+        Equation(core.xreplace(same), S.Zero) if _effort(core) < _effort(closure.difference) else closure
         for core, closure in zip(closed.core, theory.remaining(closed), strict=True)
     ]
     for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):

@@ -9,7 +9,7 @@ from sympy import Expr
 
 from symcavity.model.kinds import DATUM, FEATURE, N
 from symcavity.model.quantities import Complementary
-from symcavity.writing.fragments import Fragment, Fragments, formula, limit, listed, quantity, small
+from symcavity.writing.fragments import Fragment, Fragments, formula, limit, listed, plural, quantity, small
 
 
 def assumption(name: str, data: dict[str, Any]) -> Fragments:
@@ -37,9 +37,14 @@ def assumption(name: str, data: dict[str, Any]) -> Fragments:
 
 
 def _signs(data: dict[str, Any]) -> Fragments:
+    some = relations(data)
+    return [f"The {plural(len(some), 'sign', 'signs')} ", *listed(some), "."] if some else ["A sign is assumed."]
+
+
+def relations(data: dict[str, Any]) -> list[Any]:
+    """The inequalities that an assumption of signs holds."""
     found = data.get("relations", data.get("sign_assumptions", data.get("relation", [])))
-    some = list(found) if isinstance(found, list | tuple | set | frozenset) else [found]
-    return ["The sign ", *listed(some), "."] if some else ["A sign is assumed."]
+    return list(found) if isinstance(found, list | tuple | set | frozenset) else [found]
 
 
 def _order(data: dict[str, Any]) -> Fragments:
@@ -90,4 +95,4 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
     "replica_symmetry": _fixed_words("There is a single minimum, reached by every sequence of insertions."),
 }  # fmt: skip
 
-__all__ = ["assumption"]
+__all__ = ["assumption", "relations"]

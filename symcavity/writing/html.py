@@ -248,7 +248,7 @@ def _display(block: Display) -> str:
 
 
 def _group(group: Group, alone: bool) -> list[str]:
-    found = aligned_lines(group.rows, LINE_WIDTH)
+    found = aligned_lines(group.written, LINE_WIDTH)
     out = []
     for place, line in enumerate(found):
         number = f"({group.number})" if group.number is not None and place == len(found) - 1 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
@@ -45,7 +45,7 @@ _TYPOGRAPHY = {
 _SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
 
-LONG = 7  # rows of a table on a page
+LONG = 5  # rows of a table that stands in one column
 
 def document(derivation: Derivation) -> str:
     """Return a complete LaTeX document.
@@ -59,7 +59,7 @@ def document(derivation: Derivation) -> str:
     parts = [
         _PREAMBLE,
         f"\\title{{{words(doc.title)}}}",
-        "\\author{}",
+        "\\author{\\vspace{-6ex}}",
         "\\date{}",
         "\\begin{document}",
         "\\maketitle",
@@ -67,8 +67,8 @@ def document(derivation: Derivation) -> str:
     parts += ["\\begin{abstract}", "\\noindent " + _inline(doc.opening), "\\end{abstract}", ""]
     for section in doc.sections:
         parts.append(f"\\section{{{words(section.title)}}}")
-        for step in section.steps:
-            parts += _blocks(step.blocks)
+        for blocks in _continued([*step.blocks] for step in section.steps):
+            parts += _blocks(blocks)
     parts += _closing(doc)
     parts.append("\\end{document}")
     return "\n".join(parts) + "\n"
@@ -81,15 +81,18 @@ def _closing(doc: Document) -> list[str]:
     if doc.parameters:
         parts += ["\\section*{Order parameters}", "\\begin{center}", "\\renewcommand{\\arraystretch}{1.6}"]
         cells = [f"{_math(symbol)} & {_cell(meaning)}" for symbol, meaning in doc.parameters]
-        half = -(-len(cells) // 2) if len(cells) > LONG else len(cells)  # a long table stands in two halves
-        columns = [cells[:half], *([[*cells[half:], "&"][:half]] if half < len(cells) else [])]
+        meanings = (c for row in doc.parameters for c in row[1:] if not isinstance(c, str | list | tuple))
+        widest = 9 + max((width(fragment_tree(c)) for c in meanings), default=LINE_WIDTH)
+        side = max(1, min(3, int(LINE_WIDTH / widest), -(-len(cells) // LONG)))  # long tables stand in columns
+        rows = -(-len(cells) // side)
+        columns = [[*cells[k * rows : (k + 1) * rows], *["&"] * rows][:rows] for k in range(side)]
         layout, head = "@{\\qquad}".join(["ll"] * len(columns)), " & ".join(["symbol & meaning"] * len(columns))
         parts += [f"\\begin{{tabular}}{{{layout}}}", "\\hline", f"{head} \\\\", "\\hline"]
         parts += ["\\noalign{\\vskip 6pt}"]
-        parts += [f"{' & '.join(row)} \\\\[9pt]" for row in zip(*columns, strict=True)]
+        parts += [f"{' & '.join(row)} \\\\[4pt]" for row in zip(*columns, strict=True)]
         parts += ["\\hline", "\\end{tabular}", "\\end{center}", ""]
     if doc.assumptions:
-        parts += ["\\section*{Assumptions}", "\\begin{enumerate}"]
+        parts += ["\\section*{Assumptions}", "\\begin{enumerate}\\itemsep=0pt"]
         parts += [f"\\item {_inline(item)}" for item in doc.assumptions]
         parts += ["\\end{enumerate}", ""]
     if doc.works:
@@ -105,7 +108,7 @@ def step_latex(step: Step) -> str:
     for block in single(step):
         if isinstance(block, Display):
             for group in block.groups:
-                rows += [_line(line) for line in aligned_lines(group.rows, 1.4 * LINE_WIDTH)]
+                rows += [_line(line) for line in aligned_lines(group.written, 1.4 * LINE_WIDTH)]
     if not rows:
         said = [_inline(block.fragments) for block in single(step) if isinstance(block, Paragraph)]
         return " ".join(said)
@@ -164,6 +167,18 @@ def label(key: str) -> str:
     return "eq:" + re.sub(r"[^A-Za-z0-9.:+-]", "-", key)
 
 
+def _continued(steps: Iterable[list[Block]]) -> list[list[Block]]:
+    """A display that begins a step is one with the display before it; a reason stands once."""
+    out: list[list[Block]] = []
+    for blocks in ([b for b in step if not (isinstance(b, Paragraph) and b.known)] for step in steps):
+        last, first = out[-1][-1] if out else None, blocks[0] if blocks else None
+        if isinstance(last, Display) and isinstance(first, Display):
+            out[-1][-1:] = [Display((*last.groups, *first.groups), first.end), *blocks[1:]]
+        elif blocks:
+            out.append(blocks)
+    return out
+
+
 def _blocks(blocks: Sequence[Block]) -> list[str]:
     """What follows a display goes on with its paragraph."""
     out: list[str] = []
@@ -185,7 +200,7 @@ def _line(line: Line) -> str:
 def _display(block: Display) -> str:
     numbered = any(group.label for group in block.groups)
     star = "" if numbered else "*"
-    groups = [(group, aligned_lines(group.rows, LINE_WIDTH)) for group in block.groups]
+    groups = [(group, aligned_lines(group.written, LINE_WIDTH)) for group in block.groups]
     widest = max(
         width(line.left) + width(line.right) + 4 * line.continued for _, some in groups for line in some
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from sympy import Expr, S
@@ -14,24 +15,30 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.assumptions import assumption
+from symcavity.writing.assumptions import assumption, relations
 from symcavity.writing.components import Alike
-from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed, plural
-from symcavity.writing.lines import lines
+from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed, plural, states_of
+from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
-from symcavity.writing.rows import PAGE, fits, row_of
+from symcavity.writing.rows import GAP, PAGE, abreast, fits, row_of
 from symcavity.writing.shown import as_shown
 
 
 @dataclass(frozen=True)
 class Group:
-    """What shares one number: an object, or a chain of right-hand sides of one left-hand side."""
+    """What shares one number: an object, a chain of right-hand sides of one left-hand side, or one line."""
 
     rows: tuple[Any, ...]
     label: str = ""
     number: int | None = None
+    abreast: bool = False
+
+    @property
+    def written(self) -> tuple[Any, ...]:
+        """What is broken into lines."""
+        return (abreast(self.rows),) if self.abreast else self.rows
 
 
 @dataclass(frozen=True)
@@ -44,11 +51,15 @@ class Display:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text; ``why`` marks the reason that a rule applies, ``goes_on`` what belongs to the display before it."""
+    """Running text; ``why`` marks the reason that a rule applies, ``goes_on`` what belongs to the display before it.
+
+    ``known`` marks a reason that was given in the same words before.
+    """
 
     fragments: tuple[Any, ...]
     why: bool = False
     goes_on: bool = False
+    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,7 @@ class Document:
 
 
 _MANY = 8  # equations of one step, of which short ones are not given again either
+_ASIDE, _ABREAST = 31.0, 58.0  # widths of an equation that may share a line, and of those that do
 _SHORT = 2  # lines of an equation that is given again for one step of an iteration
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
@@ -121,21 +133,24 @@ class _Numbers:
         self.notation: set[int] = set()
         self.before = ""  # the rule of the last step
         self.rested: Span | None = None  # what the last step said that it rests on
+        self.reasons: list[Fragments] = []
+        self.ends: Block | None = None  # what stands last
         self.names: dict[Node, Node] = {}
         self.named: dict[Node, tuple[str, int]] = {}
 
     def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
         out = []
-        for chain in _chains(rows) if key not in self.separate else [(row,) for row in rows]:
+        separate = key in self.separate
+        for chain, short in [((row,), False) for row in rows] if separate else _in_lines(_chains(rows)):
             if not numbered:
-                out.append(Group(chain))
+                out.append(Group(chain, abreast=short))
                 continue
             self.count += 1
             some = self.known.setdefault(key, [])
             label = key if not some else f"{key}:{len(some) + 1}"
             some.append((label, self.count))
             self.shown |= dict.fromkeys((_said(row) for row in chain if isinstance(row, Equation)), (label, self.count))
-            out.append(Group(chain, label, self.count))
+            out.append(Group(chain, label, self.count, short))
         return tuple(out)
 
     def display(self, rows: Sequence[Any], key: str, numbered: bool = True, end: str = ".") -> list[Block]:
@@ -214,13 +229,36 @@ def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [tuple(chain) for chain in out]
 
 
+def _introduced(steps: Sequence[Step]) -> list[Step]:
+    """Steps; the first of a run that one rule makes of the same names the states of them all."""
+    out: list[Step] = []
+    for _, run in groupby(steps, key=lambda step: (step.section, step.rule, step.rests_on)):
+        first, *others = run
+        states = [state for step in (first, *others) for state in states_of(step)]
+        out += [replace(first, data={**first.data, "states": states}) if others and states else first, *others]
+    return out
+
+
+def _in_lines(chains: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], bool]]:
+    """Chains, and what is short enough to share a line with its neighbours, with whether it does."""
+    out: list[tuple[list[Any], float]] = []
+    for chain in chains:
+        size = width(row_of(chain[0])) if len(chain) == 1 and isinstance(chain[0], Equation) else PAGE
+        room = out[-1][1] + size + GAP if out else PAGE
+        if size < _ASIDE and room < _ABREAST:
+            out[-1] = ([*out[-1][0], *chain], room)
+        else:
+            out.append(([*chain], size if size < _ASIDE else PAGE))
+    return [(tuple(some), size < PAGE and len(some) > 1) for some, size in out]
+
+
 def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
     derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
     numbers = _Numbers(meanings, derivation.cite, Alike(derivation))
     sections: dict[str, list[StepBlocks]] = {}
-    for step in derivation.steps:
+    for step in _introduced(derivation.steps):
         title = step.section or "Derivation"
         sections.setdefault(title, []).append(StepBlocks(step, _step_blocks(step, numbers)))
     results: tuple[Block, ...] = ()
@@ -231,7 +269,7 @@ def layout(derivation: Derivation) -> Document:
             *numbers.display([row for row in derivation.results if not numbers.alike.stood_for(row)], "results"),
         )
     items = []
-    for name, data, keys in derivation.assumptions():
+    for name, data, keys in _assumed(derivation):
         span = numbers.span(keys)
         said: Fragments = [*assumption(name, data)]
         items.append(tuple([*said, " Used in ", *_cite(span), "."] if span else said))
@@ -249,12 +287,22 @@ def layout(derivation: Derivation) -> Document:
     )
 
 
+def _assumed(derivation: Derivation) -> list[tuple[str, dict[str, Any], list[str]]]:
+    """The assumptions; all signs are one."""
+    every = derivation.assumptions()
+    signs = [(relations(data), keys) for name, data, keys in every if name in ("sign", "signs") and "text" not in data]
+    if not signs:
+        return every
+    one = ("sign", {"relations": [r for some, _ in signs for r in some]}, [key for _, keys in signs for key in keys])
+    return [*(row for row in every if row[0] not in ("sign", "signs") or "text" in row[1]), one]
+
+
 def single(step: Step) -> tuple[Block, ...]:
     """Return the blocks of one step by itself, without numbers or references."""
     blocks = []
     for block in _step_blocks(step, _Numbers()):
         if isinstance(block, Display):
-            block = Display(tuple(Group(group.rows) for group in block.groups), block.end)
+            block = Display(tuple(Group(group.rows, abreast=group.abreast) for group in block.groups), block.end)
         blocks.append(block)
     return tuple(blocks)
 
@@ -300,25 +348,28 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     step = numbers.alike.one(step)
     said = prose(step)
-    if said.again and numbers.before == step.rule:
-        said.before = said.again
     if step.rule in _SEPARATE:
         numbers.separate.add(step.key)
     span = numbers.span(step.rests_on)
-    if said.again and numbers.before == step.rule and numbers.rested == span:
-        span = None
-    else:
+    old = [claim for claim in step.claims if _said(claim) in numbers.shown]
+    if numbers.before == step.rule:
+        if said.again and numbers.rested == span:  # what follows goes on with the display before it
+            silent = isinstance(numbers.ends, Display) and not old and not step.reference
+            said.before, span = [] if silent else said.again, None
+        elif said.again:
+            said.before = said.again
+    if span is not None or numbers.before != step.rule:
         numbers.rested = span
     blocks: list[Block] = []
     running: Fragments = []
 
     def flush(why: bool = False) -> None:
         if any(part != "" for part in running):
-            blocks.append(Paragraph(tuple(running), why))
+            blocks.append(Paragraph(tuple(running), why, known=why and running in numbers.reasons))
+            numbers.reasons += [[*running]] if why else []
         running.clear()
 
     before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, span)]
-    old = [claim for claim in step.claims if _said(claim) in numbers.shown]
     new = [claim for claim in step.claims if claim not in old and not numbers.alike.stood_for(claim)]
     if step.claims and not old and not new:
         _stand_in(step, numbers)
@@ -367,6 +418,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         blocks.append(Paragraph(tuple(here), goes_on=True))
     running += [numbers.cited(part) for part in said.after]
     flush(why=True)
+    numbers.ends = blocks[-1] if blocks else numbers.ends
     return tuple(blocks)
 
 
@@ -414,7 +466,7 @@ def _resolved(fragment: Any, span: Span | None) -> Fragments:
     if span is None:
         return [fragment.sentence]
     sentence = fragment.sentence
-    if not sentence[:2].isupper():
+    if not sentence[1:2].isupper():
         sentence = sentence[:1].lower() + sentence[1:]
     return ["By ", *_cite(span), ", ", sentence]
 

@@ -79,6 +79,12 @@ def is_negative(term: Any) -> bool:
     return bool(term.could_extract_minus_sign())
 
 
+def plain_sum(term: Any) -> Any:
+    """A term, without the two minus signs of one before a sum and one in it."""
+    number, rest = term.as_coeff_Mul()
+    return Sum(-rest.function, *rest.limits) if number == -1 and isinstance(rest, Sum) and is_negative(rest) else term
+
+
 def light_terms(expr: Expr) -> set[Expr]:
     """The terms of a sum that are mere parameters, which stand before what the theory gives, such as 1 in 1 - alpha S.
 
@@ -114,4 +120,4 @@ def term_key(term: Any) -> int:
     return int(isinstance(term, Basic) and term.has(ResponseElement))
 
 
-__all__ = ["factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "term_key"]
+__all__ = ["factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "plain_sum", "term_key"]

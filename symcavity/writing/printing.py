@@ -19,12 +19,20 @@ from symcavity.model.quantities import Complementary, Family, SiteQuantity
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml
-from symcavity.writing.ordering import factor_key, gather_roots, is_negative, is_turned, light_terms, term_key
+from symcavity.writing.ordering import (
+    factor_key,
+    gather_roots,
+    is_negative,
+    is_turned,
+    light_terms,
+    plain_sum,
+    term_key,
+)
 from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
-_SHORT = 16.0  # a fraction within another takes a slash up to here
+_SHORT = 24.0  # a fraction within another takes a slash up to here
 
 _PRINTED = Memory(20000)
 """What was printed, for all writers and all formats: by the expression, and where it stood."""
@@ -112,9 +120,14 @@ class CavityPrinter(LatexPrinter):
 
     def _product(self, factors: Iterable[Expr]) -> str:
         number, above, below = S.One, [], []
+        factors = tuple(factors)
+        divided = any(factor.as_base_exp()[1].is_negative for factor in factors)
         for factor in factors:
             base, power = factor.as_base_exp()
-            if power.is_Integer and (power.is_even or power < 0 or number < 0) and is_turned(base):
+            signs = set(map(is_negative, base.args)) if isinstance(base, Add) else {False}
+            mixed = len(signs) > 1 and power == 1 and number.is_negative and not any(t.is_Rational for t in base.args)
+            may = power.is_even or number < 0 or signs == {True} or power.is_negative
+            if power.is_Integer and ((mixed and divided) or (may and is_turned(base))):
                 number, factor = (-number if power.is_odd else number), Pow(-base, power)
             if factor.is_Rational:
                 number *= factor
@@ -189,7 +202,8 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Add(self, expr: Add, order: Any = None) -> str:
         light = light_terms(expr)
-        terms = sorted(self._as_ordered_terms(expr, order=order), key=lambda t: (term_key(t), t not in light))
+        terms = [plain_sum(t) for t in self._as_ordered_terms(expr, order=order)]
+        terms.sort(key=lambda t: (term_key(t), t not in light))
         for place, term in enumerate(terms):
             if not is_negative(term) and term_key(term) == term_key(terms[0]):
                 terms.insert(0, terms.pop(place))

@@ -68,10 +68,6 @@ _PLAIN = {
             "because the problem is convex."
         ),
     ),
-    "global_condition": (
-        "The condition of the variable that all sites share becomes, per site,",
-        "A sum over all sites is self-averaging, and is replaced by the average over one of them.",
-    ),
     "kernel": (
         (
             "The kernel is expanded in its eigenfunctions, which are orthonormal under the average over one example. A "
@@ -285,17 +281,22 @@ def _stationarity(step: Step) -> Prose:
     states = states_of(step)
     if not states:
         return Prose([Given("Stationarity of the Lagrangian gives")])
-    return Prose([Given("Stationarity of the Lagrangian with respect to "), *listed(states), " gives"])
+    before: Fragments = [Given("Stationarity of the Lagrangian with respect to "), *listed(states)]
+    before += [" gives" if len(states) < 2 else " gives, in this order,"]
+    return Prose(before, again=before)
+
+
+@rule("global_condition")
+def _global_condition(_step: Step) -> Prose:
+    lead = Given("A sum over all sites is self-averaging: per site, the condition of what all sites share becomes")
+    return Prose([lead], again=[lead])
 
 
 @rule("dual")
-def _dual(step: Step) -> Prose:
-    dual = step.data.get("dual")
-    before: Fragments = [
-        "The message that a site sends is minus the derivative of its loss with respect to its field"
-    ]
-    before += [", " if dual is not None else "", *([] if dual is None else [dual]), ":"]
-    return Prose(before, ["It plays the part that a multiplier plays for a hard constraint."])
+def _dual(_step: Step) -> Prose:
+    lead: Fragments = ["What a site sends plays the part that a multiplier plays for a hard constraint. It is minus "]
+    lead += ["the derivative of its loss with respect to its field:"]
+    return Prose(lead, again=lead)
 
 
 @rule("complementarity")

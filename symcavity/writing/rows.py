@@ -16,6 +16,7 @@ from symcavity.writing.printing import tree
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
 PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+GAP = 4.6  # between formulas in one line
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,15 @@ def aligned_lines(rows: Iterable[Any], limit: float) -> list[Line]:
         found = lines(row, limit)
         if cut and len(found) > 1 and width(_cut(row, 0, cut)) > _LEFT * limit:
             found, cut = [*lines(_cut(row, 0, cut), limit), *lines(_cut(row, cut, None), limit)], None
+        elif cut and len(found) > 1:  # the lines that follow begin at the relation
+            head, *rest = lines(_cut(row, cut, None), limit - width(_cut(row, 0, cut)))
+            out += [Line(_cut(row, 0, cut), head), *(Line(Row(()), line, continued=True) for line in rest)]
+            continue
         for number, line in enumerate(found):
             if number == 0 and cut is not None and len(line.items) > cut:
                 out.append(Line(_cut(line, 0, cut), _cut(line, cut, None)))
-            elif number == 0:
-                out.append(Line(Row(()), line))
             else:
-                out.append(Line(Row(()), line, continued=True))
+                out.append(Line(Row(()), line, continued=number > 0))
     return out
 
 
@@ -78,6 +81,18 @@ def row_of(obj: Any) -> Row:
     return Row(tuple(items), (True,) * len(items))
 
 
+def abreast(rows: Iterable[Any]) -> Row:
+    """What is said side by side in one line, as one formula."""
+    items: list[Any] = []
+    spaced: list[bool] = []
+    for obj in rows:
+        row = row_of(obj)
+        between = [Atom("punct", ",", ","), Atom("space", "   ", "\\qquad")] if items else []
+        items += [*between, *row.items]
+        spaced += [*(False for _ in between), *(row.blank(place) for place in range(len(row.items)))]
+    return Row(tuple(items), tuple(spaced))
+
+
 def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     """Return the tree of a fragment that is mathematics."""
     if isinstance(fragment, Row):
@@ -85,4 +100,4 @@ def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
 
 
-__all__ = ["LINES", "PAGE", "Line", "aligned_lines", "fits", "fragment_tree", "row_of"]
+__all__ = ["GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "fits", "fragment_tree", "row_of"]

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from sympy import Abs, Add, Basic, Expr, Pow, S, Tuple, default_sort_key, sign
+from sympy import (
+    Abs,
+    Add,
+    Basic,
+    Expr,
+    Integral,
+    Mul,
+    Piecewise,
+    Pow,
+    Rational,
+    S,
+    Sum,
+    Tuple,
+    default_sort_key,
+    floor,
+    igcd,
+    ilcm,
+    sign,
+)
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
+from symcavity.algebra.phi import phi
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -51,15 +71,21 @@ def as_shown(derivation: Derivation) -> Derivation:
             return (base if node.exp.is_odd else S.One) if node.exp.is_Integer else node
         return S.One if isinstance(node, Abs) else base
 
+    @cache  # equal claims stay equal, whatever the bound variables in them are called
+    def one_side(obj: Any) -> Any:
+        return _over_one(written(obj))
+
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
-            return Equation(written(obj.lhs), written(obj.rhs))
+            return Equation(one_side(obj.lhs), one_side(obj.rhs))
         if type(obj) in (list, tuple):
             return type(obj)(map(written, obj))
         if type(obj) is dict:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
+        moments = {node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)}
+        obj = obj.xreplace({old: new for old, new in moments.items() if new != old})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
             totals = [node for node in obj.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
             obj = obj.xreplace({node: known(node) for node in totals})
@@ -72,6 +98,24 @@ def as_shown(derivation: Derivation) -> Derivation:
     )
     parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+def _over_one(total: Any) -> Any:
+    """A sum over the denominator that all its terms have, with what they share in front."""
+    if not isinstance(total, Add) or total.has(Sum, Integral, Piecewise):
+        return total
+    terms = [term.as_coeff_Mul() for term in total.args]
+    powers = [rest.as_powers_dict() for _, rest in terms]
+    bases = sorted(set().union(*powers), key=default_sort_key)
+    exponents = {base: [some.get(base, S.Zero) for some in powers] for base in bases}
+    below = [base for base, some in exponents.items() if all(power.is_negative for power in some)]
+    if not below or not all(power.is_Rational for some in exponents.values() for power in some):
+        return total
+    least = {base: min(some) for base, some in exponents.items()}
+    shared = Mul(*(base ** (power if power < 0 else floor(power)) for base, power in least.items()))
+    number = Rational(igcd(*(n.p for n, _ in terms)), ilcm(*(n.q for n, _ in terms)))
+    number = -number if all(n.is_negative for n, _ in terms) else number
+    return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
 
 
 class OverParameters(Expr):

@@ -90,13 +90,10 @@ def response(step: Step) -> Prose:
     )
 
 
-def closure(step: Step) -> Prose:
+def closure(_step: Step) -> Prose:
     """An average over the cavity field."""
-    symbol = step.data.get("symbol")
-    if symbol is None:
-        return Prose([Given("Averaging over the cavity field closes the equations:")])
-    again = [Given("The same average gives "), symbol, ":"]
-    return Prose([Given("Averaging over the cavity field, at zero source, gives "), symbol, ":"], again=again)
+    lead = Given("Averaging over the cavity field, at zero source, gives")
+    return Prose([lead], again=[Given("The same average gives")])
 
 
 TEMPLATES = {

@@ -146,6 +146,8 @@ def _wrapped(said: str, first: str = "", rest: str = "") -> str:
 def _blocks(blocks: tuple[Block, ...]) -> list[str]:
     out: list[str] = []
     for block in blocks:
+        if isinstance(block, Paragraph) and block.known:
+            continue
         if out:
             out.append("")
         if isinstance(block, Paragraph):
@@ -170,7 +172,7 @@ def _group(group: Group) -> list[str]:
     room = _columns() - len(_INDENT) - 8
     out: list[str] = []
     shift = 0
-    for place, line in enumerate(aligned_lines(group.rows, 1.05 * room)):
+    for place, line in enumerate(aligned_lines(group.written, 1.05 * room)):
         said = to_text(Row((*line.left.items, *line.right.items), (*line.left.spaced, *line.right.spaced)))
         if place == 0:
             left = to_text(line.left)

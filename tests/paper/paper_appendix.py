@@ -190,6 +190,7 @@ def standard(expr):
 @equation("A.14", DERIVED, "manifold: consistency", remark="units and A.12 put in")
 def _A14():
     (found,) = claims("manifold: consistency")
+    assert found.difference.xreplace({n: 0 for n, _ in averages(found.difference)}) == 0  # averages, and nothing else
     X = Max(0, 1 - Ts)
     left = kappa**2 * mean(X**2 / s2)
     right = -psi + kappa**2 * mean(X / s2)

@@ -205,8 +205,10 @@ def gaussian(f, upper):
 
 @equation("22", DERIVED, "gardner: work_identity")
 def _22():
-    found, stationarity = claims("gardner: work_identity")[0].lhs, claims("gardner: stationarity.w")[0]
-    assert same((found, 0), (Sum(w[i] * Sum(lam[mu] * x[mu, i], (mu, 1, P)), (i, 1, N)), 0))
+    whole, stationarity = claims("gardner: work_identity")[0], claims("gardner: stationarity.w")[0]
+    found = whole.lhs
+    by_features = Sum(w[i] * Sum(lam[mu] * x[mu, i], (mu, 1, P)), (i, 1, N))
+    assert same(whole, (by_features, Sum(lam[mu] * Sum(x[mu, i] * w[i], (i, 1, N)), (mu, 1, P))))
     assert same((found.xreplace({stationarity.rhs: stationarity.lhs}), 0), (Sum(w[i] ** 2, (i, 1, N)), 0))
 
 

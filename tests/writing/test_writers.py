@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sympy import Sum, exp, log
+from sympy import Rational, Sum, exp, log
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
 from symcavity.algebra.phi import phi
@@ -19,6 +19,7 @@ from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
 from symcavity.writing.assumptions import assumption
 from symcavity.writing.html import page, verification_html
 from symcavity.writing.latex import document, step_latex
+from symcavity.writing.markup import to_tex
 from symcavity.writing.prose import rules
 from symcavity.writing.text import derivation_text, step_text
 
@@ -84,10 +85,10 @@ def test_references_reasons_and_assumptions_are_said():
     assert "\\bibitem{ref1} A. Author, A \\& B 1, 2 (1990)." in latex
     assert html.count('href="#ref-1"') == latex.count("\\cite{ref1}") > 1
     assert '<li id="ref-1">A. Author, A &amp; B 1, 2 (1990).</li>' in html
-    assert "By equations (3), (4) and (14), the cavity field is Gaussian" in plain
+    assert "By equations (3) and (12), the cavity field is Gaussian" in plain
     assert "independent of the unperturbed messages" in plain
     assert "smaller by a factor of order 1/√N" in plain
-    assert "The sign S^w > 0. Used in equation (24)." in plain
+    assert "The sign S^w > 0. Used in equation (21)." in plain
     assert "Some new rule" in plain
     assert "Odd_thing{kappa}" in plain
 
@@ -181,6 +182,29 @@ def test_each_equation_stands_once_and_each_symbol_is_defined_where_it_is_first_
     moments = [k for row, k in claims if row.difference.has(phi)]
     defined = [k for row, k in claims if row.lhs.has(phi) and row.rhs.has(TruncatedIntegral)]
     assert not moments or defined[0] == moments[0]
+
+
+def test_documents_are_short():
+    from symcavity.writing.layout import Display, layout
+    from symcavity.writing.shown import as_shown
+
+    derivation = importlib.import_module("symcavity.derivations.soft_margin").problem.cavity().derivation
+    tex, html = document(derivation), page(derivation)
+    for reason in ("so the averages factorise", "only the diagonal of the response matrix"):
+        assert (tex.count(reason), html.count(reason)) == (1, 2)  # one site of each kind; a page unfolds each step
+    sections = {section.title: section for section in layout(derivation).sections}
+    blocks = [b for step in sections["Feature cavity"].steps for b in step.blocks if isinstance(b, Display)]
+    moments = next(g for b in blocks for g in b.groups if g.abreast)
+    assert len(moments.rows) == 2  # the mean and the variance of the field, in one line with one number
+    assert tex.count(to_tex(moments.written[0])) == 1
+    assert tex.index("{eq:closure.S-lambda}") - tex.index("{eq:closure.q-w}") < 300  # one display for each site
+    closure = as_shown(derivation)["closure.q_lambda"].claims[0]
+    assert closure.rhs.as_numer_denom()[1].is_Pow  # one denominator for all terms, and the same number
+    values = {symbol: Rational(k, 7) for k, symbol in enumerate(sorted(closure.difference.free_symbols, key=str), 2)}
+    same = [c.rhs.subs(values).evalf(30) for c in (closure, derivation["closure.q_lambda"].claims[0])]
+    assert abs(same[0] - same[1]) < 1e-25
+    assert "The signs $" in tex
+    assert tex.count("Stationarity of the Lagrangian") + tex.count("stationarity of the Lagrangian") == 1
 
 
 def test_what_is_the_same_for_every_component_is_written_once():
