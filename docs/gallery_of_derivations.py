@@ -116,9 +116,9 @@ def _passed(size, why=None):
         return f'''# %%
 # **Message passing** on instances of the same declaration. Whole steps overshoot here, although the stability of the
 # theory is below one: {why}. Half steps (``damping=0.5``)
-# settle at the solution of each instance. On the left an observable after each step, and the solution of the theory, of
-# which instances are some finite-size error away; on the right how much a step moves what the sites send, and the pace of
-# damped steps in theory.
+# settle at the solution of each instance. On the left an observable after each step, and the solution of the theory,
+# of which instances are some finite-size error away; on the right how much a step moves what the sites send, and the
+# pace of damped steps in theory.
 
 from symcavity import N
 
