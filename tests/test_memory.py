@@ -4,6 +4,8 @@ import importlib
 import inspect
 import pickle
 import pkgutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import symcavity
 from symcavity.algebra.memory import Memory
@@ -66,3 +68,15 @@ def test_a_problem_is_derived_and_compiled_once():
     system = pickle.loads(pickle.dumps(declared.kkt()))  # noqa: S301 - it was made a moment ago
     assert not {"_cavity", "_naive"} & vars(system).keys()
     assert [str(e) for e in system.cavity().equations] == [str(e) for e in declared.cavity().equations]
+
+
+def test_threads_share_a_memory():
+    memory, interval = Memory(2), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            jobs = [pool.submit(lambda k=k: [memory.__setitem__((k, n), n) for n in range(20000)]) for k in range(4)]
+        assert all(len(job.result()) == 20000 for job in jobs)
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(memory) <= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 
@@ -22,7 +23,8 @@ class Memory(dict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         while len(self) >= self.bound and key not in self:
-            self.pop(next(iter(self)), None)
+            with suppress(RuntimeError, StopIteration):  # another thread was quicker
+                self.pop(next(iter(self)), None)
         super().__setitem__(key, value)
 
 

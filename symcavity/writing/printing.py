@@ -53,8 +53,8 @@ class CavityPrinter(LatexPrinter):
     def _print(self, expr: Any, **kwargs: Any) -> str:
         """Print; in the argument of a function, short fractions take a slash."""
         key = (expr, self._inline > 0, self._nested > 0) if isinstance(expr, Basic) and not kwargs else None
-        if key in self._printed:
-            return self._printed[key]
+        if (known := self._printed.get(key)) is not None:
+            return known
         within = isinstance(expr, Function) and not isinstance(expr, Piecewise)
         self._nested += within
         try:
