@@ -121,10 +121,12 @@ def coordinates(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the equations of a site are not independent.
+        If the equations of a site are not independent, or have no slope.
     """
     n, k, m = b.shape
     scale = np.sqrt(np.sum(j**2, axis=2) + np.sum(b**2, axis=2))
+    if not np.all(np.isfinite(scale)):
+        raise np.linalg.LinAlgError("The law of a site has no slope there, as a norm has none at zero.")
     scale[scale == 0] = 1.0
     j, b, units = j / scale[:, :, None], b / scale[:, :, None], 1 / scale[:, None, :]
     lift, field = np.zeros((n, m, k)), np.broadcast_to(np.eye(m), (n, m, m))

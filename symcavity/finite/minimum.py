@@ -248,7 +248,7 @@ def _smooth(instance: Instance) -> Solved:
         if not _holds(instance.residuals(state), state):
             state, _, _ = solve_active(instance, full_step(instance, start))
     except np.linalg.LinAlgError as error:
-        return _failed(instance, None, f"; they are singular: {error}")
+        return _failed(instance, None, f": {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}")
     residuals, how = instance.residuals(state), "linear solve" if instance.system.affine else "newton"
     solved = _settled(instance, state, residuals, how, True) if _holds(residuals, state) else None
     farther = "; they hold the better the farther one goes: it lies at infinity" if _holds(residuals, state) else ""
@@ -259,8 +259,9 @@ def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:
     worst = float("nan") if state is None else instance.residuals(state).worst
     raise NotConverged(
         f"No solution was found for the instance with seed {instance.seed}, "
-        f"{', '.join(f'{kind.size} = {n}' for kind, n in instance.size.items())}; "
-        f"the best point violates the equations by {worst:.1e}{why}.",
+        f"{', '.join(f'{kind.size} = {n}' for kind, n in instance.size.items())}"
+        + (f"; the best point violates the equations by {worst:.1e}" if state is not None else "")
+        + f"{why}.",
         best=state,
         residual=worst,
         hint="a monotone system (the optimality conditions of a convex problem) whose minimum is not at infinity, "

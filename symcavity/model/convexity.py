@@ -1,9 +1,9 @@
-"""Refusing what is provably not convex: a midpoint test at seeded points."""
+"""Refusing what is provably not convex: a midpoint test at seeded points, and along each state."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sympy import Expr, Symbol
@@ -18,6 +18,7 @@ from symcavity.model.ranges import values_in_range
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
+_REACH = 8.0  # how far from zero short chords are laid
 
 
 def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
@@ -142,14 +143,7 @@ def _is_plainly_convex(expr: Expr, states: Sequence[Any]) -> bool:
 
 def _violation(call: Any, states: Sequence[Any], tail: list[float], rng: random.Random) -> list[float] | None:
     """Return a midpoint where the function lies above its chord, or None."""
-
-    def draw(scale: float) -> list[float]:
-        free = [rng.gauss(0, scale) for _ in states]
-        return [abs(v) if s.is_nonnegative else v for s, v in zip(states, free, strict=True)]
-
-    for _ in range(_POINTS):
-        scale = rng.choice([0.3, 1.0, 4.0])
-        a, b = draw(scale), draw(scale)
+    for a, b in _chords(states, rng):
         middle = [(p + q) / 2 for p, q in zip(a, b, strict=True)]
         try:
             ends, centre = (call(*a, *tail) + call(*b, *tail)) / 2, call(*middle, *tail)
@@ -158,3 +152,21 @@ def _violation(call: Any, states: Sequence[Any], tail: list[float], rng: random.
         if centre > ends + _TOLERANCE * (1 + abs(ends) + abs(centre)):
             return middle
     return None
+
+
+def _chords(states: Sequence[Any], rng: random.Random) -> Iterator[tuple[list[float], list[float]]]:
+    """Ends of chords: far ones at random, and short ones all along each state, for what bends down slightly."""
+
+    def draw(scale: float) -> list[float]:
+        free = [rng.gauss(0, scale) for _ in states]
+        return [abs(v) if s.is_nonnegative else v for s, v in zip(states, free, strict=True)]
+
+    for _ in range(_POINTS):
+        scale = rng.choice([0.3, 1.0, 4.0])
+        yield draw(scale), draw(scale)
+    for k, state in enumerate(states):
+        beside = draw(1.0)
+        for step in range(0 if state.is_nonnegative else -_POINTS, _POINTS):
+            ends = (_REACH * step / _POINTS, _REACH * (step + 2) / _POINTS)
+            first, second = ([*beside[:k], end, *beside[k + 1 :]] for end in ends)
+            yield first, second

@@ -155,7 +155,7 @@ def _points(theory: Theory) -> Iterator[dict[Any, Any]]:
             yield values
         else:
             late.append(values)
-    yield from late[: len(LOADS)]
+    yield from late[: len(LOADS)] if theory.system.convex else late
 
 
 def _settles(theory: Theory, values: dict[Any, Any]) -> bool:

@@ -179,6 +179,15 @@ def test_residuals_notice_a_flipped_sign_in_the_law():
         simulate(wrong, {"alpha": 0.5}, N=30, seeds=1)
 
 
+def test_a_norm_that_vanishes_at_the_minimum_has_no_slope_and_no_failing_factorisation():
+    """The penalty is stronger than the gradient of the loss at zero, so that all weights vanish."""
+    length = sqrt(Sum(w[i] ** 2, (i, 1, N)) / N)
+    problem = ConvexProblem(Sum((field - 1) ** 2, (mu, 1, P)) / 2 + 10 * N * length)
+    with pytest.raises(NotConverged, match="no slope there, as a norm has none at zero") as caught:
+        simulate(problem, {alpha: 0.5}, N=20, seeds=1)
+    assert "nan" not in str(caught.value)
+
+
 def test_forced_methods_that_do_not_apply_are_refused():
     with pytest.raises(UnsupportedLaw):
         simulate(soft, {"alpha": 1, C: 1}, N=20, seeds=1, method="active set")

@@ -694,6 +694,18 @@ def test_a_min_that_is_not_concave_enough_is_refused():
         problem(q + Sum(Min(h, 0), (mu, 1, P)), []).kkt()
 
 
+@pytest.mark.parametrize("power", [1, 2, 5])
+def test_a_loss_that_bends_down_slightly_where_few_data_are_is_refused(power):
+    """The focal loss: its second derivative is least, -0.017 to -0.12, near a margin of -4."""
+    share = 1 / (1 + exp(-h))
+    with pytest.raises(NotConvex, match="bends downwards near"):
+        problem(q - Sum((1 - share) ** power * sp.log(share), (mu, 1, P)), []).kkt()
+    bent = h**2 / 2 - sp.cos(5 * h) / 26  # by little not convex where h is a multiple of pi/5
+    with pytest.raises(NotConvex):
+        problem(q + Sum(h**2 / 2 - sp.cos(5 * h) / 20, (mu, 1, P)), []).kkt()
+    assert problem(q + Sum(bent, (mu, 1, P)), []).kkt()
+
+
 def test_a_condition_may_carry_a_factor_and_stand_on_either_side():
     first = problem(fixed=[Eq(norm, 1 / kappa**2)]).fixed
     assert problem(fixed=[Eq(1 / kappa**2, norm)]).fixed == first
