@@ -66,11 +66,14 @@ class Closed:
         return expr
 
 
+LARGE = 300  # operations in the argument of a truncated moment that is left as it is
+
+
 def tidy_arguments(expr: Expr) -> Expr:
     """Multiply out the arguments of phi, pull constants out of averages over sites."""
     rule = {}
     for node in expr.atoms(phi):
-        wide = node.args[1].expand()
+        wide = node.args[1].expand() if node.args[1].count_ops() < LARGE else node.args[1]
         if wide != node.args[1]:
             rule[node] = phi(node.args[0], wide)
     expr = expr.xreplace(rule) if rule else expr

@@ -215,7 +215,8 @@ class Quenched(Family):
         Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
     given : Expr, optional
         What a label is drawn on: the weights of a finite law may contain it, or the parameters of one on the integers,
-        ``Poisson("y", exp(u))``.  A sum over couplings times quenched parameters (the field of a teacher),
+        ``Poisson("y", exp(u))``, and quenched parameters of the same site beside it.
+        A sum over couplings times quenched parameters (the field of a teacher),
         ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a `Field` that is one.
 
     Raises

@@ -159,6 +159,8 @@ def test_excitation_and_inhibition_balance_together():
     solution = theory.solve(values)
     assert float(solution[average(w[i])] - solution[average(v[a])]) == pytest.approx(0.5, abs=1e-9)
     assert solution[average(v[a])] > 0.1
+    along = theory.function(average(w[i]), theta, values={k: u for k, u in values.items() if k != theta})
+    assert along(0.5) == pytest.approx(float(solution[average(w[i])]), rel=1e-9)
     assert theory.compare(neuron.simulate(values, N=80, seeds=6)).worst < 4
     (step,) = (s for s in theory.derivation if s.rule == "centre")
     assert all(v.ok for v in step.verdicts())
