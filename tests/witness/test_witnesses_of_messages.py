@@ -62,7 +62,8 @@ def falsified(claim):
     for a in sorted(claim.rhs.atoms(AtStep), key=str):
         if a.args[0].is_Symbol or not claim.rhs.has(Sum):
             yield claim.xreplace({a: AtStep(a.args[0], a.shift - 1)})
-        yield replace_side(claim, claim.rhs.xreplace({a: -a}))
+        if (turned := claim.rhs.xreplace({a: -a})) != claim.rhs:
+            yield replace_side(claim, turned)
 
 
 def replace_side(claim, rhs):
