@@ -46,7 +46,8 @@ def test_a_run_of_message_passing_is_a_table_of_its_steps(run):
     assert shown == pytest.approx(run[average(w[i] ** 2)][12].mean, abs=0.02)
     assert "residuals" in words(run)
     assert "N = 60" in words(run)
-    assert str(run).count("\n") == len(rows) + 1
+    assert "in a step" in words(run)
+    assert str(run).count("\n") == len(rows) + 2  # with the residuals and the pace
 
 
 def test_equations_of_a_theory_stand_in_lines_that_fit(theory):

@@ -18,7 +18,7 @@ class Typed:
 
     def __init__(self, problem, run, number=0):
         system, instance = problem._system(), run.setup.instance(run.N, run.runs[number].seed)
-        self.record, self.axes = system.record, {}
+        self.record, self.axes, self.code = system.record, {}, {}
         first, more = (self.record.problem if self.record else system).typed
         self.objective, self.rows = (first, list(more)) if self.record else (None, [*first, *more])
         self.sets = {g.name: known.shape for g, known in run.setup.written.sets.items()}
@@ -68,14 +68,17 @@ class Typed:
             V = np.moveaxis(self.value(inner), axis, -1)
             found = self.sets[g.name].support(V.reshape(-1, V.shape[-1]).astype(float))
             return np.expand_dims(np.asarray(found).reshape(V.shape[:-1]), axis)
-        parts = sorted(_outermost(expr), key=str)
-        marks = [Dummy() for _ in parts]
-        rest = expr.xreplace(dict(zip(parts, marks, strict=True)))
-        rest = rest.rewrite(Piecewise) if rest.has(KroneckerDelta) else rest
-        free = sorted(rest.free_symbols - set(marks), key=str)
+        if expr not in self.code:
+            parts = sorted(_outermost(expr), key=str)
+            marks = [Dummy() for _ in parts]
+            rest = expr.xreplace(dict(zip(parts, marks, strict=True)))
+            rest = rest.rewrite(Piecewise) if rest.has(KroneckerDelta) else rest
+            free = sorted(rest.free_symbols - set(marks), key=str)
+            self.code[expr] = parts, free, lambdify([*marks, *free], rest, "numpy")
+        parts, free, code = self.code[expr]
         given = [self.states[s.name] if s.name in self.states else self.numbers[s] for s in free]
         with np.errstate(over="ignore"):
-            return lambdify([*marks, *free], rest, "numpy")(*map(self.value, parts), *given)
+            return code(*map(self.value, parts), *given)
 
     def gaps(self):
         """By row of the declaration, what has to vanish: violations of signs, and products of pairs."""

@@ -10,7 +10,7 @@ from symcavity.method import messages
 from symcavity.record.symbols import AtStep
 from symcavity.witness.judge import judge
 
-a = Symbol("a", integer=True, positive=True)
+a, D = symbols("a D", integer=True, positive=True)
 x, w, xi, n, j = Coupling("x"), Feature("w"), Datum("xi"), Feature("n"), Symbol("j", integer=True)
 C, g = symbols("C g", positive=True)
 J = Coupling("J", between=(i, i), reciprocity=g, variance=Rational(1, 4) / N)
@@ -27,7 +27,7 @@ def species():
 
 def touching():
     """Vectors: components of what is heard, and of what is sent."""
-    u = Coupling("u", components=(a, 1, 3))
+    u = Coupling("u", components=(a, 1, D))
     convex = SupportFunction("g")(Sum(u[mu, i, a] * w[i], (i, 1, N)))
     return ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2, [convex >= 1])
 
@@ -62,7 +62,8 @@ def falsified(claim):
     for a in sorted(claim.rhs.atoms(AtStep), key=str):
         if a.args[0].is_Symbol or not claim.rhs.has(Sum):
             yield claim.xreplace({a: AtStep(a.args[0], a.shift - 1)})
-        yield replace_side(claim, claim.rhs.xreplace({a: -a}))
+        if (turned := claim.rhs.xreplace({a: -a})) != claim.rhs:
+            yield replace_side(claim, turned)
 
 
 def replace_side(claim, rhs):
