@@ -416,7 +416,9 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         here = ["Here ", *listed(defined), ". ", *here]
     if here:
         blocks.append(Paragraph(tuple(here), goes_on=True))
-    running += [numbers.cited(part) for part in said.after]
+    for part in said.after:  # a long equation that stands above is cited
+        at = numbers.shown.get(_said(part)) if isinstance(part, Equation) else None
+        running += _cite(Span(((at, at),))) if at and width(row_of(part)) > PAGE / 3 else [numbers.cited(part)]
     flush(why=True)
     numbers.ends = blocks[-1] if blocks else numbers.ends
     return tuple(blocks)
