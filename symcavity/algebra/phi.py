@@ -441,7 +441,9 @@ def _cancelled_bits(n: int, size: float) -> int:
 
 
 def _complex_phi(at: Any, n: int, x: Any) -> Any:
-    """Return phi(n, x) at a complex point: the precision is raised until two values agree."""
+    """Return phi(n, x) at a complex point: the precision is raised until two values agree; nan beyond all precisions."""
+    if at.mag(x) > FAR:
+        return at.nan
     prec = at.prec
     extra = 30
     previous = None

@@ -122,6 +122,7 @@ def test_complex_arguments():
         expected = (1 + x * x) * mp.erfc(-x / mp.sqrt(2)) / 2 + x * mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
         assert abs(mpmath.mpc(*[c._to_mpmath(100) for c in value.as_real_imag()]) - expected) < mpf(10) ** -29
     assert phi(1, 1 - I).evalf(20) == phi(1, 1 + I).conjugate().evalf(20)
+    assert mpmath.isnan(mp_phi(1, mpmath.mpc(0, mpf(10) ** 200)))  # its square is beyond every precision
 
 
 def test_derivative_and_recurrence():
