@@ -25,6 +25,7 @@ FINEST, EDGE, TINY = 1e-6, 1e-9, 1e-9
 MOST = 300  # steps on one way
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 VANISHED, DIVERGED = 0.02, 30.0  # compared with the largest, and with the typical, value on the way
+STEEP = 10.0  # where a branch ends, something changes faster than this power of the load; where it got stuck, nothing
 
 
 @dataclass(frozen=True)
@@ -384,8 +385,12 @@ def along_load(
     if places[-1][0] == 1:
         return state, None
     sizes = {s: np.array([abs(float(p[s])) for p in path]) for s in task.unknowns if s in state}
-    gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
     way, even = [t for t, _ in places], np.linspace(0, places[-1][0], MOST)  # steps are short near the end
+    if len(places) > 1:
+        last = (way[-1] - way[-2]) * abs(float(np.log(begin)))
+        with np.errstate(all="ignore"):
+            sizes = {s: v for s, v in sizes.items() if not v[-1] or abs(np.log(v[-1] / v[-2])) > STEEP * last}
+    gone = tuple(s for s, v in sizes.items() if v[-1] < VANISHED * v.max())
     typical = {s: float(np.median(np.interp(even, way, v))) for s, v in sizes.items()}
     grown = tuple(s for s, v in sizes.items() if v[-1] > DIVERGED * typical[s] and v[-1] == v.max())
     stuck = not gone and not grown

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Expr, Rational, Symbol
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
 from symcavity.algebra.compiled import compiled
@@ -18,7 +18,7 @@ from symcavity.model.ranges import values_in_range
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
-_REACH = 8.0  # how far from zero short chords are laid
+_REACH, _DIGITS = 8.0, 50  # how far from zero short chords are laid; what is seen on them may be rounding
 
 
 def sample_parameter(symbol: Symbol, rng: random.Random) -> float:
@@ -73,8 +73,13 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
         return
     quenched = site_quantities(expr, Quenched)
     parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
+    arguments = [*states, *quenched, *parameters]
+
+    def fine(*values: Any) -> Expr:
+        return expr.xreplace(dict(zip(arguments, values, strict=True))).evalf(_DIGITS)
+
     try:
-        call = compiled([*states, *quenched, *parameters], expr, "math")
+        call = compiled(arguments, expr, "math")
     except (PrintMethodNotImplementedError, ValueError):
         raise DeclarationError(
             f"{where[0].upper()}{where[1:]} contains a function without numerical values: {expr}.",
@@ -86,7 +91,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
     verdicts: list[tuple[list[float], bool]] = []
     for _ in range(_DRAWS):
         values = sample_parameters(parameters, rng, ranges)
-        found = _violation(call, states, [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
+        found = _violation(call, fine, states, [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
         witness = found or witness
         verdicts.append((values, found is None))
     point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
@@ -141,17 +146,25 @@ def _is_plainly_convex(expr: Expr, states: Sequence[Any]) -> bool:
     return all(bend == 0 or (alone and bend.is_nonnegative) for alone, bend in bends)
 
 
-def _violation(call: Any, states: Sequence[Any], tail: list[float], rng: random.Random) -> list[float] | None:
-    """Return a midpoint where the function lies above its chord, or None."""
+def _violation(
+    call: Any, fine: Callable[..., Expr], states: Sequence[Any], tail: list[float], rng: random.Random
+) -> list[float] | None:
+    """Return a midpoint where the function lies above its chord, in double and with more digits; or None."""
     for a, b in _chords(states, rng):
-        middle = [(p + q) / 2 for p, q in zip(a, b, strict=True)]
-        try:
-            ends, centre = (call(*a, *tail) + call(*b, *tail)) / 2, call(*middle, *tail)
-        except (ArithmeticError, ValueError, TypeError):
-            continue
-        if centre > ends + _TOLERANCE * (1 + abs(ends) + abs(centre)):
-            return middle
+        if _is_above(call, [*a, *tail], [*b, *tail]):
+            one, other = ([Rational(v) for v in [*ends, *tail]] for ends in (a, b))
+            if _is_above(fine, one, other):
+                return [(p + q) / 2 for p, q in zip(a, b, strict=True)]
     return None
+
+
+def _is_above(call: Any, a: list[Any], b: list[Any]) -> bool:
+    """Whether a function lies above its chord in the middle; not where it has no value."""
+    try:
+        ends, centre = (call(*a) + call(*b)) / 2, call(*((p + q) / 2 for p, q in zip(a, b, strict=True)))
+        return bool(centre > ends + _TOLERANCE * (1 + abs(ends) + abs(centre)))
+    except (ArithmeticError, ValueError, TypeError):
+        return False
 
 
 def _chords(states: Sequence[Any], rng: random.Random) -> Iterator[tuple[list[float], list[float]]]:
