@@ -441,7 +441,7 @@ def _cancelled_bits(n: int, size: float) -> int:
 
 
 def _complex_phi(at: Any, n: int, x: Any) -> Any:
-    """Return phi(n, x) at a complex point: the precision is raised until two values agree; nan beyond all precisions."""
+    """Return phi(n, x) at a complex point, raising the precision until two values agree; nan beyond all precisions."""
     if at.mag(x) > FAR:
         return at.nan
     prec = at.prec

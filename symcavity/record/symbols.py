@@ -166,9 +166,12 @@ class CavitySymbol(Symbol):
         own = "" if kind in (FEATURE, DATUM) else str(kind.index)  # features and data are told apart by the place
         name = f"{base}{'^' if kind.upper else '_'}{own}{zeros}{'_' + tag if tag else ''}"
         assumptions.setdefault("real", True)
-        symbol = super().__new__(cls, name, **assumptions)
+        symbol = Symbol.__xnew__(cls, name, **assumptions)  # not the remembered one, of a kind with another size
         symbol.kind, symbol.tag = kind, tag
         return symbol
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), str(self.kind.size))
 
     def __getnewargs_ex__(self) -> Any:
         return (self.name.split("^")[0].split("_")[0], self.kind, self.tag), super().__getnewargs_ex__()[1]

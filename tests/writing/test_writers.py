@@ -2,17 +2,19 @@
 
 import importlib
 import importlib.util
+import pickle
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sympy import Rational, Sum, exp, log
+from sympy import Rational, Sum, exp, latex, log
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.face import Derivation, Step, Verification
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
@@ -205,6 +207,13 @@ def test_documents_are_short():
     assert abs(same[0] - same[1]) < 1e-25
     assert "The signs $" in tex
     assert tex.count("Stationarity of the Lagrangian") + tex.count("stationarity of the Lagrangian") == 1
+
+
+def test_symbols_of_one_name_keep_their_own_tex():
+    """Two problems may use one name for what each prints in its own way; neither changes the other's documents."""
+    one, other = (TexSymbol("dw1/dI", tex) for tex in ("I_0", "I_{(1)0}"))
+    assert one != other and [latex(s) for s in (one, other)] == ["I_0", "I_{(1)0}"]
+    assert pickle.loads(pickle.dumps(one)) == one == TexSymbol("dw1/dI", "I_0")
 
 
 def test_what_is_the_same_for_every_component_is_written_once():
