@@ -6,21 +6,20 @@ diverges move by equal steps, and all else has settled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Symbol
+from sympy import Symbol
 
-from symcavity.algebra.precision import given_out, mp
-from symcavity.errors import FlatMinimum, NotConverged
+from symcavity.algebra.precision import mp
+from symcavity.errors import NotConverged
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import Evolution
 from symcavity.evaluate.integrals import Grids
 from symcavity.evaluate.meeting import meet
-from symcavity.evaluate.solution import Solution, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.evaluate.watch import tick
 
@@ -34,10 +33,12 @@ MISSED = 30  # rounds in a row in which the conditions are met nowhere, and none
 LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6
-DEEPER, GOES = 1e-6, 1e-2  # what vanishes is made smaller, and by what an observable shows that it follows
+DEEPER = 1e-6  # what vanishes is made smaller, and what else goes is seen
 PREC, BEYOND = 120, 300.0  # bits for closed forms; where a limit is tested once more
+FARTHER = 1.25  # how much farther out a limit with digits is taken once more
+POLISHED = 40  # steps that make many digits of those in double
 
-Point = dict[Symbol, float]
+Point = dict[Symbol, Any]
 
 
 @dataclass(frozen=True)
@@ -68,109 +69,18 @@ class Rest:
 
     def deeper(self, factor: float) -> Point:
         """A point further on the way, where what vanishes most quickly is smaller by a factor."""
-        rounds = -np.log(factor) / max(map(abs, self.drift.values()))
-        return {s: v * float(np.exp(rounds * self.drift.get(s, 0.0))) for s, v in self.point.items()}
+        rounds = -mp.log(factor) / max(map(abs, self.drift.values()))
+        return {s: v * mp.exp(rounds * self.drift.get(s, 0)) for s, v in self.point.items()}
 
     @property
     def limits(self) -> Point:
         """All unknowns in the limit."""
-        ends = {s: 0.0 if step < 0 else float(np.copysign(np.inf, self.point[s])) for s, step in self.drift.items()}
+        ends = {s: 0.0 if step < 0 else mp.inf * mp.sign(self.point[s]) for s, step in self.drift.items()}
         return {**self.point, **ends}
 
     def __str__(self) -> str:
         names = ", ".join(map(str, self.vanishing))
         return f"the states are at rest: {names} vanish{'' if len(self.vanishing) > 1 else 'es'}"
-
-
-class RestingSolution(Solution):
-    """A minimum at rest: some unknowns are zero, and observables are limits.
-
-    Attributes
-    ----------
-    at_rest : tuple of Symbol
-        The unknowns that vanish.
-    loose : tuple of Symbol
-        Globals that the minimum does not fix.
-    """
-
-    def __init__(self, task: Task, given: Given, rest: Rest, observable: Callable[[Any], Expr]) -> None:
-        super().__init__(task, given, {s: mp.mpf(v) for s, v in rest.limits.items()}, observable)
-        self._rest = rest
-        self.at_rest = rest.vanishing
-        self.loose = tuple(g for g, e in task.units.items() if e.free_symbols & {*rest.loose})
-
-    @property
-    def stability(self) -> Any:
-        """The factor by which the moments that vanish shrink in one round: there they are the spread themselves."""
-        own = {e.lhs for e in self._task.equations} - {*self._task.responses}
-        moments = [step for s, step in self._rest.drift.items() if step < 0 and s in own]
-        return given_out(mp.exp(max(moments) * (2 if self._task.gains().there_and_back else 1)))
-
-    @property
-    def is_limit(self) -> bool:
-        """It is one."""
-        return True
-
-    def number(self, key: Any) -> Any:
-        """The value of an observable; one of a global that the minimum does not fix is refused."""
-        if (key if isinstance(key, Basic) else self._expression(key)).has(*self.loose):
-            raise self._not_fixed()
-        return super().number(key)
-
-    def _not_fixed(self) -> FlatMinimum:
-        return FlatMinimum(
-            "The minimum is not unique, and what was asked for differs from one minimum to another.",
-            len(self.loose),
-            "a penalty that fixes it; what is the same for all minima, such as the weights",
-        )
-
-    def _evaluate(self, expr: Expr) -> Any:
-        value = self._limit(expr, {})
-        if self.loose and any(expr.has(s) for s in self._rest.loose):
-            other = self._limit(expr, self._rest.loose)
-            if other != value and not abs(other - value) <= NOISE * abs(value):
-                raise self._not_fixed()
-        return value
-
-    def _limit(self, expr: Expr, ways: Mapping[Symbol, float]) -> Any:
-        """The limit of an expression, with some unknowns moved in their coordinates."""
-        points = [self._rest.deeper(factor) for factor in (1.0, DEEPER)]
-        moved = [{**p, **{s: float(np.sinh(np.arcsinh(p[s]) + way)) for s, way in ways.items()}} for p in points]
-        near, nearer = (self._near(expr, point) for point in moved)
-        if abs(nearer) < GOES * abs(near):
-            return mp.zero
-        if abs(nearer) * GOES > abs(near):
-            return mp.sign(nearer) * mp.inf
-        with mp.workdps(self.dps):
-            return +nearer
-
-    def _near(self, expr: Expr, point: Point) -> Any:
-        """The value close to the limit."""
-        if self._task.is_projected or self._given.is_ruled(self._task):
-            with np.errstate(all="ignore"):
-                env = {**self._given.environment("numpy"), **point}
-                return mp.mpf(float(self._task.compiled(expr, "numpy")(env)))
-        value, other = (self._exactly(expr, point, prec) for prec in (PREC, PREC + 32))
-        if value and abs(value - other) <= abs(value) * DEEPER:
-            return value
-        # terms cancel, up to what is as small as the unknowns are
-        return self._exactly(expr, point, PREC + int(4 * max(abs(np.log2(abs(v))) for v in point.values() if v)))
-
-    def _exactly(self, expr: Expr, point: Point, prec: int) -> Any:
-        with mp.workprec(prec):
-            env = {**self._given.environment("mpmath"), **{s: mp.mpf(v) for s, v in point.items()}}
-            return limited(self._task.compiled(expr, "mpmath"), env)
-
-    def _measure(self) -> Any:
-        return mp.mpf(self._rest.gap)
-
-    def __str__(self) -> str:
-        lines = [super().__str__(), f"  at rest            : {', '.join(map(str, self.at_rest))}"]
-        if self.loose:
-            lines.append(f"  not fixed          : {', '.join(map(str, self.loose))}, for the minimum is not unique")
-        return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def at_rest(task: Task, given: Given) -> Rest | None:
@@ -211,7 +121,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         left = float(np.max(np.abs(step[~gone]), initial=0.0))
         if np.any(gone & moments) and left < still:  # more quickly than any power
             ends = step_of.gone(t, np.where(gone, FLOOR, 0.0))
-            return None if ends is None else _rest(evolution, t, ends[0], left, ends[1])
+            return None if ends is None else step_of.rest(t, ends[0], left, ends[1], gone)
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
             return None
         ways = np.round(4 * step / size) / 4
@@ -220,18 +130,9 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             due = n + max(10, n // 2)
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
-                return _rest(evolution, *found)
+                return step_of.rest(*found)
         t = there
     return None
-
-
-def _rest(
-    evolution: Evolution, t: np.ndarray, steps: np.ndarray, gap: float, loose: Mapping[Symbol, float] | None = None
-) -> Rest:
-    names = evolution.unknowns
-    away = np.where(evolution.signs, 1.0, np.sign(t))  # an unknown of no sign may diverge to either side
-    drift = {s: float(d) for s, d in zip(names, steps * away, strict=True) if d}
-    return Rest(dict(zip(names, evolution.place(t).tolist(), strict=True)), drift, gap, loose or {})
 
 
 def _limit(
@@ -342,7 +243,7 @@ class _Map:
         if out is None or any(v * s < 0 for v, s in zip(out, signs, strict=False)):
             return None
         moved = t.copy()
-        moved[self.evolution.places] = [_coordinate(v, s) for v, s in zip(out, signs, strict=False)]
+        moved[self.evolution.places] = [float(_coordinate(v, s)) for v, s in zip(out, signs, strict=False)]
         lowest = np.where(self.evolution.signs, np.minimum(FLOOR, 2 * t), -np.inf)  # a limit may be tested far below
         moved = np.maximum(moved, lowest)
         return moved if np.all(np.isfinite(moved)) else None
@@ -373,6 +274,102 @@ class _Map:
             t[k] += way  # away from the edge of what is possible
         return steps, {names[k]: way for k, way in ways.items()}
 
+    def rest(
+        self,
+        t: np.ndarray,
+        steps: np.ndarray,
+        gap: float,
+        loose: Mapping[Symbol, float] | None = None,
+        gone: np.ndarray | None = None,
+    ) -> Rest:
+        """The limit that a point and its steps lead to; with digits, where nothing is integrated."""
+        names, loose = self.evolution.unknowns, loose or {}
+        point, drifts, gap = [mp.mpf(v) for v in self.evolution.place(t)], steps.tolist(), max(gap, STILL)
+        near, far = (None if self.numerical else self._polished(t, steps, loose, gone, r) for r in (1.0, FARTHER))
+        if near is not None and far is not None:
+            signs = self.evolution.signs
+            with mp.workprec(self._bits(far[0])):
+                moves = [abs(a - b) for a, b in zip(near[2], far[2], strict=True)]
+                if max(moves, default=mp.zero) < mp.mpf(10) ** -self.given.dps:
+                    point = [s * mp.exp(v) if s else mp.sinh(v) for s, v in zip(signs, far[0], strict=True)]
+                    drifts, gap = far[1], max(moves, default=mp.zero)
+        away = [1 if sign else mp.sign(v) for sign, v in zip(self.evolution.signs, point, strict=True)]
+        with mp.workprec(self._bits(t)):
+            drift = {s: d * a for s, d, a in zip(names, drifts, away, strict=True) if d}  # no sign: to either side
+        return Rest(dict(zip(names, point, strict=True)), drift, gap, loose)
+
+    def _polished(
+        self,
+        t: np.ndarray,
+        steps: np.ndarray,
+        loose: Mapping[Symbol, float],
+        gone: np.ndarray | None,
+        farther: float,
+    ) -> tuple[list[Any], list[Any], list[Any]] | None:
+        """The point farther out, its steps, and where it lies across them, by Newton's method with many digits.
+
+        What is gone stays; where nothing is, the unknowns go on along simple fractions of one rate.
+        """
+        digits, names = self.given.dps, self.evolution.unknowns
+        lead = int(np.argmax(np.abs(steps)))
+        depth = farther * max(DEEP * digits / 15, abs(float(t[lead])))
+        ways = [mp.mpf(round(4 * v)) / 4 for v in steps / abs(steps[lead])]
+        fixed = [k == lead for k in range(len(t))] if gone is None else list(gone)
+        moving = [k for k, s in enumerate(names) if not fixed[k] and s not in loose]
+        used = [k for k, p in enumerate(self.evolution.places) if gone is None or not gone[p]]
+        start = [mp.mpf(v) + way * (depth - abs(float(t[lead]))) for v, way in zip(t, ways, strict=True)]
+        bits, signs = self._bits(start), self.evolution.signs
+
+        def at(v: list[Any]) -> tuple[list[Any], Any]:
+            here = list(start)
+            for k, more in zip(moving, v, strict=False):
+                here[k] += more
+            return here, v[-1] if gone is None else mp.zero
+
+        def gap(v: list[Any]) -> list[Any] | None:
+            here, rate = at(v)
+            out = self._values(here)
+            if out is None:
+                return None
+            ends = [(p, _coordinate(out[k], signs[p])) for k in used for p in (self.evolution.places[k],)]
+            return [e - here[p] - rate * ways[p] for p, e in ends] + [mp.convert(c) for c in out[self.count :]]
+
+        with mp.workprec(bits):
+            v = [mp.zero] * len(moving) + [abs(mp.mpf(float(steps[lead])))] * (gone is None)
+            base, small = gap(v), mp.ldexp(1, -bits // 2)
+            columns = [gap([b + small * (j == k) for j, b in enumerate(v)]) for k in range(len(v))]
+            if base is None or None in columns:
+                return None
+            slopes = [[(c[r] - b) / small for c in columns if c] for r, b in enumerate(base)]
+            sizes = [max(map(abs, row), default=mp.zero) for row in slopes]
+            own = sorted(range(len(used), len(base)), key=lambda r: sizes[r])
+            fixes = {*range(len(used)), *own[len(loose) :]}  # the other conditions fix nothing
+            rows = [r for r, size in enumerate(sizes) if size and r in fixes]
+            inverse = np.linalg.pinv(np.array([[float(s / sizes[r]) for s in slopes[r]] for r in rows] or [[1.0]]))
+            last = mp.zero
+            for _ in range(POLISHED if rows else 0):
+                misses = [base[r] / sizes[r] for r in rows]
+                if not (miss := max(map(abs, misses))):
+                    last = mp.zero
+                    break
+                step = [mp.mpf(float(s)) * miss for s in inverse @ np.array([float(m / miss) for m in misses])]
+                v = [b - s for b, s in zip(v, step, strict=True)]
+                last, base = max(map(abs, step)), gap(v)
+                if base is None or last > 1:
+                    return None
+                if mp.ldexp(last, bits * 3 // 4) < 1:
+                    break
+            if last * mp.mpf(10) ** (digits + 2) > 1:
+                return None
+            here, rate = at(v)
+            far = [rate * way for way in ways] if gone is None else [mp.mpf(float(s)) for s in steps]
+            across = [h - way * here[lead] / ways[lead] for h, way, no in zip(here, ways, fixed, strict=True) if not no]
+        return here, far, across
+
+    def _bits(self, t: Any) -> int:
+        """Enough for what cancels at a point."""
+        return PREC + 4 * self.given.dps + 32 * int(max(abs(float(v)) for v in t) / 8 + 1)
+
     def _are_met(self, t: np.ndarray) -> bool:
         return bool(np.all(np.abs(self._conditions(t)) < NOISE))
 
@@ -402,18 +399,18 @@ class _Map:
             found = placed(meet(lambda own: (conditions(*own) / size, lambda: slopes(own) / size), start, near))
         return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
 
-    def _values(self, t: np.ndarray) -> Any:
+    def _values(self, t: Any) -> Any:
         """The right-hand sides and the conditions, or None where they are not defined."""
         if self.numerical:
             return _rough(self.evolution, self.rough, t, self.grids)
-        return _fine(self.evolution, self.exact, self.given, t)
+        return _fine(self.evolution, self.exact, self.given, t, self._bits(t))
 
 
-def _coordinate(value: Any, sign: float) -> float:
+def _coordinate(value: Any, sign: float) -> Any:
     """The coordinate of an unknown."""
     if not sign:
-        return float(mp.asinh(value))
-    return float(mp.log(abs(value))) if value else FLOOR
+        return mp.asinh(value)
+    return mp.log(abs(value)) if value else mp.mpf(FLOOR)
 
 
 def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray, grids: Grids) -> Any:
@@ -427,9 +424,8 @@ def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray, grids: G
     return out if np.all(np.isfinite(np.array(out, dtype=float))) else None
 
 
-def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: np.ndarray) -> Any:
+def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: Any, prec: int) -> Any:
     """The same with digits enough for what cancels."""
-    prec = PREC + 32 * int(float(np.max(np.abs(t))) / 8 + 1)
     with mp.workprec(prec):
         signs = zip(evolution.unknowns, evolution.signs, t, strict=True)
         point = {s: sign * mp.exp(v) if sign else mp.sinh(v) for s, sign, v in signs}
@@ -440,4 +436,4 @@ def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: np.ndarray) -
     return out if all(map(mp.isfinite, out)) else None
 
 
-__all__ = ["Rest", "RestingSolution", "at_rest"]
+__all__ = ["DEEPER", "NOISE", "PREC", "Rest", "at_rest"]

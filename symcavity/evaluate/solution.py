@@ -287,9 +287,10 @@ class Solution:
     def _measure(self) -> Any:
         sides = self._task.absorbed(self._given.laws)
         if self.quick:
-            env = _extended(self.environment("numpy"))
+            env, whole = self.environment("numpy"), self._task.together(sides)
             with np.errstate(all="ignore"):
-                values = [mp.mpf(float(v)) for v in _gaps(self._task.together(sides)(env))]
+                whole.refine(env, grids := whole.grids())
+                values = [mp.mpf(float(v)) for v in _gaps(whole.at(_extended(env), grids)[0])]
         else:
             with mp.workdps(self.dps + self._guard + GUARD):
                 env = self.environment("mpmath")

@@ -27,14 +27,15 @@ from symcavity.evaluate.following import (
     is_mapped,
 )
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
-from symcavity.evaluate.rest import RestingSolution, at_rest
+from symcavity.evaluate.rest import at_rest
+from symcavity.evaluate.resting import RestingSolution
 from symcavity.evaluate.roots import STARTS, nearest_miss
 from symcavity.evaluate.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
 from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
-MOST_AT_REST = 15  # digits of a limit
+MOST_AT_REST = 15  # digits of a limit with integrals
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
 FINE = 1e-10  # so short a last step leaves ten digits
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
@@ -187,9 +188,9 @@ def _followed_to(
 def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
     """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
     rest = at_rest(task, given)
-    if rest is not None and given.dps > MOST_AT_REST:
+    if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
         raise NotConverged(
-            f"At {_where(given)} {rest}. Such limits are known to {MOST_AT_REST} digits only.",
+            f"At {_where(given)} {rest}. It is known to {MOST_AT_REST} digits only.",
             rest.limits,
             hint=f"dps={MOST_AT_REST}",
         )

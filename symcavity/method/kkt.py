@@ -18,7 +18,7 @@ from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.signs import sign_given, sign_of, weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian
-from symcavity.method.norms import without_norms
+from symcavity.method.norms import refuse_tips, without_norms
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
@@ -244,6 +244,8 @@ def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
             + (", which never holds." if sign_of(body) == -1 else "."),
             "constraints on states, whatever the parameters",
         )
+    heard = [f.symbol for f in problem.book.all(constraint.kind) if f.states()]
+    refuse_tips(body, _varying(constraint.kind, body, problem), heard, constraint.declared)
     return [_normalised(constraint)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sympy import Add, Dummy, Expr, Poly, Pow, Rational, S, sqrt
 
 from symcavity.algebra.signs import sign_given, sign_of
-from symcavity.errors import NotConvex
+from symcavity.errors import NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian, Norm
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Variable
@@ -42,6 +42,27 @@ def without_norms(
     return body
 
 
+def refuse_tips(expr: Expr, varying: Sequence[Expr], heard: Sequence[Expr], declared: object) -> None:
+    """Refuse ``expr >= 0`` where it may be met with equality while a norm in it vanishes: the tip of a cone.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If the rest depends on what the site hears, or is not positive where all states vanish.
+    """
+    for node in sorted((e for e in expr.atoms(Pow) if e.exp == Rational(1, 2)), key=str):
+        if _vector(node.base, varying) is None:
+            continue
+        rest = expr.xreplace({node: S.Zero})
+        if rest.has(*heard, Dummy()) or sign_of(rest.xreplace(dict.fromkeys(varying, S.Zero))) in (0, -1):
+            raise UnsupportedLaw(
+                f"A norm is bounded by other states in {declared}: where its vector vanishes it has no slope.",
+                "norms in the objective, with factors that do not depend on states; norms bounded by numbers",
+                "a convex set: h - norm(h1, h2) >= 1 is SupportFunction('g')(V) >= 1 for couplings with three "
+                "components, at the value Ball(2, 1) of g; see docs/sets.md",
+            )
+
+
 def _vector(square: Expr, varying: Sequence[Expr]) -> tuple[Expr, ...] | None:
     """Write a quadratic form as a sum of squares of linear forms; None if it is no such sum of several."""
     own = [q for q in varying if square.has(q)]
@@ -66,4 +87,4 @@ def _vector(square: Expr, varying: Sequence[Expr]) -> tuple[Expr, ...] | None:
     return tuple(rows) if half == S.Zero and len(rows) > 1 else None
 
 
-__all__ = ["without_norms"]
+__all__ = ["refuse_tips", "without_norms"]

@@ -121,7 +121,8 @@ def average(body: Any) -> Expr:
 def norm(*parts: Any) -> Expr:
     """Return the length of a vector, ``sqrt(a**2 + b**2 + ...)``, such as ``norm(w1[i], w2[i])``.
 
-    In the objective of a convex problem it may be multiplied by what is not negative.
+    In the objective of a convex problem it may be multiplied by what is not negative. In a constraint a
+    number bounds it; where other states do, the same is said by a :class:`SupportFunction` of a ball.
     """
     return sqrt(Add(*(sympify(part) ** 2 for part in parts)))
 

@@ -17,7 +17,7 @@ from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
-from symcavity.evaluate.rest import RestingSolution
+from symcavity.evaluate.resting import RestingSolution
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.evaluate.state_evolution import state_evolution

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy.optimize import brentq
 from scipy.stats import norm
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt, tanh
@@ -17,6 +18,7 @@ from symcavity import (
     NotConverged,
     P,
     Quenched,
+    Sites,
     System,
     alpha,
     average,
@@ -96,9 +98,32 @@ def test_basis_pursuit_recovers_a_sparse_signal_up_to_the_line_of_donoho_and_tan
     assert inside[average(Abs(w[i]))] == pytest.approx(float(line * Rational(98, 100)), rel=1e-8)
 
 
-def test_limits_are_refused_beyond_their_digits():
-    with pytest.raises(NotConverged, match="at rest"):
-        ConvexProblem(data(u**2) + half).cavity().solve({alpha: 2}, dps=30)
+def test_limits_have_digits_where_nothing_is_integrated():
+    """Resolvents of Wishart matrices; one with half of the directions taken; and data that nobody misses."""
+    smooth = ConvexProblem(data(u**2 / 2) + half).cavity().solve({alpha: 2}, dps=60)
+    with mp.workdps(80):
+        assert abs(smooth[response(w)] + 1 - mp.sqrt(2)) < 1e-60
+        assert abs(smooth.stability - (mp.sqrt(2) - 1) ** 2) < 1e-60
+
+    a, K = Sites("a", "K")
+    F, v = Coupling("F", between=(a, i)), Feature("v")
+    taken = Sum(Abs(Sum(F[a, i] * w[i], (i, 1, N))), (a, 1, K))
+    solution = ConvexProblem(data(u**2) + taken + half).cavity().solve({alpha: 2, K / N: Rational(1, 2)}, dps=40)
+    with mp.workdps(60):
+        assert abs(solution["S_w"] - (mp.sqrt(5) - 2) / 2) < 1e-40
+
+    missed = Max(0, Sum(x[mu, i] * (w[i] - v[i]), (i, 1, N)) - 1) ** 2 / 2
+    two = ConvexProblem(half + Sum(v[i] ** 2, (i, 1, N)) / 2 + data(missed)).cavity()
+    solution = two.solve({alpha: Rational(3, 2)}, dps=30)
+    assert solution[size] == 0
+    assert abs(solution[response(w)] - 1) < 1e-30
+
+    label = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+    loose = ConvexProblem(half, [label[mu] * u + Global("b") >= 1]).cavity().solve({alpha: 1}, dps=30)
+    assert abs(loose[response(w)] - 1) < 1e-30
+
+    with pytest.raises(NotConverged, match="known to 15 digits only"):
+        ConvexProblem(data(log(cosh(u))) + half).cavity().solve({alpha: 2}, dps=30)
 
 
 def test_no_rest_is_seen_where_there_is_none():

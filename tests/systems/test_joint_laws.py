@@ -258,6 +258,17 @@ def test_norms_as_users_write_them(spelling):
     assert float(s[average(w1[i] ** 2)]) == pytest.approx(0.12036392678, rel=1e-7)
 
 
+def test_norms_that_states_bound_are_refused():
+    """The tip of a cone is no place where a norm has a slope; numbers are bounds that a norm meets elsewhere."""
+    length = norm(field(z, w1), field(z, w2))
+    for bounded in (field(x, w1) - length >= 1, length <= field(x, w2)):
+        with pytest.raises(UnsupportedLaw, match=r"no slope[\s\S]*Ball"):
+            ConvexProblem(Sum(w1[i] ** 2 + w2[i] ** 2, (i, 1, N)), [bounded]).cavity()
+    with pytest.raises(UnsupportedLaw, match="no slope"):
+        ConvexProblem(Sum(w1[i] ** 2 + w2[i] ** 2, (i, 1, N)) + Sum(Max(0, length - field(x, w1)), (mu, 1, P))).cavity()
+    ConvexProblem(Sum((field(x, w1) - field(z, w2)) ** 2, (mu, 1, P)), [norm(w1[i], w2[i]) <= 1]).kkt()
+
+
 def test_tasks_verify_and_print():
     """Every claim of the record holds; a claim that is wrong is found out."""
     derivation = tasks().cavity().derivation
