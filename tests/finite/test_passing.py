@@ -5,9 +5,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 from declarations_simulated import x
-from families_of_messages import FAMILIES, SIGNS, data, h, huber, noise, t, u, w, y
+from families_of_messages import FAMILIES, SIGNS, UNIT, data, h, huber, noise, t, u, w, y
 from scipy.optimize import minimize
-from sympy import Max, Rational, Sum, exp, log
+from sympy import Abs, Max, Rational, Sum, exp, log
 
 from symcavity import Ball, ConvexProblem, Coupling, Ellipsoid, N, P, Quenched, alpha, average, i, mu, response
 from symcavity.derivations import soft_manifold
@@ -205,6 +205,7 @@ PENALISED = {
     "logistic": log(1 + exp(-y[mu] * h)),
     "squared hinge": Max(0, 1 - y[mu] * h) ** 2,
     "huber": huber(h - u - noise[mu]),
+    "absolute deviations": Abs(h - u - noise[mu]),
 }
 
 
@@ -214,7 +215,9 @@ def test_a_debiased_weight_is_that_of_a_fit_which_does_not_penalise_it(name):
     loss, strength = PENALISED[name], Quenched("strength", i)
     problem = ConvexProblem(data(loss) + Sum(strength[i] * w[i] ** 2, (i, 1, N)) / 2)
     values = {alpha: 3, **{q: SIGNS for q in (y, t, noise) if loss.has(q) or (name, q) == ("clusters", t)}}
-    size, wrong, change, damping = 60, [], [], 0.5 * (name == "clusters")
+    values |= {noise: UNIT} if name == "absolute deviations" else {}
+    size = 240 if name == "absolute deviations" else 60  # half, a fifth and a tenth of the shift at 60, 240 and 960
+    wrong, change, damping = [], [], 0.5 * (name in ("clusters", "absolute deviations"))
     run = problem.message_passing({**values, strength: [1.0] * size}, N=size, seeds=2, steps=300, damping=damping)
     for k in range(5):
         free = [1.0] * size
