@@ -131,7 +131,7 @@ def optimize(
         for a, b in pairwise(places)
         if seen[a][2] < 0 < seen[b][2]
     ]
-    inside += [x for x in places if seen[x][2] == 0]
+    inside += [x for a, x, b in zip(places, places[1:], places[2:], strict=False) if _valley(seen, a, x, b)]
     candidates = [(seen[x][1], x) for x in (places[0], places[-1])]
     candidates += [(way * float(solve_theory(theory, {**values, over: x}, 15)[observable]), x) for x in inside]
     place = min(candidates, key=lambda pair: (pair[0], pair[1] not in inside))[1]
@@ -152,6 +152,11 @@ def optimize(
         exact = mp.nstr(_exactly(theory, observable, over, values, place, dps), dps + 10)
     solution = solve_theory(theory, {**values, over: exact}, dps)
     return Optimum(over, solution[over], solution[observable], bound, solution, unsolved)
+
+
+def _valley(seen: Mapping[float, tuple[Solution, float, float]], a: float, x: float, b: float) -> bool:
+    """Whether a place is best by its derivative and beside both neighbours: far out slopes vanish by rounding."""
+    return seen[x][2] == 0 and seen[x][1] < min(seen[a][1], seen[b][1])
 
 
 def checked_range(theory: Theory, over: Any, values: Any, bounds: Any) -> tuple[Any, float, float]:
