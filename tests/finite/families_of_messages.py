@@ -85,6 +85,8 @@ FAMILIES = {
     "portfolio": (ConvexProblem(data(h**2) / 2, [budget, w[i] >= 0]), {alpha: 2}, average(w[i] > 0)),
     "a box": (ConvexProblem(data((h - u - noise[mu]) ** 2) / 2 + gamma * Sum(w[i], (i, 1, N)), [w[i] >= 0, w[i] <= C]),
               {alpha: 2, gamma: half, C: 2, t: {0: half, 1: half}, noise: SIGNS}, average(w[i])),
+    "entropies": (ConvexProblem(data(h**2) / 2 + gamma * Sum(w[i] * log(w[i]), (i, 1, N)), [budget]),
+                  {alpha: 2, gamma: 1}, average(w[i] ** 2)),
     "clusters": (ConvexProblem(data((told_apart - y[mu]) ** 2) / 2 + gamma * norm),
                  {alpha: 2, gamma: 1, t: SIGNS, y: SIGNS}, average(w[i] * t[i])),
     "patterns with a mean": (ConvexProblem(data((shifted - y[mu]) ** 2) / 2 + gamma * norm),
