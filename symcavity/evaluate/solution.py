@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Float, Integer, Symbol
+from sympy import Basic, Expr, Float, Integer, S, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -169,6 +169,8 @@ class Solution:
             ) from None
 
     def _check_known(self, expr: Expr, key: Any) -> None:
+        if expr.has(S.NaN, S.ComplexInfinity):
+            raise ValuesError(f"The observable {key} is {expr}.", "expressions that are not divided by zero")
         known = set(self.environment("numpy"))
         masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
         missing = sorted(_free(masked) - known, key=str)

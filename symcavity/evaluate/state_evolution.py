@@ -26,8 +26,10 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.writing.displays import Formula, html
 
-NOTHING = (1e-12, 1e-8)  # for a variance of zero, by which closed forms divide: smooth laws need the larger one
-_ALMOST, _AWAY, _SAME, _MORE = 1e-12, 1e9, 1e-2, 100.0  # for a response of zero; where steps lead away
+#: For a variance and a response of zero, by which closed forms divide: smooth laws need the larger variance, and those
+#: that only bounds hold at zero the larger response, or large terms that cancel leave nothing but rounding.
+NOTHING = ((1e-12, 1e-12), (1e-8, 1e-12), (1e-12, 1e-5))
+_AWAY, _SAME, _MORE = 1e9, 1e-2, 100.0  # where steps lead away; what has a limit, with more for nothing
 _DIFFERENCE = 1e-7
 
 Env = dict[Any, Any]
@@ -144,8 +146,8 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
         env |= {s: float(solution[s]) for s in given.solve_for}
     env = completed(task.kinds, env)
     failure: NotConverged | None = None
-    for first, nothing in product(first_responses(list(theory.system.laws)), NOTHING):
-        one, other = (_Steps(theory, given, met, first, (nothing * k, _ALMOST * k), env) for k in (1.0, _MORE))
+    for first, (nothing, almost) in product(first_responses(list(theory.system.laws)), NOTHING):
+        one, other = (_Steps(theory, given, met, first, (nothing * k, almost * k), env) for k in (1.0, _MORE))
         try:
             one.step(first)
             other.step(first)

@@ -308,7 +308,7 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
             letter = family.slots[0].size
             raise ValuesError(
                 f"{law.shape[0]} values are given for {family}, and {letter} = {size}.",
-                f"one value for each site ({letter} of them)",
+                f"one value for each site ({letter} of them), or a law: values with weights, {{1: 1/2, -1: 1/2}}",
             )
         return law.copy()
     if isinstance(law, Tuple):

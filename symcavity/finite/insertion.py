@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.errors import NotConverged
+from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite.certificate import Contradiction, Descent, evidence
 from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
 from symcavity.finite.draw import stream
@@ -107,15 +107,27 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
         The larger instance, with the same constants (so that all couplings keep their variance); and for each
         coupling and each of its ends where the site may stand (0 or 1), the fresh couplings.  Of a kind that is
         coupled to itself, the site is not coupled to itself.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If the labels of other sites are drawn on a field that the new site takes part in.
     """
     grown = copy.copy(instance)
     system = instance.system
+    for q in (q for q in instance.quenched if q.given is not None):
+        law = system.laws[q.slots[0]]
+        heard = {f.symbol for f in law.fields if f.sender == kind}
+        if any(e.lhs == q.given and e.rhs.free_symbols & heard for e in law.law.equations):
+            raise UnsupportedLaw(f"A new {kind} changes the labels {q} of others, drawn on {q.given}.", "other kinds")
     grown.size = {**instance.size, kind: instance.size[kind] + 1}
     grown.memory, grown.idle = {}, instance.idle.copy()
     grown.quenched = dict(instance.quenched)
     which = list(system.laws).index(kind)
     for k, q in enumerate(sorted(instance.quenched, key=lambda q: q.name)):
-        if q.slots == (kind,):
+        if q.slots == (kind,) and q.given is not None:
+            grown.quenched[q] = np.append(instance.quenched[q], 0.0)  # drawn below, on its field
+        elif q.slots == (kind,):
             rng, source = stream(instance.seed, _PROBE, which, 0, k), setup.values.quenched[q]
             given = isinstance(source, np.ndarray) and source.ndim == 1
             new = rng.choice(source, size=1) if given else draw_quenched(q, source, 1, rng)
@@ -135,6 +147,8 @@ def extended(setup: Setup, instance: Instance, kind: Kind) -> tuple[Instance, St
             matrix = np.concatenate([matrix, line[None, :] if end == 0 else line[:, None]], axis=end)
         grown.couplings.append(matrix)
     grown.source = {s: np.zeros((grown.size[s], each.ke)) for s, each in system.laws.items()}
+    for k, q in enumerate(q for q in grown.quenched if q.given is not None and q.slots == (kind,)):
+        grown.quenched[q][-1] = grown.drawn(q, stream(instance.seed, _PROBE, which, 3, k))[-1]
     return grown, fresh
 
 

@@ -112,7 +112,7 @@ class Instance:
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
         for k, label in enumerate(q for q in self.quenched if q.given is not None):
-            self.quenched[label] = self._drawn(label, stream(seed, _LABELS, k))
+            self.quenched[label] = self.drawn(label, stream(seed, _LABELS, k))
 
     @cached_property
     def couplings(self) -> list[np.ndarray]:
@@ -120,7 +120,7 @@ class Instance:
         drawn = [self._law(stream(self.seed, _COUPLINGS, k), self._shape(k)) for k in range(len(self.system.couplings))]
         return [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
 
-    def _drawn(self, label: Quenched, rng: np.random.Generator) -> np.ndarray:
+    def drawn(self, label: Quenched, rng: np.random.Generator) -> np.ndarray:
         """Return labels that are drawn on a field of their sites."""
         (kind,) = label.slots
         law, heard = self.system.laws[kind], self.fields(kind, self.start())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -20,6 +20,7 @@ from symcavity.finite.estimates import Estimate
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label, label_tex
+from symcavity.finite.left_out import LeftOut, debiased
 from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
 from symcavity.finite.observables import Reader
@@ -29,7 +30,7 @@ from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import Formula, aligned, html, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
-from symcavity.model.kinds import DATUM, FEATURE, Kind
+from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.system import System
 
 _SETTLED, _SLOW, _SHOWN = 1e-14, 1e-9, (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)
@@ -209,7 +210,7 @@ class MessagePassing:
 
     def _read(self, run: Passed, key: Expr) -> list[float]:
         """An observable after each step; what has settled stays."""
-        instance = self._instance(run.seed)
+        instance = self.instance(run.seed)
         out = []
         for step in run.steps:
             reader = Reader(self.setup.written, instance, Solved(step.state, None, "message passing"))
@@ -218,7 +219,8 @@ class MessagePassing:
         instance.__dict__.pop("couplings", None)  # they are drawn again where a field is asked for
         return out
 
-    def _instance(self, seed: int) -> Instance:
+    def instance(self, seed: int) -> Instance:
+        """The instance of a seed."""
         return self._instances.setdefault(seed, self.setup.instance(self.N, seed))
 
     @cached_property
@@ -248,41 +250,33 @@ class MessagePassing:
         for kind, law in self.setup.system.laws.items():
             for m, f in enumerate(law.fields):
                 if f.states():
-                    out[f.as_sum] = self._stack("cavity", kind)[:, :, m]
+                    out[f.as_sum] = np.stack([run.cavity[kind][:, m] for run in self.settled])
         return out
 
-    @property
-    def leave_one_out(self) -> dict[Expr, np.ndarray]:
-        """By the field that a datum hears, its value at every datum for the states fitted without that datum.
+    @cached_property
+    def leave_one_out(self) -> LeftOut:
+        """By the sum that a datum hears, its value at every datum for the states fitted without that datum.
 
-        Sums that the laws hear in one combination are one field; what it holds of the states alone is listed too.
         ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
-        datum at a time measures, from one fit.  Arrays of shape (instances, P), right up to order 1/sqrt(N).
+        datum at a time measures, from one fit; so is ``run.leave_one_out[y[mu] - Sum(...)]``.
+        Arrays of shape (instances, P), right up to order 1/sqrt(N).
 
         Raises
         ------
         UnsupportedLaw
             For systems without data.
         """
-        if DATUM not in self.setup.system.laws:
-            raise UnsupportedLaw("There are no data to leave out.", "systems with data", "run.cavity_fields")
-        every, out = self.cavity_fields, {}
-        for f in (f for f in self.setup.system.laws[DATUM].fields if f.states()):
-            out[f.as_sum] = every[f.as_sum]
-            fixed, moving = f.emission.as_independent(*f.states(), as_Add=True)
-            if fixed != 0:  # what is heard of the states alone: without the teacher's part
-                told = np.stack([self._told(run, f) for run in self.runs if not run.diverged])
-                out[replace(f, emission=moving).as_sum] = every[f.as_sum] - told
-        return out
+        return LeftOut(self)
 
     @cached_property
     def debiased(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
         """By variable of the features, estimates freed of the penalty, and their variances, at every feature.
 
-        The estimate is what solves the effective one-site problem without the feature's own penalty, ``-eta/F``; its
-        variance is that of the cavity field over ``F**2``.  Where the losses depend on the difference of a field
-        from that of a teacher, it is the teacher's weight plus Gaussian noise of this variance (Javanmard and
-        Montanari, IEEE Trans. Inf. Theory 60, 6522, 2014); elsewhere a multiple of it plus noise.
+        The estimate is what solves the effective one-site problem without the feature's own penalty, ``-eta/F``, where
+        conditions on all sites and means of couplings add their push to ``eta``; its variance is that of the cavity
+        field over ``F**2``.  Where the losses depend on the difference of a field from that of a teacher, it is the
+        teacher's weight plus Gaussian noise of this variance (Javanmard and Montanari, IEEE Trans. Inf. Theory 60,
+        6522, 2014); elsewhere a multiple of it plus noise.
         Arrays of shape (instances, N), right up to order 1/sqrt(N).
 
         Raises
@@ -290,26 +284,7 @@ class MessagePassing:
         UnsupportedLaw
             If a feature hears several fields of states, or does not come back in what it hears.
         """
-        law = self.setup.system.laws[FEATURE]
-        heard = [(m, f) for m, f in enumerate(law.fields) if f.states()]
-        compiled = self._instance(self.runs[0].seed).system
-        sent = compiled.laws[FEATURE].heard_in
-        back = [k for k, g in enumerate(sent) if g.states()]
-        if len(heard) != 1 or len(back) != 1 or len(sent[back[0]].states()) != 1:
-            raise UnsupportedLaw(
-                f"A feature hears {len(heard)} fields of states, and is heard in {len(back)}.",
-                "features that hear one field, and are heard in one",
-                "run.cavity_fields",
-            )
-        (m, f), k = heard[0], back[0]
-        (state,) = sent[k].states()
-        eta, coupling = self._stack("cavity", FEATURE)[:, :, m], self._stack("self_coupling", FEATURE)[:, :, m, k]
-        factor = float(sent[k].emission.coeff(state)) if sent[k].emission.coeff(state).is_number else float("nan")
-        noise = np.stack([self._noise(run, f) for run in self.runs if not run.diverged])
-        if np.any(coupling == 0) or not np.isfinite(factor):
-            raise UnsupportedLaw(f"The {FEATURE} sites do not hear themselves.", "features whose data respond")
-        given = np.stack([self._given(run, sent[k]) for run in self.runs if not run.diverged])
-        return {state: ((-eta / coupling - given) / factor, noise / (factor * coupling) ** 2)}
+        return debiased(self)
 
     def _unsettled(self) -> NotConverged:
         bad = [run for run in self.runs if run.diverged]
@@ -322,28 +297,19 @@ class MessagePassing:
             hint="values at which theory.solve(...).stability is below one; more steps, damping=0.5; simulate(...)",
         )
 
-    def _given(self, run: Passed, f: Any) -> np.ndarray:
-        """What sites send where their states are zero: a teacher's weights, with their sign."""
-        instance = self._instance(run.seed)
-        return instance.emissions(f.sender, instance.start())[:, instance.system.column(f)]
+    @property
+    def settled(self) -> list[Passed]:
+        """The instances whose messages have settled.
 
-    def _told(self, run: Passed, f: Any) -> np.ndarray:
-        """What of a field does not depend on states."""
-        return self._instance(run.seed).matrix(f) @ self._given(run, f)
-
-    def _noise(self, run: Passed, f: Any) -> np.ndarray:
-        """The variance of a cavity field over fresh couplings."""
-        instance = self._instance(run.seed)
-        scale = instance.scale(instance.system.place(f))
-        sent = instance.emissions(f.sender, run.steps[-1].state)[:, instance.system.column(f)]
-        weights = np.broadcast_to(scale.T if f.turned else scale, (instance.size[f.hearer], instance.size[f.sender]))
-        return np.asarray(weights @ sent**2)
-
-    def _stack(self, name: str, kind: Kind) -> np.ndarray:
-        settled = [run for run in self.runs if not run.diverged]
-        if not settled:
+        Raises
+        ------
+        NotConverged
+            If there are none.
+        """
+        found = [run for run in self.runs if not run.diverged]
+        if not found:
             raise self._unsettled()
-        return np.stack([getattr(run, name)[kind] for run in settled])
+        return found
 
     # -- against the theory ----------------------------------------------------------------------------
 

@@ -94,10 +94,12 @@ class SingleSites:
                 yield rows, np.broadcast_to(np.array(branch, dtype=bool), (rows.size, self.law.kp)), begin
 
     def _starts(self, found: np.ndarray, first: np.ndarray, eta: np.ndarray, back: np.ndarray) -> Iterator[np.ndarray]:
-        """Where to begin: where one was told, at zero, at the projection on a set."""
+        """Where to begin: where one was told, at zero, above a pole at zero, at the projection on a set."""
         yield first
         if np.any(first) and not self.law.affine:
             yield np.zeros_like(first)
+        if not self.law.affine:
+            yield np.ones_like(first)
         if self.law.sets is not None:
             yield self.law.sets.near(np.flatnonzero(~found), first, eta, back)
 

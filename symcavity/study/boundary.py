@@ -140,9 +140,8 @@ def boundary(
     where a parabola through them leads, and over the whole range only if it is not there.
     """
     name, (low, high) = _one(across, "across")
-    name = ratio_named(name)
+    name, *ends = checked_range(theory, name, values, (low, high))
     values = {ratio_named(k): v for k, v in (values or {}).items()}
-    ends = checked_range(theory, name, values, (low, high))
     lines: list[tuple[Any, Mapping[Any, Any]]] = [(None, values)]
     label = None
     if along is not None:

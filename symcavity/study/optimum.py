@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -26,6 +26,7 @@ WIDE = (1e-3, 1e3)  # where a positive parameter is looked at without bounds
 POINTS = 25  # at which the range is looked at
 CLOSE = 1e-12
 ROUNDS = 12
+NUMBERS = "bounds=(low, high) between which the observable is a number"
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ def optimize(
     Raises
     ------
     ValuesError
-        For bounds that are none, or a parameter that has a value.
+        For bounds that are none, a parameter that has a value, or several parameters.
     NotConverged
-        If the observable goes on to an end of a range that nobody asked for, or is constant.
+        If the observable goes on to an end of a range that nobody asked for, is constant, or is no number somewhere.
     Infeasible
         If the theory has no solution anywhere in the range.
 
@@ -91,9 +92,8 @@ def optimize(
     derivative between its points is followed to the digits asked for, and the best of them and of the ends is
     returned.  Two optima between neighbouring points of the grid would be missed.
     """
+    over, low, high = checked_range(theory, over, values, bounds)
     values = dict(values or {})
-    over = ratio_named(over)
-    low, high = checked_range(theory, over, values, bounds)
     logs = low > 0
     ts = np.linspace(np.log(low), np.log(high), POINTS) if logs else np.linspace(low, high, POINTS)
     grid = [low, *(float(np.exp(t)) if logs else float(t) for t in ts[1:-1]), high]
@@ -111,7 +111,13 @@ def optimize(
             continue
         if not solution.is_limit:
             near = {s: float(v) for s, v in solution.values.items()}
-            seen[x] = (solution, way * float(solution[observable]), way * float(slope(solution, observable, over)))
+            try:
+                value, moved = float(solution[observable]), float(slope(solution, observable, over))
+            except NotConverged as none:
+                raise NotConverged(f"At {over} = {x:.6g}: {none.found}", {over: x}, hint=NUMBERS) from none
+            if not np.isfinite(value):
+                raise NotConverged(f"At {over} = {x:.6g} {observable} is {value}.", {over: x}, hint=NUMBERS)
+            seen[x] = (solution, way * value, way * moved)
     if not seen:
         raise next((e for e in ends if not isinstance(e, Infeasible)), ends[0]) if ends else NotConverged(
             "All solutions in the range are limits, with states at rest.", hint="other bounds"
@@ -125,7 +131,7 @@ def optimize(
         for a, b in pairwise(places)
         if seen[a][2] < 0 < seen[b][2]
     ]
-    inside += [x for x in places if seen[x][2] == 0]
+    inside += [x for a, x, b in zip(places, places[1:], places[2:], strict=False) if _valley(seen, a, x, b)]
     candidates = [(seen[x][1], x) for x in (places[0], places[-1])]
     candidates += [(way * float(solve_theory(theory, {**values, over: x}, 15)[observable]), x) for x in inside]
     place = min(candidates, key=lambda pair: (pair[0], pair[1] not in inside))[1]
@@ -148,18 +154,34 @@ def optimize(
     return Optimum(over, solution[over], solution[observable], bound, solution, unsolved)
 
 
-def checked_range(theory: Theory, over: Any, values: Mapping[Any, Any], bounds: Any) -> tuple[float, float]:
-    """The ends of the range, checked."""
-    task = task_of(theory)
-    if over not in {*task.parameters, *task.ratios}:
+def _valley(seen: Mapping[float, tuple[Solution, float, float]], a: float, x: float, b: float) -> bool:
+    """Whether a place is best by its derivative and beside both neighbours: far out slopes vanish by rounding."""
+    return seen[x][2] == 0 and seen[x][1] < min(seen[a][1], seen[b][1])
+
+
+def checked_range(theory: Theory, over: Any, values: Any, bounds: Any) -> tuple[Any, float, float]:
+    """The parameter and the ends of its range, checked."""
+    values = {} if values is None else values
+    if not isinstance(values, Mapping):
+        raise ValuesError(f"The values are {values!r:.80}.", "a mapping from parameters to numbers")
+    task, over = task_of(theory), over if isinstance(over, Iterable) else ratio_named(over)
+    if isinstance(over, Iterable) and not isinstance(over, str):
+        raise ValuesError(
+            f"{over} are to be varied together.",
+            "one parameter at a time",
+            "scipy.optimize.minimize of theory.solve(...)[observable], with slopes by theory.sensitivity(...)",
+        )
+    if over not in [*task.parameters, *task.ratios]:
         known = ", ".join(str(s) for s in (*task.parameters, *task.ratios))
-        raise ValuesError(f"{over} is no parameter of this theory.", known)
+        same = [str(s) for s in (*task.parameters, *task.ratios) if str(s) == str(over)]
+        hint = f"the {over} of the declaration: a symbol is known by its assumptions too" if same else ""
+        raise ValuesError(f"{over!r} is no parameter of this theory.", known, hint)
     if over in {ratio_named(key) for key in values}:
         raise ValuesError(f"{over} is varied, and has a value too.", "one or the other")
     if bounds is None:
         if not over.is_positive:
             raise ValuesError(f"{over} has no bounds.", "bounds=(low, high)")
-        return WIDE
+        return over, *WIDE
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise ValuesError(f"The bounds are {bounds!r}.", "two numbers", "bounds=('1/100', 100)")
     low, high = (float(exact_value(b, "a bound", 15)) for b in bounds)
@@ -167,7 +189,7 @@ def checked_range(theory: Theory, over: Any, values: Mapping[Any, Any], bounds: 
         raise ValuesError(f"The bounds are {bounds!r}.", "two finite numbers, the smaller one first")
     for end in (low, high):
         check_sign(over, end)
-    return low, high
+    return over, low, high
 
 
 def _refined(

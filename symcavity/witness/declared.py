@@ -191,12 +191,13 @@ def _pair_rows(world: World, pair: Complementary) -> Iterator[Complementary]:
 
 def _components(world: World, *exprs: Expr) -> Iterator[dict[Any, Any]]:
     free: dict[Any, Any] = {}
+    whole = {k for expr in exprs for q in site_quantities(expr) if stays_whole(q) for k in q.indices}
     for expr in exprs:
         bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
         bound |= {node.components.index for node in expr.atoms(Support, Anchor)}
         for q in site_quantities(expr):
             for index in q.indices[len(q.family.slots) :]:
-                if index.is_Symbol and index not in bound and not stays_whole(q):
+                if index.is_Symbol and index not in bound | whole:
                     free[index] = component_range(world, q.family.components)
     names = sorted(free, key=str)
     for chosen in product(*(free[n] for n in names)):

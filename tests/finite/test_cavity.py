@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from declarations_simulated import SIGNS, VALUES, C, assert_contradicts, field, hard, ridge, soft, uneven, y
+from declarations_simulated import SIGNS, VALUES, C, assert_contradicts, field, hard, ridge, soft, uneven, w, x, y
 from scipy.stats import norm
 from scipy.stats import t as student
-from sympy import Sum, exp, log
+from sympy import Sum, exp, log, sign
 
-from symcavity.errors import Infeasible
+from symcavity import N, Quenched, i
+from symcavity.errors import Infeasible, UnsupportedLaw
 from symcavity.face import ConvexProblem
 from symcavity.finite import cavity_experiment
 from symcavity.finite.insertion import extended, insert
@@ -45,6 +46,22 @@ def test_the_instance_without_the_site_is_part_of_the_instance_with_it(side):
     assert np.array_equal(last, strand.couplings)
     assert strand.variance.shape == strand.couplings.shape
     assert instance.size == {FEATURE: 30, DATUM: 15}
+
+
+def test_a_new_datum_draws_its_label_on_its_own_field():
+    """Labels that are the sign of a teacher's field; a new feature would change those of all others."""
+    u = Sum(x[mu, i] * (t := Quenched("t", i))[i], (i, 1, N))
+    label = Quenched("label", mu, law={1: (1 + sign(u)) / 2, -1: (1 - sign(u)) / 2}, given=u)
+    loss = Sum((label[mu] - field) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))
+    setup = prepare(as_system(ConvexProblem(loss)), {alpha: 2, t: {1: 0.5, -2: 0.5}})
+    for seed in range(8):
+        instance = setup.instance(20, seed)
+        grown, _ = extended(setup, instance, DATUM)
+        labels, teacher = (next(v for q, v in grown.quenched.items() if q.name == name) for name in ("label", "t"))
+        assert np.array_equal(labels, np.sign(grown.couplings[0] @ teacher))
+        assert len(labels) == 41
+    with pytest.raises(UnsupportedLaw, match="changes the labels"):
+        extended(setup, instance, FEATURE)
 
 
 @pytest.mark.parametrize("side", [FEATURE, DATUM])

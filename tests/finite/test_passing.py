@@ -5,13 +5,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 from declarations_simulated import x
-from families_of_messages import FAMILIES, SIGNS, data, h, huber, noise, t, u, w, y
+from families_of_messages import FAMILIES, SIGNS, UNIT, data, h, huber, noise, t, u, w, y
 from scipy.optimize import minimize
-from sympy import Max, Rational, Sum, exp, log
+from sympy import Abs, Max, Rational, Sum, exp, log
 
-from symcavity import Ball, ConvexProblem, Ellipsoid, N, Quenched, alpha, average, i, mu, response
+from symcavity import Ball, ConvexProblem, Coupling, Ellipsoid, N, P, Quenched, alpha, average, i, mu, response
 from symcavity.derivations import soft_manifold
-from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.finite.insertion import extended
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.passing import MessagePassing, Work, pass_one
@@ -162,6 +162,8 @@ def test_leave_one_out_errors_of_ridge_regression():
         ours = target - run.leave_one_out[Sum(x[mu, i] * w[i], (i, 1, N))][0]
         error = run.leave_one_out[Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N))][0]
         assert ours == pytest.approx(quenched["noise"] - error)
+        twice = run.leave_one_out[2 * noise[mu] - Sum(2 * x[mu, i] * (w[i] - t[i]), (i, 1, N))]
+        assert twice[0] == pytest.approx(2 * ours)
         assert np.linalg.norm(ours - exact) < bound * np.linalg.norm(exact)
 
 
@@ -172,7 +174,7 @@ class OneMore(Setup):
         return extended(self, super().instance(features, seed), DATUM)[0]
 
 
-@pytest.mark.parametrize("name", ["lasso", "hinge", "bias", "clusters", "logistic", "three kinds", "balls"])
+@pytest.mark.parametrize("name", ["lasso", "hinge", "bias", "clusters", "labels of a teacher", "three kinds", "balls"])
 def test_leaving_out_the_last_datum_is_never_having_had_it(name):
     """Fits without it, by exact methods; sets and vectors too. The error is a share of what leaving it out changes."""
     problem, values, _ = FAMILIES[name]
@@ -181,28 +183,29 @@ def test_leaving_out_the_last_datum_is_never_having_had_it(name):
     work = Work(more, 150)
     run = MessagePassing(work, [pass_one(work, (60, seed)) for seed in seeds])
     wrong, change = [], []
-    ours = iter(np.stack([*run.leave_one_out.values()], axis=-1)[:, -1])
-    for seed in (s for s in seeds if s not in run.diverged):
-        base, big, mine = setup.instance(60, seed), more.instance(60, seed), next(ours)
+    assert all(found.shape[0] == len(run.settled) for found in run.leave_one_out.values())
+    for n, seed in enumerate(one.seed for one in run.settled):
+        base, big = setup.instance(60, seed), more.instance(60, seed)
         state = solve_instance(setup.system, base).state
         fields = [f for f in setup.system.laws[DATUM].fields if f.states()]
-        sums = [f.as_sum for f in fields]
-        mine = dict(zip(run.leave_one_out, mine, strict=True))
-        for f, total in zip(fields, sums, strict=True):
+        for f in fields:
             column = base.system.column(f)
             without = big.matrix(f)[-1] @ base.emissions(f.sender, state)[:, column]
             full = big.matrix(f)[-1] @ big.emissions(f.sender, run.runs[seed].steps[-1].state)[:, column]
-            wrong.append(mine[total] - without)
+            wrong.append(run.leave_one_out[f.as_sum][n, -1] - without)
             change.append(full - without)
     assert len(wrong) >= 8
     assert np.linalg.norm(wrong) < 0.3 * np.linalg.norm(change)
 
 
+shifted = Coupling("shifted", mean=3 * y[mu] * t[i] / N)
 PENALISED = {
+    "clusters": (y[mu] - Sum(shifted[mu, i] * w[i], (i, 1, N))) ** 2 / 2,
     "ridge": (h - u - noise[mu]) ** 2 / 2,
     "logistic": log(1 + exp(-y[mu] * h)),
     "squared hinge": Max(0, 1 - y[mu] * h) ** 2,
     "huber": huber(h - u - noise[mu]),
+    "absolute deviations": Abs(h - u - noise[mu]),
 }
 
 
@@ -211,9 +214,11 @@ def test_a_debiased_weight_is_that_of_a_fit_which_does_not_penalise_it(name):
     """Refitted by exact methods, without the penalty of one weight; the rest of its shift is noise of order 1/N."""
     loss, strength = PENALISED[name], Quenched("strength", i)
     problem = ConvexProblem(data(loss) + Sum(strength[i] * w[i] ** 2, (i, 1, N)) / 2)
-    values = {alpha: 3, **{q: SIGNS for q in (y, t, noise) if (loss).has(q)}}
-    size, wrong, change = 60, [], []
-    run = problem.message_passing({**values, strength: [1.0] * size}, N=size, seeds=2, steps=150)
+    values = {alpha: 3, **{q: SIGNS for q in (y, t, noise) if loss.has(q) or (name, q) == ("clusters", t)}}
+    values |= {noise: UNIT} if name == "absolute deviations" else {}
+    size = 240 if name == "absolute deviations" else 60  # half, a fifth and a tenth of the shift at 60, 240 and 960
+    wrong, change, damping = [], [], 0.5 * (name in ("clusters", "absolute deviations"))
+    run = problem.message_passing({**values, strength: [1.0] * size}, N=size, seeds=2, steps=300, damping=damping)
     for k in range(5):
         free = [1.0] * size
         free[k] = 0.0
@@ -223,6 +228,26 @@ def test_a_debiased_weight_is_that_of_a_fit_which_does_not_penalise_it(name):
             wrong.append(run.debiased[w[i]][0][n, k] - exact)
             change.append(run.simulation.samples[n]["w"][k] - exact)
     assert np.linalg.norm(wrong) < 0.3 * np.linalg.norm(change)
+
+
+def test_couplings_with_a_mean_are_read_as_they_were_declared():
+    """Allen's formula for the sum over couplings with their mean, and what is refused."""
+    size, errors = 400, Sum((y[mu] - (total := Sum(shifted[mu, i] * w[i], (i, 1, N)))) ** 2, (mu, 1, P))
+    problem = ConvexProblem(errors / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    run = problem.message_passing({alpha: 2, y: SIGNS, t: SIGNS}, N=size, seeds=1, steps=300, damping=0.5)
+    instance = run.setup.instance(size, 0)
+    quenched = {str(q): v for q, v in instance.quenched.items()}
+    signs = quenched["y"]
+    X = instance.couplings[0] + 3 * np.outer(signs, quenched["t"]) / size
+    hat = X @ np.linalg.solve(X.T @ X + np.eye(size), X.T)
+    exact = (signs - hat @ signs) / (1 - np.diag(hat))
+    assert total in run.leave_one_out
+    for ours in (signs - run.leave_one_out[total][0], run.leave_one_out[y[mu] - total][0]):
+        assert np.linalg.norm(ours - exact) < 0.05 * np.linalg.norm(exact)
+    other = Sum(x[mu, i] * w[i], (i, 1, N))
+    for wrong in (other, w[i], next(q for q in problem.kkt().laws[DATUM].unknowns)):
+        with pytest.raises((ValuesError, DeclarationError)):
+            run.leave_one_out[wrong]
 
 
 def test_debiased_estimates_of_the_lasso():

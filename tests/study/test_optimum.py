@@ -2,7 +2,7 @@
 
 import mpmath
 import pytest
-from sympy import Rational, Sum, Symbol
+from sympy import Rational, Sum, Symbol, log, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu
 from symcavity.errors import NotConverged
@@ -57,3 +57,23 @@ def test_bad_input(theory):
         theory.optimize(error, gamma, {**values, s: half}, bounds=(2, 1))
     with pytest.raises(ValuesError, match="no parameter"):
         theory.optimize(error, Symbol("c"), {**values, s: half})
+    with pytest.raises(ValuesError, match="of the declaration"):
+        theory.optimize(error, "gamma", {**values, s: half})
+    for several in ([gamma, s], (gamma, s), {gamma: (1, 2), s: (1, 2)}):
+        with pytest.raises(ValuesError, match="one parameter at a time"):
+            theory.optimize(error, several, values)
+    with pytest.raises(ValuesError, match="mapping"):
+        theory.optimize(error, gamma, [values])
+    with pytest.raises(ValuesError, match="divided by zero"):
+        theory.optimize(error / (s - s), gamma, {**values, s: half})
+
+
+def test_an_observable_that_is_no_number_somewhere_is_refused_there(theory):
+    given = {**values, s: half}
+    best = theory.optimize(error, gamma, given).value
+    edge = Rational(float(theory.solve({**given, gamma: 2})[error]))  # the root is a number on one side of two only
+    with pytest.raises(NotConverged, match=r"At gamma = .*is not a number"):
+        theory.optimize(sqrt(edge - error), gamma, given, bounds=("1/10", 10))
+    assert theory.optimize(sqrt(edge - error), gamma, given, bounds=("1/10", "19/10"), maximize=True).value > 0
+    found = theory.optimize(log(error), gamma, given, bounds=("1/10", 10))
+    assert float(found.value) == pytest.approx(float(mpmath.log(best)))

@@ -25,14 +25,14 @@ def species():
     return System([], [Complementary(n[i], n[i] - 1 + Sum(J[i, j] * n[j], (j, 1, N)))])
 
 
-def touching():
+def touching(count=D):
     """Vectors: components of what is heard, and of what is sent."""
-    u = Coupling("u", components=(a, 1, D))
+    u = Coupling("u", components=(a, 1, count))
     convex = SupportFunction("g")(Sum(u[mu, i, a] * w[i], (i, 1, N)))
     return ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2, [convex >= 1])
 
 
-MADE = {"soft": soft, "species": species, "touching": touching}
+MADE = {"soft": soft, "species": species, "touching": touching, "three components": lambda: touching(3)}
 
 
 def steps_of(name):
