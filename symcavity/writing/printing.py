@@ -204,10 +204,10 @@ class CavityPrinter(LatexPrinter):
         light = light_terms(expr)
         terms = [plain_sum(t) for t in self._as_ordered_terms(expr, order=order)]
         terms.sort(key=lambda t: (term_key(t), t not in light))
-        for place, term in enumerate(terms):
-            if not is_negative(term) and term_key(term) == term_key(terms[0]):
-                terms.insert(0, terms.pop(place))
-                break
+        if is_negative(terms[0]):  # a number leads, or else the first that is not subtracted
+            ahead = [t for t in terms if not is_negative(t) and term_key(t) == term_key(terms[0])]
+            for lead in sorted(ahead, key=lambda t: not t.is_number)[:1]:
+                terms.insert(0, terms.pop(terms.index(lead)))
         out = ""
         for term in terms:
             outside = isinstance(term, Sum) and is_negative(term)
