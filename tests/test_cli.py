@@ -562,17 +562,19 @@ def test_a_broken_pipe_is_quiet(tmp_path):
     assert got.stderr == ""
 
 
-def test_help_teaches_by_examples_that_parse(run):
+def test_help_teaches_by_examples_that_parse(run, monkeypatch):
     import re
     import shlex
 
     from symcavity.cli import build_parser
 
+    monkeypatch.setenv("COLUMNS", "60")  # what says what a command does is wrapped; examples keep their lines
     examples = []
     for command in ("list", "paper", "derive", "check", "solve", "simulate", "sweep", "experiment", "manifold"):
         text = run(command, "--help").out
         found = re.findall(r"^  symcavity (.+?)(?:\s+#.*)?$", text, flags=re.MULTILINE)
         assert found, command
+        assert all(len(line) <= 60 for line in text.partition("examples:")[0].splitlines()), command
         examples += found
     for example in examples:
         build_parser().parse_args(shlex.split(example))

@@ -22,7 +22,7 @@ from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
-from symcavity.writing.rows import GAP, PAGE, abreast, fits, row_of, zeros_first
+from symcavity.writing.rows import GAP, PAGE, abreast, fits, row_of
 from symcavity.writing.shown import as_shown
 
 
@@ -155,7 +155,7 @@ class _Numbers:
 
     def display(self, rows: Sequence[Any], key: str, numbered: bool = True, end: str = ".") -> list[Block]:
         """A display, and the names in it of what is too wide for a line."""
-        groups = self.groups(zeros_first(rows), key, numbered)
+        groups = self.groups(rows, key, numbered)
         flat = [row_of(obj) for group in groups for obj in group.rows]
         shown, old, new = shorten(flat, self.names, fits)
         if shown == flat:

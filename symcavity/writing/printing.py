@@ -325,9 +325,6 @@ class CavityPrinter(LatexPrinter):
     def _print_BooleanFalse(self, _expr: Any) -> str:
         return "\\text{never}"
 
-    def _print_Equation(self, expr: Equation) -> str:
-        return f"{self._print(expr.lhs)} = {self._print(expr.rhs)}"
-
     def _print_Complementary(self, expr: Complementary) -> str:
         p, q = (self._print(part) for part in expr.pair)
         return f"0 \\le {p} \\perp {q} \\ge 0"
@@ -407,7 +404,9 @@ def tex(obj: Any, inline: bool = False) -> str:
         return f"\\text{{{escape_tex(obj)}}}"
     printer = CavityPrinter(inline=inline)
     if isinstance(obj, Equation):
-        return f"{printer.doprint(obj.lhs)} = {printer.doprint(obj.rhs)}"
+        both = (obj.lhs, obj.rhs)
+        sides = [-Sum(-e.function, *e.limits) if isinstance(e, Sum) and is_negative(e) else e for e in both]
+        return " = ".join(map(printer.doprint, sides))
     if isinstance(obj, tuple | list):
         return ",\\; ".join(tex(part, inline) for part in obj)
     if isinstance(obj, int | float | Basic | Family):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, S
+from sympy import Add, Sum
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
@@ -58,14 +58,6 @@ def _cut(row: Row, start: int, stop: int | None) -> Row:
     return Row(row.items[start:stop], row.spaced[start:stop])
 
 
-def zeros_first(rows: Sequence[Any]) -> Sequence[Any]:
-    """Conditions of one display with zero on one side."""
-    if not any(isinstance(row, Equation) and row.lhs == 0 for row in rows):
-        return rows
-    turned = (isinstance(row, Equation) and row.rhs == 0 and isinstance(row.lhs, Add) for row in rows)
-    return [Equation(S.Zero, row.lhs) if turn else row for row, turn in zip(rows, turned, strict=True)]
-
-
 def fits(row: Row) -> bool:
     """Whether a formula may stand as it is."""
     found = lines(row, PAGE)
@@ -78,8 +70,8 @@ def row_of(obj: Any) -> Row:
         return obj
     if not isinstance(obj, tuple):
         row = tree(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 3:
-            return tree(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
+        if isinstance(obj, Equation) and obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
+            return tree(Equation(obj.rhs, obj.lhs))  # what is long, or adds up, stands on the side where lines end
         return row
     items: list[Any] = []
     for part in obj:
@@ -109,4 +101,4 @@ def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
 
 
-__all__ = ["GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "fits", "fragment_tree", "row_of", "zeros_first"]
+__all__ = ["GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "fits", "fragment_tree", "row_of"]
