@@ -74,7 +74,7 @@ _STYLE = """
 @media (max-width: 40rem) { .sc { font-size: 15px; } .sc nav { columns: 1; }
   .sc main { padding: 1.2rem .8rem 3rem; } }
 @media print { .sc { font-size: 10.5pt; --paper: #fff; --ink: #000; color-scheme: light; }
-  .sc nav, .sc details:not([open]) { display: none; } .sc main { max-width: none; padding: 0; }
+  .sc nav, .sc details:not([open], :has(.failed)) { display: none; } .sc main { max-width: none; padding: 0; }
   .sc .display { overflow: visible; } .sc h2, .sc summary { break-after: avoid; }
   .sc tr, .sc figure { break-inside: avoid; } }
 """
