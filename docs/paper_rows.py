@@ -31,7 +31,7 @@ def page():
 def _row(row, latex):
     verdict = f"**{row['verdict']}**" if row["verdict"] == "corrected" else row["verdict"]
     said = f"**({row['number']})** {verdict} ({row['witness']}): `{row['where']}`"
-    remark = f"; {row['remark']}" if "remark" in row else ""
+    remark = f"; {row['remark']}" if row["remark"] else ""
     return f"$$\n{latex}\n$$\n\n{said}{remark}"
 
 

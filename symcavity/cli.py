@@ -44,6 +44,14 @@ class _Parser(argparse.ArgumentParser):
         super().error(f"{message}; did you mean {near[0]}?" if near else message)
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Examples keep their lines; what is one line is wrapped."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        wrapped = argparse.HelpFormatter._fill_text(self, text, width, indent)  # noqa: SLF001 - argparse has no other way
+        return super()._fill_text(text, width, indent) if "\n" in text else wrapped
+
+
 def _add_loudness(parser: argparse.ArgumentParser, default: Any) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", default=default, help="results and errors only")
     parser.add_argument("-v", "--verbose", action="store_true", default=default, help="tracebacks, and the time spent")
@@ -55,7 +63,7 @@ def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], int], wor
         help=words,
         description=words,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.set_defaults(run=run)
     _add_loudness(parser, argparse.SUPPRESS)
@@ -156,7 +164,7 @@ def build_parser() -> argparse.ArgumentParser:
             "symcavity check my_problem.py",
         )
         + "\n\n'symcavity COMMAND --help' explains a command by examples.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"symcavity {__version__}")
     _add_loudness(parser, default=False)

@@ -52,17 +52,16 @@ class PaperTable(list[dict[str, str]]):
     def _repr_html_(self) -> str:
         from symcavity.writing.displays import html
 
-        columns = list(dict.fromkeys(key for row in self for key in row))
-        return html(columns, ([row.get(key, "") for key in columns] for row in self))
+        return html(list(self[0]), ([*row.values()] for row in self))
 
 
 def paper_table() -> PaperTable:
     """Return the table of the equations of the paper that the installed derivations follow, one row each.
 
-    Each has ``number``, ``verdict``, ``witness`` and ``where``, and some a ``remark``.  The tests make it.
+    Each has ``number``, ``verdict``, ``witness``, ``where`` and ``remark``, which may be empty.  The tests make it.
     """
     text = importlib.resources.files(PACKAGE).joinpath("paper.json").read_text(encoding="utf-8")
-    return PaperTable(json.loads(text)["rows"])
+    return PaperTable({**row, "remark": row.get("remark", "")} for row in json.loads(text)["rows"])
 
 
 def is_file(target: str) -> bool:

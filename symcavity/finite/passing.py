@@ -369,7 +369,7 @@ class MessagePassing:
         """Plot an observable after each step, with the state evolution as a line; with damping, the solution."""
         line = "theory" if self.damping else "state evolution"
         expected = None if theory is None else self._expected(theory, observable)
-        return plot_steps(self[observable], expected, label(observable), ax, line)
+        return plot_steps(self[observable], expected, observable, line, ax=ax)
 
     def _expected(self, theory: Theory | StateEvolution, observable: Any) -> np.ndarray:
         """What a theory says of an observable after each step."""

@@ -364,15 +364,18 @@ def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any =
     return _finish(ax)
 
 
-def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None, line: str = "state evolution") -> Any:
+@_styled
+def plot_steps(measured: Sequence[Any], expected: Any, observable: Any, line: str, *, ax: Any = None) -> Any:
     """Plot an observable after each step of message passing: estimates as points, what is expected as a line.
 
     Parameters
     ----------
     measured : sequence of Estimate
     expected : sequence of float or None
-    name, line : str
-        What is plotted, and what is expected.
+    observable : Expr
+        What is plotted.
+    line : str
+        What is expected.
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     """
@@ -383,7 +386,7 @@ def plot_steps(measured: Sequence[Any], expected: Any, name: str, ax: Any = None
     style: Any = {"fmt": "o", "ms": 4.5, "mfc": "white", "color": RED, "elinewidth": 1, "capsize": 2, "zorder": 2}
     ax.errorbar(range(len(mean)), mean, yerr=error, label="message passing", **style)
     ax.set_xlabel("step")
-    ax.set_ylabel(name)
+    ax.set_ylabel(f"${label_tex(observable)}$")
     ax.legend(frameon=False)
     return _finish(ax)
 
@@ -405,8 +408,7 @@ def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax:
 
         ax = panels((8.2, 3.2), 2)
     left, right = ax
-    name = f"${label_tex(observable)}$"
-    plot_steps(run[observable], expected, name, left, "theory" if run.damping else "state evolution")
+    plot_steps(run[observable], expected, observable, "theory" if run.damping else "state evolution", ax=left)
     for place, moves in enumerate(run.changes):
         label = "message passing" if not place else None
         right.plot(range(len(moves)), moves, "o-", ms=3, lw=0.7, mfc="white", color=RED, label=label, zorder=2)
@@ -420,7 +422,8 @@ def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax:
     return left.figure
 
 
-def plot_convergence(points: Sequence[tuple[float, Any]], ax: Any = None) -> Any:
+@_styled
+def plot_convergence(points: Sequence[tuple[float, Any]], *, ax: Any = None) -> Any:
     """Plot the squared rate at which message passing converges against the stability of the theory.
 
     Parameters

@@ -64,7 +64,7 @@ _STYLE = """
 .sc .none { color: var(--faint); }
 .sc mtable.cases mtd { text-align: left; padding-right: .8em; }
 .sc code { font-size: .9em; }
-.sc pre { overflow-x: auto; font-size: .85em; }
+.sc pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85em; }
 .sc figure { background: #fff; margin: 1rem 0; padding: .5rem; border-radius: 4px; text-align: center; }
 .sc figure svg { max-width: 100%; height: auto; }
 .sc .wide { overflow-x: auto; }
@@ -74,7 +74,7 @@ _STYLE = """
 @media (max-width: 40rem) { .sc { font-size: 15px; } .sc nav { columns: 1; }
   .sc main { padding: 1.2rem .8rem 3rem; } }
 @media print { .sc { font-size: 10.5pt; --paper: #fff; --ink: #000; color-scheme: light; }
-  .sc nav { display: none; } .sc main { max-width: none; padding: 0; }
+  .sc nav, .sc details:not([open], :has(.failed)) { display: none; } .sc main { max-width: none; padding: 0; }
   .sc .display { overflow: visible; } .sc h2, .sc summary { break-after: avoid; }
   .sc tr, .sc figure { break-inside: avoid; } }
 """
@@ -111,6 +111,8 @@ def page(
         for step in section.steps:
             blocks = "".join(_block(block) for block in step.blocks)
             found = checks.get(step.step.key, "")
+            if not blocks:  # what was said before; the check says by its name what it is of
+                found = found.replace("</summary>", f" <code>{escape(step.step.key)}</code></summary>", 1)
             body.append(f'<div class="step" id="{escape(_anchor(step.step.key))}">{blocks}{found}</div>')
     if doc.results:
         body += [f'<h2 id="results">{doc.results_title}</h2>', *(_block(block) for block in doc.results)]

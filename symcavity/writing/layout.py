@@ -358,8 +358,6 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
             said.before, span = [] if silent else said.again, None
         elif said.again:
             said.before = said.again
-    if span is not None or numbers.before != step.rule:
-        numbers.rested = span
     blocks: list[Block] = []
     running: Fragments = []
 
@@ -376,8 +374,11 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         return ()
     known = numbers.joined(numbers.shown[_said(claim)] for claim in old)
     numbers.known.setdefault(step.key, []).extend(dict.fromkeys(numbers.shown[_said(claim)] for claim in old))
-    if known is not None and not new and (step.rule == "elimination" or (step.rule == "result" and known == span)):
+    said_all = step.rule in ("closure", "elimination") or (step.rule == "result" and known == span)
+    if known is not None and not new and said_all:
         return ()  # it says nothing that was not said
+    if span is not None or numbers.before != step.rule:
+        numbers.rested = span
     collects = known is not None and step.rule in _COLLECTED
     notes: Fragments = []
     if span is not None and not any(isinstance(part, Given) for part in said.before) and step.claims and not collects:
@@ -407,7 +408,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     for shift in sorted(set(repeated.values())):
         some = [claim for claim, when in repeated.items() if when == shift]
         span = numbers.joined(numbers.shown[_said(_undated(claim))] for claim in some)
-        words: Fragments = ["Likewise ", *listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
+        words: Fragments = ["Likewise "] if isinstance(blocks[-1:] and blocks[-1], Display) else []
+        words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
         words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
         blocks.append(Paragraph((*words, Formula("t + 1" if shift else "t"), ". "), goes_on=True))
     _stand_in(step, numbers)

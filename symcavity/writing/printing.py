@@ -204,10 +204,10 @@ class CavityPrinter(LatexPrinter):
         light = light_terms(expr)
         terms = [plain_sum(t) for t in self._as_ordered_terms(expr, order=order)]
         terms.sort(key=lambda t: (term_key(t), t not in light))
-        for place, term in enumerate(terms):
-            if not is_negative(term) and term_key(term) == term_key(terms[0]):
-                terms.insert(0, terms.pop(place))
-                break
+        if is_negative(terms[0]):  # a number leads, or else the first that is not subtracted
+            ahead = [t for t in terms if not is_negative(t) and term_key(t) == term_key(terms[0])]
+            for lead in sorted(ahead, key=lambda t: not t.is_number)[:1]:
+                terms.insert(0, terms.pop(terms.index(lead)))
         out = ""
         for term in terms:
             outside = isinstance(term, Sum) and is_negative(term)
@@ -325,9 +325,6 @@ class CavityPrinter(LatexPrinter):
     def _print_BooleanFalse(self, _expr: Any) -> str:
         return "\\text{never}"
 
-    def _print_Equation(self, expr: Equation) -> str:
-        return f"{self._print(expr.lhs)} = {self._print(expr.rhs)}"
-
     def _print_Complementary(self, expr: Complementary) -> str:
         p, q = (self._print(part) for part in expr.pair)
         return f"0 \\le {p} \\perp {q} \\ge 0"
@@ -407,7 +404,9 @@ def tex(obj: Any, inline: bool = False) -> str:
         return f"\\text{{{escape_tex(obj)}}}"
     printer = CavityPrinter(inline=inline)
     if isinstance(obj, Equation):
-        return f"{printer.doprint(obj.lhs)} = {printer.doprint(obj.rhs)}"
+        both = (obj.lhs, obj.rhs)
+        sides = [-Sum(-e.function, *e.limits) if isinstance(e, Sum) and is_negative(e) else e for e in both]
+        return " = ".join(map(printer.doprint, sides))
     if isinstance(obj, tuple | list):
         return ",\\; ".join(tex(part, inline) for part in obj)
     if isinstance(obj, int | float | Basic | Family):

@@ -163,6 +163,9 @@ def stability_average(step: Step) -> Prose:
     words = plural(len(step.claims), "The average of the squared response is", "The averages of the squares are")
     matrix = any(claim.rhs.has(SLOPE2) for claim in step.claims)
     after: Fragments = ["The square of a matrix is here the sum of those of its entries."] if matrix else []
+    if step.data.get("open"):
+        words = words if step.claims else "The averages in these equations are taken over the fields of one site."
+        after += ["The other averages in these equations are taken over the fields of one site."] if step.claims else []
     return Prose([Given(words)], after)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sympy import Add, Sum
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
@@ -69,8 +70,8 @@ def row_of(obj: Any) -> Row:
         return obj
     if not isinstance(obj, tuple):
         row = tree(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and width(row) > PAGE / 3:
-            return tree(Equation(obj.rhs, obj.lhs))  # what is long stands on the side where lines end
+        if isinstance(obj, Equation) and obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
+            return tree(Equation(obj.rhs, obj.lhs))  # what is long, or adds up, stands on the side where lines end
         return row
     items: list[Any] = []
     for part in obj:

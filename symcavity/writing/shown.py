@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -30,10 +30,10 @@ from sympy import (
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.record.derivation import Derivation
+from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
 
 
@@ -92,12 +92,32 @@ def as_shown(derivation: Derivation) -> Derivation:
         nodes = obj.atoms(SiteResponse, Pow, Abs, sign)
         return obj.xreplace({node: new for node in nodes if (new := known(node)) != node})
 
-    steps = tuple(
-        replace(step, claims=tuple(map(written, step.claims)), data=_data(step.data, written))
-        for step in derivation.steps
-    )
     parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
+    steps = _once(
+        [
+            replace(step, claims=tuple(map(written, step.claims)), data=_data(step.data, written))
+            for step in derivation.steps
+        ],
+        parameters,
+    )
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:
+    """Steps; a mean response goes by the order parameter that it is, and mere names for averages are left out."""
+    closed = {claim for step in steps if step.rule == "closure" for claim in step.claims}
+    out = []
+    for step in steps:
+        if step.rule == "response":
+            at = {step.data["kind"].index: S.Zero}
+            named = {m.xreplace(at).args: symbol for symbol, m in parameters if isinstance(m, Average)}
+            given = ((claim, Equation(named.get(claim.lhs.args, claim.lhs), claim.rhs)) for claim in step.claims)
+            step = replace(step, claims=tuple(new if new in closed else claim for claim, new in given))
+        elif step.rule == "stability_average":
+            some = tuple(claim for claim in step.claims if not isinstance(claim.rhs, JointAverage | OverParameters))
+            step = replace(step, claims=some, data={**step.data, "open": len(some) < len(step.claims)})
+        out.append(step)
+    return tuple(out)
 
 
 def _over_one(total: Any) -> Any:

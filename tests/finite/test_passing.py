@@ -345,12 +345,14 @@ def test_a_label_that_is_the_sign_of_another_field():
 
 def test_figures():
     pytest.importorskip("matplotlib")
+    from symcavity.finite.labels import label_tex
     from symcavity.finite.plots import plot_convergence
 
     problem, values, observable = FAMILIES["squared hinge"]
     theory, run = problem.cavity(), run_of("squared hinge")
     axes = run.plot(observable, theory)
     assert axes.lines[0].get_ydata()[:2] == pytest.approx([0, 0.14876], abs=1e-5)
+    assert axes.get_ylabel() == run.figure(observable, theory).axes[0].get_ylabel() == f"${label_tex(observable)}$"
     stability = theory.solve(values).stability
     axes = plot_convergence([(stability, run)])
     assert axes.lines[0].get_xdata()[0] == pytest.approx(float(stability))
