@@ -1,7 +1,7 @@
 """The derived theories in closed form, their parts by name, and how they show themselves."""
 
 import pytest
-from sympy import Eq, Heaviside, Rational, Sum, Symbol, sqrt, symbols
+from sympy import Abs, Eq, Heaviside, Rational, Sum, Symbol, sqrt, symbols
 
 from symcavity import (
     ConvexProblem,
@@ -13,6 +13,7 @@ from symcavity import (
     NoClosedForm,
     P,
     Quenched,
+    UnsupportedLaw,
     alpha,
     average,
     i,
@@ -23,7 +24,7 @@ from symcavity import (
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, output_bias, soft_margin
 
 kappa = gardner.kappa
-w, lam = Feature("w"), Datum("lam")
+w, lam, x = Feature("w"), Datum("lam"), Coupling("x")
 
 
 def test_the_capacity_is_gardners():
@@ -148,3 +149,15 @@ def test_a_fixed_mean_is_a_condition_like_any_other():
     again = theory.solve({alpha: 2, c: solution[c]})
     assert abs(again[average(w[i] ** 2)] - 0.1) < 1e-12
     assert Symbol("c", positive=True) in theory.system.parameters
+
+
+def test_a_site_without_curvature_has_no_naive_theory():
+    """A box whose end has an open sign: the branches have no order, and what lies between two of them is infinite."""
+    t, c = Quenched("t", i), Symbol("C", positive=True)
+    loss = c * Sum(sqrt(1 + Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) ** 2), (mu, 1, P))
+    problem = ConvexProblem(Sum(c * Abs(w[i]), (i, 1, N)) + loss, subject_to=[w[i] <= 1 + t[i]])
+    with pytest.raises(UnsupportedLaw, match="no curvature"):
+        problem.naive()
+    (verdict,) = problem.cavity().derivation["symmetry"].verdicts(15)
+    assert verdict.ok
+    assert "no naive theory" in verdict.detail

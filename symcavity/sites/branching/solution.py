@@ -8,10 +8,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together
+from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together, zoo
 from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch
@@ -115,8 +116,22 @@ class SiteSolution:
         )
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002
-        """The solution at the mean self-couplings; its form does not depend on the covariance of the fields."""
-        return self.xreplace(dict(means))
+        """The solution at the mean self-couplings; its form does not depend on the covariance of the fields.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the site has no curvature there: fields at which a branch ends are infinite.
+        """
+        found = self.xreplace(dict(means))
+        ends = [end for r in found.regions for end in (r.low, r.high) if end is not None]
+        if any(end.has(zoo) for end in ends or [c for b in found.branches for c in b.conditions]):
+            raise UnsupportedLaw(
+                "Without its feedback a site has no curvature of its own, and its states are infinite.",
+                "the naive analysis of problems with a penalty on each weight",
+                "problem.cavity(): there the feedback is the curvature",
+            )
+        return found
 
     def without_sources(self) -> SiteSolution:
         """The solution at zero sources."""
