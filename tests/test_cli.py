@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -534,13 +533,11 @@ def _process(*argv: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)  # noqa: S603
 
 
-def test_the_whole_process_works_in_an_empty_folder_and_is_quick(tmp_path):
-    began = time.monotonic()
+def test_the_whole_process_works_in_an_empty_folder(tmp_path):
     got = _process("derive", "gardner", cwd=tmp_path)
     assert got.returncode == 0, got.stderr
     assert "Perceptron capacity" in got.stdout
     assert got.stderr == ""
-    assert time.monotonic() - began < 10  # three seconds on an idle machine; see benchmarks
     assert list(tmp_path.iterdir()) == []
 
 

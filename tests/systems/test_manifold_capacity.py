@@ -1,6 +1,5 @@
 """Capacity of manifolds: published and independently computed values, Stein's lemma, negative controls."""
 
-import time
 
 import mpmath
 import numpy as np
@@ -347,7 +346,7 @@ def test_bad_values(call, error, message):
         call()
 
 
-def test_balls_agree_with_double_quadrature_and_are_much_faster():
+def test_balls_agree_with_double_quadrature():
     """Twelve digits, beside a double adaptive quadrature that is even told where the kinks are."""
     from scipy.integrate import dblquad
 
@@ -357,7 +356,6 @@ def test_balls_agree_with_double_quadrature_and_are_much_faster():
     def density(z, r):
         return r**4 * np.exp(-(r * r + z * z) / 2) / weight
 
-    start = time.perf_counter()
     tip, _ = dblquad(
         lambda z, r: (r * r + (k - z) ** 2) * density(z, r),
         0,
@@ -376,14 +374,8 @@ def test_balls_agree_with_double_quadrature_and_are_much_faster():
         epsabs=1e-13,
         epsrel=1e-12,
     )
-    slow = time.perf_counter() - start
-    manifold_capacity(Ball(5, R), kappa=k)
-    start = time.perf_counter()
-    for _ in range(20):
-        got = manifold_capacity(Ball(5, R), kappa=k)
-    fast = (time.perf_counter() - start) / 20
+    got = manifold_capacity(Ball(5, R), kappa=k)
     assert got.alpha == pytest.approx(1 / (tip + side), rel=1e-11)
-    assert slow / fast > 30
 
 
 @pytest.mark.parametrize("shape", [Ball(5, 1), PointCloud([[1, 0, 1], [-0.5, 0.8, 1.2], [-0.4, -0.9, 0.9]])])
