@@ -14,7 +14,9 @@ from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
+from symcavity.evaluate.evolution import Root
 from symcavity.evaluate.following import is_mapped
+from symcavity.evaluate.reduced import Reduced, inadmissible
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
@@ -167,9 +169,14 @@ def solve_bound(
     """
     found: list[Solution] = []
     failed: list[Infeasible | NotConverged] = []
-    for branch in theory.branches:
+    tries = [(branch, guess) for branch in theory.branches]
+    if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
+        settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
+        first = next(((branch, root.point) for branch, root in settled if root is not None), None)
+        tries = [first, *tries] if first else tries
+    for branch, near in tries:
         try:
-            found.append(solve(task_of(branch), values, dps, branch.observable, guess, double=double))
+            found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double))
         except (Infeasible, NotConverged) as error:
             failed.append(error)
             continue
@@ -189,6 +196,16 @@ def solve_bound(
             raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
         raise (missed or failed)[0]
     return found[0]
+
+
+def _settled(branch: Theory, values: Mapping[Any, Any]) -> Root | None:
+    """Where the state evolution on a branch settles, if that is admissible there."""
+    task = task_of(branch)
+    given = read_values(task, values, 15)
+    if not is_mapped(task, given):
+        return None
+    root = task.evolution(given.laws)[0].solve(given.environment("numpy"))
+    return None if root is None or inadmissible(Reduced.whole(task, given), root.point, solved=True) else root
 
 
 def settles(theory: Theory, values: Mapping[Any, Any]) -> bool:

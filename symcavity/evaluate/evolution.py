@@ -89,6 +89,8 @@ class Evolution:
         self.mapped = [s for s in self.unknowns if s in found]
         self.exprs = [found[s] for s in self.mapped] + [e.difference for e in self.rest]
         self.signs = np.array([1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.0 for s in self.unknowns])
+        idle = [s for s in self.free if any(_says_zero(e.difference, s) for e in self.rest)]
+        self.signs[[self.unknowns.index(s) for s in idle]] = 0.0  # no logarithm leads to zero
         self.places = [self.unknowns.index(s) for s in self.mapped]
         # a rule of integration may miss what is narrow: only of closed forms a zero is one
         fading = [k for k, s in enumerate(self.mapped) if s in responses and not self.exprs[k].has(*INTEGRALS)]
@@ -464,6 +466,12 @@ def _nearest(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     from scipy.spatial import cKDTree
 
     return np.asarray(cKDTree(known.T).query(wanted.T)[1])
+
+
+def _says_zero(difference: Any, s: Symbol) -> bool:
+    """Whether an equation says that an unknown vanishes, as the multiplier of a condition that idles does."""
+    factor = difference / s
+    return bool(difference.has(s) and not factor.has(s) and factor.is_nonzero)
 
 
 def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from references import near
-from sympy import Abs, Eq, Rational, Sum, Symbol
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
 from symcavity import (
     Complementary,
@@ -26,6 +26,7 @@ from symcavity import (
     mu,
     response,
 )
+from symcavity.evaluate.binding import settles
 
 x, w, xi, lam = Coupling("x"), Feature("w"), Datum("xi"), Datum("lam")
 y, m = Quenched("y", mu), Quenched("m", i)
@@ -182,3 +183,16 @@ def test_a_condition_on_an_average_is_one_of_two_things():
     with pytest.raises(NotConvex) as caught:
         ConvexProblem(variance, [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
     assert "fixed=" in str(caught.value)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_where_a_budget_idles_the_state_evolution_settles_without_it(positive):
+    """Its multiplier is zero, where no search for a tight budget has to fail first."""
+    signs = [w[i] >= 0] if positive else []
+    hinge = Sum(Max(0, 1 - h), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 4
+    free = ConvexProblem(hinge, signs).cavity().solve({alpha: 2})
+    theory = ConvexProblem(hinge, [*signs, Sum(w[i], (i, 1, N)) <= 5 * N]).cavity()
+    assert [settles(branch, {alpha: 2}) for branch in theory.branches] == [False, True]
+    solution = theory.solve({alpha: 2})
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(float(free[average(w[i] ** 2)]), rel=1e-12)
+    assert [v for s, v in solution.values.items() if s.name.startswith("nu")] == [0]
