@@ -50,7 +50,7 @@ def derivation_json(derivation: Derivation, checked: Iterable[Checked] | None = 
     Raises
     ------
     UnsupportedLaw
-        If a claim or the declaration holds what is not written as data, such as a random variable.
+        If a claim or the declaration holds what is not written as data, such as an undefined function.
     """
     write = Encoder()
     verdicts = {row.step.key: row.verdicts for row in checked} if checked is not None else None

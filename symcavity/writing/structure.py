@@ -29,6 +29,7 @@ _SYMPY = (
     *("MatAdd", "MatMul", "MatPow", "Transpose", "Inverse", "Trace", "Identity", "ZeroMatrix", "uppergamma", "Indexed"),
     "IndexedBase",
 )
+_LAWS = tuple(f"sympy.stats.{name}" for name in ("rv", "crv", "drv", "frv", "crv_types", "drv_types", "frv_types"))
 _ROOMS = ("algebra", "model", "record", "sites")  # whose classes of expressions stand in claims
 _CONSTANTS = ("Infinity", "NegativeInfinity", "ComplexInfinity", "NaN", "Pi", "Exp1", "ImaginaryUnit", "GoldenRatio")
 _TRUTHS = {"true": S.true, "false": S.false}
@@ -40,12 +41,14 @@ def classes() -> dict[str, Any]:
     """The classes of nodes that are written and read, by name."""
     found: dict[str, Any] = {name: getattr(sympy, name) for name in _SYMPY}
     found |= {"ExprCondPair": sympy.functions.elementary.piecewise.ExprCondPair, "Str": Str, "Symbol": Symbol}
-    for room in _ROOMS:
-        package = importlib.import_module(f"symcavity.{room}")
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            for name, item in vars(importlib.import_module(module.name)).items():
-                if inspect.isclass(item) and issubclass(item, Basic) and item.__module__ == module.name:
-                    found[name] = item
+    rooms = [*map(importlib.import_module, _LAWS)]
+    for name in _ROOMS:
+        package = importlib.import_module(f"symcavity.{name}")
+        walk = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        rooms += [importlib.import_module(module.name) for module in walk]
+    for room in rooms:
+        own = (item for item in vars(room).values() if inspect.isclass(item) and item.__module__ == room.__name__)
+        found |= {item.__name__: item for item in own if issubclass(item, Basic)}
     return found
 
 
@@ -71,7 +74,7 @@ class Encoder:
         Raises
         ------
         UnsupportedLaw
-            If it holds a node of another class: floats, undefined functions, random variables.
+            If it holds a node of another class: floats, undefined functions.
         """
         key = (type(expr), expr)
         if key not in self._known:

@@ -8,6 +8,7 @@ import sys
 import jsonschema
 import pytest
 from sympy import Dummy, Eq, Sum, Symbol, exp, log, symbols
+from sympy.stats import Gamma, Normal, Poisson
 
 from symcavity import (
     Complementary,
@@ -46,7 +47,13 @@ def learning():
     return ConvexProblem(Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
 
 
-@pytest.mark.parametrize("problem", [species(), learning()])
+def drawn():
+    e, s = Quenched("e", mu, law=Normal("n", 0, gamma)), Quenched("s", mu, law=Gamma("s", 2, 1), positive=True)
+    k = Quenched("k", i, law=Poisson("k", 2))
+    return ConvexProblem(Sum(s[mu] * (h - e[mu]) ** 2, (mu, 1, P)) + Sum(w[i] ** 2 + k[i] * w[i], (i, 1, N)))
+
+
+@pytest.mark.parametrize("problem", [species(), learning(), drawn()])
 def test_what_is_read_is_what_was_written(problem):
     derivation = problem.cavity().derivation
     text = derivation.to_json(verify=False)
@@ -114,6 +121,8 @@ MARK = "__import__('pathlib').Path('{}').touch()"
         {"class": "ComponentSymbol", "args": [{"value": "T"}, {"value": None}, {"tuple": [{"value": MARK}]}]},
         {"class": "OrderParameter", "args": [{"value": "q"}], "assumptions": {"real": "yes"}},
         {"class": "lambdify", "args": [{"value": MARK}]},
+        {"class": "NormalDistribution", "args": [{"value": MARK}, {"value": 1}]},
+        {"class": "RandomSymbol", "args": [{"value": MARK}, {"value": None}]},
         {"class": "Rational", "args": [{"value": MARK}]},
         {"class": "Add", "args": [7]},
         {"class": "Add", "args": [-1]},
