@@ -173,7 +173,7 @@ def solve_bound(
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
         first = next(((branch, root.point) for branch, root in settled if root is not None), None)
-        tries = [first, *tries] if first else tries
+        tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
     for branch, near in tries:
         try:
             found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double))
@@ -198,22 +198,26 @@ def solve_bound(
     return found[0]
 
 
-def _settled(branch: Theory, values: Mapping[Any, Any]) -> Root | None:
-    """Where the state evolution on a branch settles, if that is admissible there."""
+def _evolved(branch: Theory, values: Mapping[Any, Any]) -> tuple[Reduced, Root | None] | None:
+    """The equations at some values, and where the state evolution leads; None of what is not solved by it."""
     task = task_of(branch)
     given = read_values(task, values, 15)
     if not is_mapped(task, given):
         return None
-    root = task.evolution(given.laws)[0].solve(given.environment("numpy"))
-    return None if root is None or inadmissible(Reduced.whole(task, given), root.point, solved=True) else root
+    return Reduced.whole(task, given), task.evolution(given.laws)[0].solve(given.environment("numpy"))
+
+
+def _settled(branch: Theory, values: Mapping[Any, Any]) -> Root | None:
+    """Where the state evolution on a branch settles, if that is admissible there."""
+    whole, root = _evolved(branch, values) or (None, None)
+    return None if whole is None or root is None or inadmissible(whole, root.point, solved=True) else root
 
 
 def settles(theory: Theory, values: Mapping[Any, Any]) -> bool:
     """Whether the state evolution of a convex problem leads to its solution; true of what is not solved by it."""
     bound, rest = bind(theory, values)
-    task = task_of(bound.branches[0])
-    given = read_values(task, rest, 15)
-    return not is_mapped(task, given) or task.evolution(given.laws)[0].solve(given.environment("numpy")) is not None
+    found = _evolved(bound.branches[0], rest)
+    return found is None or found[1] is not None
 
 
 def check_digits(theory: Theory, dps: Any) -> None:

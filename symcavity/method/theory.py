@@ -25,6 +25,7 @@ from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.labels import LabelledEnsemble
+from symcavity.sites.protocol import without_curvature
 from symcavity.sites.site import Site
 
 MOST_OF_ALL = 1 - Rational(1, 10**6)  # of a probability
@@ -88,11 +89,7 @@ class Theory:
         """Refuse a site that answers without bound, once its feedback is dropped."""
         for symbol, value in self.closures.items():
             if value.has(zoo) or value in (nan, oo, -oo) or S.false in self.assumed():
-                raise UnsupportedLaw(
-                    f"Without its feedback a site has no curvature of its own, and {symbol} is infinite.",
-                    "the naive analysis of problems with a penalty on each weight",
-                    "problem.cavity(): there the feedback is the curvature",
-                )
+                raise without_curvature(f"{symbol} is")
 
     def _refuse_impossible(self) -> None:
         """Refuse a condition on an average that has another value whatever the parameters."""

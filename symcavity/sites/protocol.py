@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from sympy import Add, Expr, Sum, Symbol
 
 from symcavity.algebra.indexed import fresh_index
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -186,6 +187,15 @@ class SiteProblem:
         return replace(self, heard=heard, proved={})
 
 
+def without_curvature(what: str) -> UnsupportedLaw:
+    """The refusal of a site that answers without bound, once its feedback is dropped."""
+    return UnsupportedLaw(
+        f"Without its feedback a site has no curvature of its own, and {what} infinite.",
+        "the naive analysis of problems with a penalty on each weight",
+        "problem.cavity(): there the feedback is the curvature",
+    )
+
+
 class Solved(Protocol):
     """The states of a site for every value of its fields."""
 
@@ -257,4 +267,4 @@ class Strategy(Protocol):
         """What the derivation says of the solution, and of the responses and averages that it needs."""
 
 
-__all__ = ["Ensemble", "Feedback", "Heard", "SiteProblem", "Solution", "Solved", "Strategy"]
+__all__ = ["Ensemble", "Feedback", "Heard", "SiteProblem", "Solution", "Solved", "Strategy", "without_curvature"]

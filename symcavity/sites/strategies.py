@@ -9,8 +9,8 @@ from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.sets.strategy import Projecting
 
-NUMBERS = Joint()
-STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), NUMBERS, Branching())
+NUMBERS, FORMULAS = Joint(), Branching()
+STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), NUMBERS, FORMULAS)
 
 
 def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
@@ -29,7 +29,7 @@ def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
     try:
         return strategy, strategy.solve(problem)
     except UnsupportedLaw:
-        if not (problem.convex and len(problem.heard) > 1 and isinstance(strategy, Branching)):
+        if not (problem.convex and len(problem.heard) > 1 and strategy is FORMULAS):
             raise
     return NUMBERS, NUMBERS.solve(problem)
 

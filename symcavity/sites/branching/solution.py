@@ -12,11 +12,11 @@ from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel,
 from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
-from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
+from symcavity.sites.protocol import without_curvature
 
 _INSIDE = 1e-6
 
@@ -126,11 +126,7 @@ class SiteSolution:
         found = self.xreplace(dict(means))
         ends = [end for r in found.regions for end in (r.low, r.high) if end is not None]
         if any(end.has(zoo) for end in ends or [c for b in found.branches for c in b.conditions]):
-            raise UnsupportedLaw(
-                "Without its feedback a site has no curvature of its own, and its states are infinite.",
-                "the naive analysis of problems with a penalty on each weight",
-                "problem.cavity(): there the feedback is the curvature",
-            )
+            raise without_curvature("its states are")
         return found
 
     def without_sources(self) -> SiteSolution:
