@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import InternalError, NotConverged
 from symcavity.evaluate.roots import STARTS, Rough, Unknown, find_roots, polish
-from symcavity.evaluate.solution import GUARDS, evaluate_twice, limited
+from symcavity.evaluate.solution import CHECK, GUARDS, Twice, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import SiteQuantity
@@ -374,12 +373,17 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
     for guard in guards:
         try:
             root = system.refined(root, guard)
+            # the same root of equations that are rounded to some digits less shows what cancellation costs
+            rough = root if system.task.is_numerical else system.refined(root, guard - CHECK)
         except NotConverged:  # where terms cancel, more digits may do
             if guard == guards[-1]:
                 raise
             continue
-        complete = partial(system.complete_exactly, list(root))
-        twice = evaluate_twice(complete, dps, guard, system.task.is_numerical)
+        with mp.workdps(dps + guard):
+            fine = system.complete_exactly(root)
+        with mp.workdps(dps + guard - CHECK):
+            other = fine if system.task.is_numerical else system.complete_exactly(rough)
+        twice = [Twice(a, b, dps, guard) for a, b in zip(fine, other, strict=True)]
         last = guard == guards[-1] or system.given.at_edge
         if all(v.sound and (last or mp.isfinite(v.value)) for v in twice):
             break

@@ -475,4 +475,4 @@ def limited(call: Compiled, env: dict[Any, Any]) -> Any:
     return mp.nan
 
 
-__all__ = ["GUARD", "GUARDS", "Solution", "evaluate_twice", "limited"]
+__all__ = ["CHECK", "GUARD", "GUARDS", "Solution", "Twice", "evaluate_twice", "limited"]

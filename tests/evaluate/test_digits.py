@@ -2,9 +2,10 @@
 
 import mpmath
 import pytest
-from sympy import Eq, Sum, tanh
+from sympy import Eq, Max, Sum, Symbol, tanh
 
-from symcavity import Coupling, Datum, Feature, N, P, System, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, System, alpha, average, i, mu
+from symcavity import response as response_of
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
 
@@ -46,3 +47,22 @@ def test_what_is_small_is_not_zero(solution):
     small = average(w[i] + w[i] ** 2 / 10**9)
     with mpmath.workdps(22):
         assert abs(solution[small] * 10**9 / solution[average(w[i] ** 2)] - 1) < mpmath.mpf(10) ** -20
+
+
+def test_a_response_that_is_left_of_terms_that_cancel():
+    """Two slopes that meet at 1, and nearly all data below it: the response is the mass of a narrow strip."""
+    C = Symbol("C", positive=True)
+    u = Sum(x[mu, i] * w[i], (i, 1, N))
+    loss = Sum(Max(2 * (u - 1), -(u - 1) / 2), (mu, 1, P))
+    theory = ConvexProblem(minimize=Sum(w[i] ** 2 / 2, (i, 1, N)) + C * loss).cavity()
+    solution = theory.solve({alpha: 5, C: "1/10"}, dps=15)
+    response, moment = (solution[k] for k in (average(response_of(w[i])), average(w[i] ** 2)))
+    small = next(v for k, v in solution.values.items() if str(k).startswith("S_lambda"))
+    with mpmath.workdps(30):
+        slope, width = 1 / (mpmath.mpf(1) - small * 5 / 2), mpmath.sqrt(mpmath.mpf("0.0125"))
+        strip = mpmath.quad(lambda h: mpmath.npdf(h / width) / width, [1 - slope / 20, 1 + slope / 5])
+        assert abs(small / (-2 * strip / slope) - 1) < 1e-14
+        assert abs(small) < 1e-16
+    assert abs(response - 1) < 1e-15
+    assert abs(moment - mpmath.mpf("0.0125")) < 1e-16
+    assert solution.residual < 1e-20
