@@ -6,7 +6,7 @@ diverges move by equal steps, and all else has settled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -123,7 +123,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         gone = (t < lowest / 2) & (moved < lowest + ABOUT)
         left = float(np.max(np.abs(step[~gone]), initial=0.0))
         if np.any(gone & moments & (moved < falls)) and left < still:  # more quickly than any power
-            t = np.where(gone | ~step_of.averages, t, moved)  # as all else is settled, this is the limit of damped steps
+            t = np.where(gone | ~step_of.averages, t, moved)  # all else has settled
             ends = step_of.gone(t, np.where(gone, FLOOR, 0.0), before)
             return None if ends is None else step_of.rest(t, ends[0], left, ends[1], gone)
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
@@ -280,7 +280,9 @@ class _Map:
             kept[k] = _coordinate(old[names[k]] * ratio, self.evolution.signs[k])
         return kept
 
-    def gone(self, t: np.ndarray, steps: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, dict[Symbol, float]] | None:
+    def gone(
+        self, t: np.ndarray, steps: np.ndarray, before: np.ndarray
+    ) -> tuple[np.ndarray, dict[Symbol, float]] | None:
         """The steps where some unknowns vanish at once, and what is then not fixed: None if conditions are not met."""
         if not self.own:
             return steps, {}
@@ -426,7 +428,11 @@ class _Map:
         with np.errstate(all="ignore"):
             for _ in range(MEASURED):  # how far away a condition is met, its slope there says: it may be of high order
                 own, size = found, float(np.max(np.abs(slopes(found)))) or 1.0
-                found = meet(lambda own, size=size: (conditions(*own) / size, lambda: slopes(own) / size), own, near)
+
+                def scaled(own: np.ndarray, size: float = size) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+                    return conditions(*own) / size, lambda: slopes(own) / size
+
+                found = meet(scaled, own, near)
                 if np.max(np.abs(found - own)) < ROUGHLY:
                     break
         found = placed(found)
