@@ -31,7 +31,7 @@ LOOSE = 0.01  # by how much an unknown is moved that may not be fixed
 ABOUT = 6.0  # how close to zero, in logarithms, is zero
 FLOOR, ROUGH_FLOOR = -150.0, -60.0  # that of zero; and in double, where what is added to one still has digits
 FALLS = 1.5  # by how much further, at once, what vanishes more quickly than any power falls in double
-MISSED = 30  # rounds in a row in which the conditions are met nowhere, and none will be
+MISSED = 10  # rounds in a row in which the conditions are met nowhere, and none will be
 LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6
@@ -260,7 +260,7 @@ class _Map:
 
     def met(self, t: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
         """The point with its conditions met roughly, or as it is where they are met nowhere."""
-        for begin in (t, *(() if before is None or not self.own else (self._kept(t, before),))):
+        for begin in (t, *(() if before is None or self.missed or not self.own else (self._kept(t, before),))):
             try:
                 found, self.missed = self._met(begin, ROUGHLY) if self.own else t, 0
             except NotConverged:
