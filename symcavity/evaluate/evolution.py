@@ -26,7 +26,7 @@ from symcavity.evaluate.watch import tick
 from symcavity.model.equations import Equation
 
 MEMORY = 4  # iterates that the acceleration looks back upon
-MOST = 200  # evaluations of the map
+MOST, UNDEFINED = 200, 12  # evaluations of the map, and how many of them may find no value
 CLOSE = 0.3  # from here on Newton's method is tried
 LONGEST = 2.0  # the longest step in the charts
 SETTLED, NOISY = 1e-8, 1e-4  # a Newton step as short as this leaves rounding only; what rounding may leave of one
@@ -122,7 +122,7 @@ class Evolution:
         return self._slopes
 
     @property
-    def _plain(self) -> Pass:
+    def plain(self) -> Pass:
         """The pass that the grids are refined with: that without derivatives, where it has the same grids."""
         same = [g.key for g in self.values.groups] == [g.key for g in self.slopes.groups]
         return self.values if same else self.slopes
@@ -254,7 +254,7 @@ class Evolution:
         plain = self.patient
         place = (lambda t: t) if plain else self.place
         t = x if plain else self.chart(x)
-        before, tried, close = np.inf, np.inf, 0.0 if self.patient else CLOSE
+        before, tried, close, undefined = np.inf, np.inf, 0.0 if self.patient else CLOSE, 0
         reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0.0)
         far = np.where(self.signs != 0, reach, np.inf)
         far[[self.places[k] for k in self.fading]] = np.inf
@@ -263,7 +263,8 @@ class Evolution:
             close = CLOSE if self.patient and n == PATIENCE else close
             image = self.image(place(t), env, grids)
             if image is None:
-                if not trail:
+                undefined += 1
+                if not trail or undefined > UNDEFINED:
                     return None
                 # without acceleration, and then back towards where the map was defined
                 t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
@@ -279,7 +280,7 @@ class Evolution:
             before = size
             if self.patient and size < ARRIVED and not self.rest:
                 point = dict(zip(self.unknowns, place(t).tolist(), strict=True))
-                if not self._plain.refine({**env, **point}, grids):
+                if not self.plain.refine({**env, **point}, grids):
                     return Root(point, np.array([]), self.slopes, grids)
             if (size < close or not self.mapped) and size < tried:
                 if (root := self._newton(place(t), env, grids)) is not None:
@@ -367,7 +368,7 @@ class Evolution:
         here = {k: v[good] if k in arrays else v for k, v in env.items()}
         _forget(grids)
         try:
-            if self._plain.refine({**here, **dict(zip(self.unknowns, found[:, good], strict=True))}, grids):
+            if self.plain.refine({**here, **dict(zip(self.unknowns, found[:, good], strict=True))}, grids):
                 found[:, good] = self._newton_many(found[:, good], here, grids)
         except NotConverged:  # some point needs more than all can have: each is solved by itself
             found[:, good] = np.nan
@@ -438,7 +439,7 @@ class Evolution:
                 return None
             if size < ROUGH and fresh:
                 try:
-                    fresh = self._plain.refine({**env, **dict(zip(self.unknowns, here.tolist(), strict=True))}, grids)
+                    fresh = self.plain.refine({**env, **dict(zip(self.unknowns, here.tolist(), strict=True))}, grids)
                 except NotConverged:
                     return None
                 if fresh:
@@ -482,7 +483,7 @@ def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarr
         steps = np.array([b[1] - a[1] for a, b in pairwise(trail)]).T
         weights = np.linalg.lstsq(steps / scale[:, None], step / scale, rcond=1e-8)[0]
         moved = step - (places + steps) @ weights
-        if np.all(np.isfinite(moved)):
+        if moved @ step > 0:  # away from where the map leads there is no solution of a convex problem
             step = moved
     longest = float(np.max(np.abs(step) / scale, initial=0.0))
     return t + step * min(1.0, LONGEST / longest) if longest else t

@@ -14,7 +14,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.evolution import ROUNDED
 from symcavity.evaluate.reduced import Point, Reduced, inadmissible, roots_of, sift
-from symcavity.evaluate.roots import newton
+from symcavity.evaluate.roots import FEW, STARTS, newton
 from symcavity.evaluate.values import GUARD, Given, Task
 from symcavity.evaluate.watch import tick
 from symcavity.model.kinds import N, P, alpha
@@ -305,7 +305,7 @@ def _on_core(task: Task, given: Given, start: Point | None, *, finely: bool) -> 
     """The same by what elimination leaves of the equations, with more digits if it is wanted ``finely``."""
     here = Reduced.of(task, given)
     if start is None or not here.left:
-        admitted, _ = sift(here, roots_of(here, None), first=task.convex)
+        admitted, _ = sift(here, roots_of(here, None, FEW if task.convex else STARTS), first=task.convex)
         return here.complete(admitted[0]) if len(admitted) == 1 or (admitted and task.convex) else None
     root = newton(here.residual(), here.unknowns, [start[s] for s in here.left])
     found = here.complete(root) if root is not None else None

@@ -6,18 +6,18 @@ diverges move by equal steps, and all else has settled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.evolution import INTEGRALS, Evolution
 from symcavity.evaluate.integrals import Grids
 from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.values import Given, Task
@@ -25,11 +25,13 @@ from symcavity.evaluate.watch import tick
 
 ROUNDS = 600  # evaluations of the map
 SHALLOWER, SHALLOW, DEEP = 18.0, 25.0, 60.0  # logarithms: where a limit is taken, in double or in many digits
-SHIFT, ROUGHLY = 1e-7, 1e-6  # for slopes of conditions; how closely they are met on the way
+SHIFT, ROUGHLY = 1e-7, 1e-13  # for slopes of conditions; how closely they are met on the way
+MEASURED = 20  # how often a condition that is met is measured again
 LOOSE = 0.01  # by how much an unknown is moved that may not be fixed
 ABOUT = 6.0  # how close to zero, in logarithms, is zero
-FLOOR = -150.0  # that of zero
-MISSED = 30  # rounds in a row in which the conditions are met nowhere, and none will be
+FLOOR, ROUGH_FLOOR = -150.0, -60.0  # that of zero; and in double, where what is added to one still has digits
+FALLS = 1.5  # by how much further, at once, what vanishes more quickly than any power falls in double
+MISSED = 10  # rounds in a row in which the conditions are met nowhere, and none will be
 LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6
@@ -100,12 +102,13 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     numerical = task.is_projected or given.is_ruled(task)
     if not evolution.is_square or not evolution.mapped:
         return None
-    step_of = _Map(evolution, exact, given, numerical=numerical)
+    step_of = _Map(evolution, exact, given, task.units, numerical=numerical)
     moments = np.array([s not in task.responses and s in evolution.mapped for s in evolution.unknowns])
     moments &= evolution.signs != 0
     bounded = np.array([s in task.primal or not task.convex for s in evolution.unknowns])
-    lowest = np.where(evolution.signs, FLOOR, -np.inf)
-    start = t = step_of.met(evolution.chart(evolution.start()))
+    floor = ROUGH_FLOOR if numerical else FLOOR
+    lowest, falls = np.where(evolution.signs, floor, -np.inf), FALLS * floor if numerical else np.inf
+    start = t = before = step_of.met(evolution.chart(evolution.start()))
     depth, still = (SHALLOW, ROUGH) if numerical else (DEEP, STILL)
     due = 9
     for n in range(ROUNDS):
@@ -114,13 +117,14 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         if moved is None or step_of.missed > MISSED:
             return None
         # what one kind does shows in another, and comes back: that would not settle
-        there = step_of.met(np.maximum(t + DAMPED * step_of.averages * (moved - t), lowest))
+        there = step_of.met(np.maximum(t + DAMPED * step_of.averages * (moved - t), lowest), t)
         step = there - t
         size = float(np.max(np.abs(step)))
         gone = (t < lowest / 2) & (moved < lowest + ABOUT)
         left = float(np.max(np.abs(step[~gone]), initial=0.0))
-        if np.any(gone & moments) and left < still:  # more quickly than any power
-            ends = step_of.gone(t, np.where(gone, FLOOR, 0.0))
+        if np.any(gone & moments & (moved < falls)) and left < still:  # more quickly than any power
+            t = np.where(gone | ~step_of.averages, t, moved)  # all else has settled
+            ends = step_of.gone(t, np.where(gone, FLOOR, 0.0), before)
             return None if ends is None else step_of.rest(t, ends[0], left, ends[1], gone)
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
             return None
@@ -131,7 +135,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
                 return step_of.rest(*found)
-        t = there
+        before, t = t, there
     return None
 
 
@@ -208,6 +212,8 @@ class _Map:
     exact : ExactPass
         The same with digits.
     given : Given
+    units : dict
+        The global variables in terms of the unknowns.
     numerical : bool
         Whether it is taken in double.
     missed : int
@@ -217,6 +223,7 @@ class _Map:
     evolution: Evolution
     exact: ExactPass
     given: Given
+    units: Mapping[Symbol, Expr]
     numerical: bool
 
     def __post_init__(self) -> None:
@@ -225,7 +232,10 @@ class _Map:
         self.count = len(self.evolution.mapped)
         self.averages = ~np.isin(np.arange(len(names)), self.own)
         self.rough = self.given.environment("numpy")
-        self.grids = self.evolution.values.grids()  # refined on the way
+        closed = [k for k, e in enumerate(self.evolution.exprs) if not e.has(*INTEGRALS)] if self.numerical else []
+        exact = {k: ExactPass([self.evolution.exprs[k]]) for k in closed}
+        self.closed = {k: one for k, one in exact.items() if not one.is_ruled(self.rough)}
+        self.grids = self.evolution.slopes.grids()  # refined on the way
         self.missed = 0
 
     def __call__(self, t: np.ndarray) -> np.ndarray | None:
@@ -248,22 +258,38 @@ class _Map:
         moved = np.maximum(moved, lowest)
         return moved if np.all(np.isfinite(moved)) else None
 
-    def met(self, t: np.ndarray) -> np.ndarray:
+    def met(self, t: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
         """The point with its conditions met roughly, or as it is where they are met nowhere."""
-        try:
-            found, self.missed = self._met(t, ROUGHLY) if self.own else t, 0
-        except NotConverged:
-            found, self.missed = t, self.missed + 1
-        return found
+        for begin in (t, *(() if before is None or self.missed or not self.own else (self._kept(t, before),))):
+            try:
+                found, self.missed = self._met(begin, ROUGHLY) if self.own else t, 0
+            except NotConverged:
+                continue
+            return found
+        self.missed += 1
+        return t
 
-    def gone(self, t: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, dict[Symbol, float]] | None:
+    def _kept(self, t: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """The point with its global variables where they were before, whatever their units are by now."""
+        names = self.evolution.unknowns
+        here, old = (dict(zip(names, self.evolution.place(v).tolist(), strict=True)) for v in (t, before))
+        kept = t.copy()
+        for k in self.own:
+            unit = next((e / names[k] for e in self.units.values() if e.has(names[k])), S.One)
+            ratio = float(unit.subs({**self.given.exact, **old}) / unit.subs({**self.given.exact, **here}))
+            kept[k] = _coordinate(old[names[k]] * ratio, self.evolution.signs[k])
+        return kept
+
+    def gone(
+        self, t: np.ndarray, steps: np.ndarray, before: np.ndarray
+    ) -> tuple[np.ndarray, dict[Symbol, float]] | None:
         """The steps where some unknowns vanish at once, and what is then not fixed: None if conditions are not met."""
         if not self.own:
             return steps, {}
         ahead = t + steps * np.log(DEEPER) / FLOOR
-        try:
-            here, there = self._met(t), self._met(ahead)
-        except NotConverged:
+        here = self.met(t, before)
+        there = self.met(ahead, here)
+        if self.missed:
             return None
         t[self.own] = here[self.own]
         steps[self.own] = (there - here)[self.own] / np.log(DEEPER) * FLOOR
@@ -371,7 +397,7 @@ class _Map:
         return PREC + 4 * self.given.dps + 32 * int(max(abs(float(v)) for v in t) / 8 + 1)
 
     def _are_met(self, t: np.ndarray) -> bool:
-        return bool(np.all(np.abs(self._conditions(t)) < NOISE))
+        return bool(np.all(np.abs(self._conditions(t)) < SETTLED))
 
     def _conditions(self, t: np.ndarray) -> np.ndarray:
         out = self._values(t)
@@ -391,18 +417,35 @@ class _Map:
             return self._conditions(placed(np.array(own))) if close else np.full(len(own), np.nan)
 
         def slopes(own: np.ndarray) -> np.ndarray:
+            here = placed(own)
+            point = self.evolution.place(here)
+            if self.numerical and (found := self.evolution.gap(point, self.rough, self.grids)) is not None:
+                return np.asarray(-(found[1] * self.evolution.scale(point))[self.count :, self.own])
             value = conditions(*own)
             return np.array([(conditions(*(own + SHIFT * e)) - value) / SHIFT for e in np.eye(len(own))]).T
 
+        found = start
         with np.errstate(all="ignore"):
-            size = float(np.max(np.abs(slopes(start)))) or 1.0
-            found = placed(meet(lambda own: (conditions(*own) / size, lambda: slopes(own) / size), start, near))
+            for _ in range(MEASURED):  # how far away a condition is met, its slope there says: it may be of high order
+                own, size = found, float(np.max(np.abs(slopes(found)))) or 1.0
+
+                def scaled(own: np.ndarray, size: float = size) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+                    return conditions(*own) / size, lambda: slopes(own) / size
+
+                found = meet(scaled, own, near)
+                if np.max(np.abs(found - own)) < ROUGHLY:
+                    break
+        found = placed(found)
         return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
 
     def _values(self, t: Any) -> Any:
         """The right-hand sides and the conditions, or None where they are not defined."""
         if self.numerical:
-            return _rough(self.evolution, self.rough, t, self.grids)
+            out = _rough(self.evolution, self.rough, t, self.grids)
+            known = {k: _fine(self.evolution, one, self.given, t, self._bits(t)) for k, one in self.closed.items()}
+            if out is None or None in known.values():
+                return None
+            return [known[k][0] if k in known else v for k, v in enumerate(out)]
         return _fine(self.evolution, self.exact, self.given, t, self._bits(t))
 
 
@@ -417,7 +460,7 @@ def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray, grids: G
     """The map in double, or None where it is not defined."""
     point = evolution.place(t)
     try:
-        evolution.values.refine({**env, **dict(zip(evolution.unknowns, point.tolist(), strict=True))}, grids)
+        evolution.plain.refine({**env, **dict(zip(evolution.unknowns, point.tolist(), strict=True))}, grids)
         out = evolution.call(evolution.values, point, env, grids)[0]
     except NotConverged:
         return None

@@ -18,10 +18,10 @@ NEARLY = 1 - 1e-15
 ROUNDING = 3e-16
 WIDE = 46.0
 FARTHEST = 600.0
-STARTS = 40
+STARTS, FEW = 40, 9  # starting points; those before a continuation is tried, and where one begins
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
 SAME = 1e-5  # distance in their charts below which two roots are one
-CALLS = 150
+CALLS, ASTRAY = 150, 8  # evaluations of a search; steps of a polish in a row, none of which is the shortest so far
 CAREFUL = 3  # starting points that are followed without a rough look
 ROUGHLY, ALIKE = 1e-4, 1e-2  # of residuals on coarse rules, and of the roots that they lead to
 
@@ -387,7 +387,8 @@ def polish(
     x = [mp.mpf(v) for v in start]
     count = len(x)
     target = mp.mpf(10) ** (-dps - 3)
-    last = mp.inf
+    last = best = mp.inf
+    astray = 0
 
     def at(point: Sequence[Any]) -> list[Any]:
         try:
@@ -415,15 +416,17 @@ def polish(
         except (ZeroDivisionError, TypeError):  # of no pivot mpmath makes a TypeError
             if all(v == 0 for v in value):
                 return x
-            best, gap = list(map(given_out, x)), float(max(map(abs, value)))
-            raise NotConverged("The equations are degenerate at the root.", best, gap) from None
+            point, gap = list(map(given_out, x)), float(max(map(abs, value)))
+            raise NotConverged("The equations are degenerate at the root.", point, gap) from None
         x = [v - step[k] for k, v in enumerate(x)]
         size = max(abs(step[k]) / (abs(x[k]) + mp.mpf(10) ** (-dps)) for k in range(count))
         if size < target:
             return x
         if size >= last / 2 and last < mp.mpf(10) ** (-dps // 2 - 2) and size < target * 1000:
             return x
-        last = size
+        last, best, astray = size, min(best, size), astray + 1 if size >= best else 0
+        if astray > ASTRAY:
+            break
     raise NotConverged(
         f"The root was not polished to {dps} digits: the last step was {mp.nstr(last, 3)}.",
         list(map(given_out, x)),

@@ -29,7 +29,7 @@ from symcavity.evaluate.following import (
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
 from symcavity.evaluate.rest import at_rest
 from symcavity.evaluate.resting import RestingSolution
-from symcavity.evaluate.roots import STARTS, nearest_miss
+from symcavity.evaluate.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
 from symcavity.model.kinds import N, P
@@ -40,7 +40,6 @@ MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unk
 FINE = 1e-10  # so short a last step leaves ten digits
 ROUGHEST = 1e-6  # what rounding may leave of Newton's last step where all is in double: the residual shows it
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
-FEW = 9  # starting points before a continuation is tried
 
 
 @alone

@@ -373,7 +373,7 @@ def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
     """
     total: dict[Kind, Expr] = {}
     shared: Expr = S.Zero  # in units of N
-    for term in equation.difference.expand().as_ordered_terms():
+    for term in equation.difference.expand(multinomial=False).as_ordered_terms():
         factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
         if isinstance(rest, Sum):
             summed, body = site_sum(rest, where)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Expr, Float, Rational, S, Sum
+from sympy import Add, Expr, Float, Rational, S, Sum
 
 from symcavity.algebra.precision import mp
 from symcavity.algebra.prove import TruncatedIntegral
@@ -91,9 +91,11 @@ def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digi
     worst, sampled = mp.mpf(0), mp.mpf(0)
     with mp.workdps(dps + 10):
         for claim in claims:
-            left, right = solution.number(claim.lhs), solution.number(claim.rhs) if claim.rhs != 0 else mp.mpf(0)
-            size = max(abs(left), abs(right), mp.mpf(1) if right == 0 or left == 0 else mp.mpf(0))
-            gap = abs(left - right) / size if size else abs(left - right)
+            # of what vanishes no digits are known: each of its terms has them
+            parts = [claim.lhs, -claim.rhs] if claim.lhs != 0 and claim.rhs != 0 else Add.make_args(claim.difference)
+            values = [solution.number(part) for part in parts]
+            size = max(map(abs, values)) if all(values) and len(values) > 1 else max(1, *map(abs, values))
+            gap = abs(mp.fsum(values)) / size
             if not mp.isfinite(gap):
                 gap = mp.inf
             if gap >= mp.mpf(10) ** (-digits) and isinstance(solution, SampledSolution):

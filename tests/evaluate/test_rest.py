@@ -26,6 +26,8 @@ from symcavity import (
     mu,
     response,
 )
+from symcavity.evaluate import solver
+from symcavity.evaluate.evolution import Evolution
 
 x, w = Coupling("x"), Feature("w")
 y, t = Quenched("y", mu), Quenched("t", i)
@@ -143,6 +145,25 @@ def test_global_variables_at_rest():
     assert solution[average((w[i] - t[i]) ** 2)] == solution[largest] == 0
     assert float(solution.stability) == pytest.approx((4 * norm.sf(edge)) ** -2, rel=1e-9)
     assert taught.simulate({alpha: 2, t: {1: 1}}, N=40, seeds=2)[largest].mean < 1e-10
+
+
+def test_a_bias_that_a_quartic_fixes_with_nothing_left(monkeypatch):
+    """No weights, and a bias that is the label of all data, cost nothing; what is left shrinks as its third power."""
+    images, image = [], Evolution.image
+    monkeypatch.setattr(Evolution, "image", lambda *args: images.append(args[1]) or image(*args))
+    monkeypatch.setattr(solver, "along_load", lambda *_args, **_kwargs: (None, None))  # there is no other load to try
+    bias, cost = Global("b"), Symbol("C", positive=True)
+    problem = ConvexProblem(half + cost * data((y[mu] - u - bias) ** 4) / 4, [w[i] <= 1 + t[i]])
+    theory = problem.cavity()
+    assert "C*(-_h - b + y[mu])**3" in str(theory.datum)  # multiplied out, it would leave nothing but rounding
+    solution = theory.solve({alpha: "1/20", cost: "1/2", y: {1: 1}, t: {0: "1/2", 1: "1/2"}})
+    moment = list(theory.order_parameters.values()).index(size)
+    assert max(x[moment] for x in images) <= 1  # no step leads away
+    assert solution[size] == 0
+    assert float(solution[bias]) == pytest.approx(1, abs=1e-12)
+    assert float(solution[response(w)]) == pytest.approx(1, abs=1e-9)
+    assert float(solution.stability) < 1e-50
+    assert solution.loose == ()
 
 
 def test_a_bias_that_balanced_labels_do_not_fix():

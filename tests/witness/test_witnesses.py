@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol
+from sympy import Abs, Eq, Max, Rational, S, Sum, Symbol
 
 from symcavity import (
     BipartiteSystem,
@@ -33,6 +33,7 @@ from symcavity.witness.bisection import bisected
 from symcavity.witness.declared import Declared, Undeclared
 from symcavity.witness.gaussian import integral
 from symcavity.witness.inserted import Inserted
+from symcavity.witness.solved import _gaps
 from symcavity.witness.world import same
 
 x, u, w, v = Coupling("x"), Coupling("u"), Feature("w"), Feature("v")
@@ -217,6 +218,20 @@ def test_gaussian_integrals_between_points():
         assert abs(tail - mp.erfc(edge / mp.sqrt(2)) / 2) < mp.mpf(10) ** -48
 
 
+@pytest.mark.parametrize("off", [0, mp.mpf(10) ** -30])
+def test_what_vanishes_is_judged_by_its_terms(off):
+    """The digits of zero are asked for nowhere: of what cancels there are none, and a search for them has no end."""
+
+    class Known:
+        def number(self, expr):
+            assert not expr.is_Add
+            with mp.workdps(60):
+                return {kappa: 7 * mp.pi, -gamma: -7 * mp.pi * (1 + off)}[expr]
+
+    for claim in (Equation(kappa - gamma, S.Zero), Equation(S.Zero, gamma - kappa), Equation(kappa, gamma)):
+        gap, sampled = _gaps(None, Known(), [claim], 50, 45)
+        assert abs(gap - off) < 1e-45
+        assert sampled == 0
 
 
 residual = Sum(x[mu, i] * w[i], (i, 1, N)) - Quenched("y", mu)[mu]

@@ -230,14 +230,15 @@ class SitePuzzle:
             )
         k, x, slope = hit
         solved = x - equations[k] / slope
-        rule = {x: solved.expand() if not solved.has(Piecewise) else solved}
+        rule = {x: solved.expand(multinomial=False) if not solved.has(Piecewise) else solved}
         rest = [e.xreplace(rule) for n, e in enumerate(equations) if n != k]
         others = [u for u in unknowns if u != x]
         branch = self._solve(rest, [c.xreplace(rule) for c in conditions], label, others)
         if branch is None:
             return None
         value = rule[x].xreplace(branch.values)
-        tidy = tidy_fraction(value) if branch.implicit is None and not value.has(Piecewise) else value.expand()
+        plain = branch.implicit is None and not value.has(Piecewise)
+        tidy = tidy_fraction(value) if plain else value.expand(multinomial=False)  # powers of small sums stay small
         return replace(branch, values={**branch.values, x: tidy})
 
     def _number(self, equations: list[Expr], unknowns: list[Symbol]) -> tuple[int, dict[Expr, Expr]] | None:
@@ -272,7 +273,7 @@ class SitePuzzle:
                 "where a state multiplies a field, divide by it: Complementary(n[i], ...) for n[i]*(...) = 0; "
                 "Complementary(R[i], 1 + field - K[i]/R[i]) for K[i] - R[i] - R[i]*field",
             )
-        psi = (self.inner - equation / slope).expand()
+        psi = (self.inner - equation / slope).expand(multinomial=False)
         conditions = [_of_one_sign(c) for c in conditions]
         if S.NegativeOne in conditions:
             return None
