@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, Mul, S, Sum
+from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, Integer, LessThan, Mul, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
@@ -120,7 +120,7 @@ def _in_proportion(expr: Expr) -> Expr:
     if sums:
         small = not any((f * N).cancel().has(N) for f in sums) and not rest.has(N)
         return Add(*(N * term for term in terms)) if small else expr
-    scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One))
+    scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One, Integer(2)))
     return next((N * e for e in scaled if not e.has(N)), expr)
 
 
