@@ -128,16 +128,17 @@ class Emissions:
 def _turned(total: Sum) -> Expr:
     """A sum with those inside of it outermost that couple the hearer, and not the summed site alone; itself without any."""
     at = total.limits[0][0]
+    kept: list[Expr] = []
     out: list[Expr] = []
-    for term in Add.make_args(expand_mul(total.function)):
+    for term in Add.make_args(expand_mul(total.function)) if total.function.has(Sum) else ():
         inner = next((f for f in Mul.make_args(term) if isinstance(f, Sum) and _couples_two(f, at)), None)
         if inner is None:
-            out.append(Sum(term, *total.limits))
+            kept.append(term)
             continue
         for part in Add.make_args(expand_mul(inner.function)):
             outside, inside = part.as_independent(*(q for q in site_quantities(part) if at in q.indices), as_Add=False)
             out.append(Sum(outside * Sum(inside * term / inner, *total.limits), *inner.limits))
-    return Add(*out) if any(s.function.has(Sum) for s in out) and out != [total] else total
+    return Add(*out, *([Sum(Add(*kept), *total.limits)] if kept else [])) if out else total
 
 
 def _couples_two(inner: Sum, at: Any) -> bool:

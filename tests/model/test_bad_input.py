@@ -405,7 +405,7 @@ REFUSED = {
         "Sum(xi[mu], (mu, 1, P))",
     ),
     "field outside a sum": (lambda: problem(q + h**2, []), "not summed", "Sum("),
-    "function of a sum": (lambda: problem(q**2), "not in proportion", "/(4*N)"),
+    "function of a sum": (lambda: problem(q**2 + q), "not in proportion", "/(4*N)"),
     "constant": (lambda: problem(q + 3), "term 3", "states or globals"),
     "constant in a sum": (
         lambda: problem(q + Sum(C, (i, 1, N))),

@@ -128,6 +128,8 @@ WRONG = {
     "two thresholds": (
         lambda: ConvexProblem(ridge, [heard - theta * sqrt(N) >= 1, heard - 2 * theta * sqrt(N) <= 4]), "one threshold"
     ),
+    "packing": (lambda: ConvexProblem(-Sum(w[i], (i, 1, N)), [heard <= theta * sqrt(N), w[i] >= 0]), "<= N*theta/c"),
+    "loss to one side": (lambda: ConvexProblem(ridge + Sum(exp(-heard), (mu, 1, P))), ">= 0"),
     "a teacher": (
         lambda: ConvexProblem(ridge + Sum((Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N))) ** 2, (mu, 1, P))), "is given"
     ),
