@@ -386,14 +386,14 @@ class Centring:
 
 
 def in_one_unit(entry: Any) -> Any:
-    """A relation of sums over couplings whose variance is one, alone or with terms of order sqrt(N), divided by it."""
+    """A relation of sums over couplings of variance one, alone or with terms of order sqrt(N), divided by it."""
     if not isinstance(entry, Equation | Eq | GreaterThan | LessThan):
         return entry
     terms = [t for side in sides(entry) for t in Add.make_args(expand_mul(side)) if t != 0]
     heard = [t for t in terms if site_quantities(t, Coupling)]
     large = [(in_units_of_n(t) / sqrt(N)).cancel() for t in terms if t not in heard]
     moments = [e for x in families(heard, Coupling) for e in (x.mean, x.variance)]
-    if any(not x.mean.has(N) and x.mean != 0 for x in families(heard, Coupling)):  # such a mean adds up to order sqrt(N)
+    if any(not x.mean.has(N) and x.mean != 0 for x in families(heard, Coupling)):  # which add up to order sqrt(N)
         large = [t / sqrt(N) if t.has(N) else t for t in large]
     small = [*moments, *large, *(t.xreplace({s: s.function for s in outer_sums(t)}) for t in heard)]
     if not heard or any(e.atoms(SiteCount) for e in small):

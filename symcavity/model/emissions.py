@@ -35,8 +35,9 @@ class Emissions:
     """The variables that stand for what a declaration sends through its couplings.
 
     ``Sum(J[i, j]*tanh(h[j]), (j, 1, N))`` is heard as ``Sum(J[i, j]*u_h[j], (j, 1, N))`` with ``u_h[i] = tanh(h[i])``,
-    and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.  Where the inner sum is over
-    what the hearer is coupled to, ``Sum(v[a]*Sum(F[a, i]*x[mu, i], (i, 1, N)), (a, 1, K))``, the two are exchanged first.
+    and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.  Where the inner sum is
+    over what the hearer is coupled to, ``Sum(v[a]*Sum(F[a, i]*x[mu, i], (i, 1, N)), (a, 1, K))``, the two are
+    exchanged first.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class Emissions:
 
 
 def _turned(total: Sum) -> Expr:
-    """A sum with those inside of it outermost that couple the hearer, and not the summed site alone; itself without any."""
+    """A sum with those inside of it outermost that couple the hearer to the summed sites; itself without any."""
     at = total.limits[0][0]
     kept: list[Expr] = []
     out: list[Expr] = []

@@ -425,8 +425,8 @@ class Problem:
             raise DeclarationError(
                 f"Sums of order sqrt(N) are held from one side alone: what remains of {balance.total} beyond "
                 f"{N * balance.average} would {'fall' if ways == {True} else 'grow'} for ever.",
-                "sums with a mean of order 1/sqrt(N) that are pulled both ways: by labels of both signs, an equality, a "
-                "loss that grows to both sides",
+                "sums with a mean of order 1/sqrt(N) that are pulled both ways: by labels of both signs, an equality, "
+                "a loss that grows to both sides",
                 f"to leading order all of them are the one condition {bound}, which may stand in their place; or a "
                 "mean of order 1/N",
             )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from references import near
-from sympy import Eq, Integer, Rational, Sum, sqrt, symbols
+from sympy import Eq, Integer, Rational, Sum, exp, sqrt, symbols
 
 from symcavity import (
     ConvexProblem,

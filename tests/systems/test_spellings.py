@@ -209,7 +209,8 @@ def test_a_spelling_has_the_numbers_of_the_plain_one(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["ridge, divided", "margins of order sqrt(N)", "margins by their dual", "labels by cases", "random features of features"],
+    ["ridge, divided", "margins of order sqrt(N)", "margins by their dual", "labels by cases",
+     "random features of features"],
 )
 def test_the_record_of_a_spelling_is_verified(name):
     assert SPELLINGS[name][0].cavity().derivation.verify()
