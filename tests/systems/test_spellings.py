@@ -40,7 +40,7 @@ from symcavity import (
     mu,
     norm,
 )
-from symcavity.errors import ValuesError
+from symcavity.errors import DeclarationError, ValuesError
 from symcavity.model.cases import by_kinks
 
 x, w, t, noise = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("noise", mu)
@@ -214,6 +214,21 @@ def test_a_spelling_has_the_numbers_of_the_plain_one(name):
 )
 def test_the_record_of_a_spelling_is_verified(name):
     assert SPELLINGS[name][0].cavity().derivation.verify()
+
+
+def test_fields_that_are_heard_as_one_and_apart():
+    """Only ``h - u`` is heard, which has its shares; a variable in place of ``h`` keeps both."""
+    values = {alpha: 1, t: {0: half, 1: half}, noise: {-1: Rational(1, 4), 2: Rational(3, 4)}}
+    one = ConvexProblem(over_data(Abs(u + noise[mu] - h)) + squares / 2)
+    apart = ConvexProblem(over_data(Abs(u + noise[mu] - a[mu])) + squares / 2, [Eq(a[mu], h)])
+    whole, parts = (problem.cavity().solve(values) for problem in (one, apart))
+    for share in (h > u, u <= h, h - u > 1):
+        assert abs(whole[average(share)] - parts[average(share)]) < 1e-9
+    assert 0.5 < whole[average(h > u)] < 1
+    with pytest.raises(DeclarationError, match="a variable of its own"):
+        whole[average(h * u > 0)]
+    table = apart.cavity().compare(apart.simulate(values, N=100, seeds=6), [average(h * u > 0), average(h > u)])
+    assert table.agrees(4)
 
 
 def test_a_root_gives_the_range_of_a_parameter():
