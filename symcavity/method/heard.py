@@ -59,7 +59,9 @@ def _in_variables(law: Law, body: Expr) -> Expr:
     book = FieldBook()
     body = body.replace(lambda e: isinstance(e, Relational) and e.rhs.has(Sum), lambda e: e.func(e.lhs - e.rhs, 0))
     found = extract_fields(body, law.kind, book, f"the observable {body}")
-    found = found.xreplace(dict.fromkeys(join_fields(book, law.kind, [found]), S.Zero))
+    steps = sorted(found.atoms(Relational), key=str)  # whose values at seeded points say little
+    read = [found, *(r.lhs - r.rhs for r in steps)]
+    found = found.xreplace(dict.fromkeys(join_fields(book, law.kind, read), S.Zero))
     rule: dict[Expr, Expr] = {}
     for f in book.all(law.kind):
         emissions = [f.emission], Add.make_args(f.emission.expand())  # a field as a whole, or a sum of several
