@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sympy import Add, Dummy, Expr, S, Sum
+from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse, average
@@ -56,8 +57,11 @@ def _in_variables(law: Law, body: Expr) -> Expr:
     if not any(kind_of_sum(limits) for total in body.atoms(Sum) for limits in total.limits):
         return body  # sums over components are those of one site
     book = FieldBook()
+    body = body.replace(lambda e: isinstance(e, Relational) and e.rhs.has(Sum), lambda e: e.func(e.lhs - e.rhs, 0))
     found = extract_fields(body, law.kind, book, f"the observable {body}")
-    found = found.xreplace(dict.fromkeys(join_fields(book, law.kind, [found]), S.Zero))
+    steps = sorted(found.atoms(Relational), key=str)  # whose values at seeded points say little
+    read = [found, *(r.lhs - r.rhs for r in steps)]
+    found = found.xreplace(dict.fromkeys(join_fields(book, law.kind, read), S.Zero))
     rule: dict[Expr, Expr] = {}
     for f in book.all(law.kind):
         emissions = [f.emission], Add.make_args(f.emission.expand())  # a field as a whole, or a sum of several
@@ -66,6 +70,8 @@ def _in_variables(law: Law, body: Expr) -> Expr:
             raise DeclarationError(
                 f"The {law.kind.sites} do not hear {f.as_sum}.",
                 "sums that stand in the declaration: " + ", ".join(str(g.as_sum) for g in law.fields),
+                "a variable of its own in its place, v = Variable(\"v\", "
+                f"{law.kind.index}), with Eq(v[{law.kind.index}], {f.as_sum}) in the declaration",
             )
         rule[f.symbol] = Add(*values)
     return found.xreplace(rule)

@@ -160,7 +160,7 @@ class Centring:
             return entry
         read = [self._with_norms(side) for side in declared]
         kind = None if objective else free_kind(Add(*(Mul(s, Symbol(f"_{k}")) for k, s in enumerate(read))), where)
-        new = [self._whole(s, where) if kind is None else self._at_site(s, kind, where) for s in read]
+        new = self._whole(read, where) if kind is None else [self._at_site(s, kind, where) for s in read]
         if new == declared:
             return entry
         if kind is not None:
@@ -216,24 +216,32 @@ class Centring:
         whole = {s: site_sum(s, where) for s in outer_sums(expr)}
         return expr.xreplace({s: Sum(self.observable(e, kind), kind.range) for s, (kind, e) in whole.items()})
 
-    def _whole(self, expr: Expr, where: str) -> Expr:
+    def _whole(self, sides: list[Expr], where: str) -> list[Expr]:
         """Rewrite sums over all sites: a sum of its own keeps its place, one inside of a function is an average."""
-        out = []
-        for term in Add.make_args(expand_mul(expr, deep=False)):  # expand() takes exponentials of sums apart
-            factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
-            if isinstance(rest, Sum) and len(rest.limits) == 1 and kind_of_sum(rest.limits[0]):
-                kind, body = site_sum(rest, where)
-                (new,) = self._balanced([self._at_site(body, kind, where)], where)
-                out.append(term if new == body else factor * Sum(new, kind.range))
-            else:
-                out.append(self._at_site(term, None, where))
-                if out[-1] != term and (in_units_of_n(out[-1]) / N).cancel().has(N):
-                    raise DeclarationError(
-                        f"The term {term} of {where} is not in proportion to the number of sites.",
-                        "sums over sites, and functions of averages over sites, times N",
-                        f"{term / N}",
-                    )
-        return Add(*out)
+        out: list[list[Expr]] = []
+        inside: dict[Expr, Expr] = {}
+        orders: list[Expr] = []
+        for side in sides:
+            out.append([])
+            for term in Add.make_args(expand_mul(side, deep=False)):  # expand() takes exponentials of sums apart
+                factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
+                if isinstance(rest, Sum) and len(rest.limits) == 1 and kind_of_sum(rest.limits[0]):
+                    kind, body = site_sum(rest, where)
+                    (new,) = self._balanced([self._at_site(body, kind, where)], where)
+                    out[-1].append(term if new == body else factor * Sum(new, kind.range))
+                    orders.append(factor * kind.size)
+                else:
+                    out[-1].append(self._at_site(term, None, where))
+                    inside |= {term: out[-1][-1]} if out[-1][-1] != term else {}
+        for term, new in inside.items():
+            gap = in_units_of_n(new / [*orders, *inside.values()][0]).cancel().as_independent(N, as_Add=False)[1]
+            if gap != 1:
+                raise DeclarationError(
+                    f"The term {term} of {where} is not in proportion to the others in the number of sites.",
+                    "terms of one order: sums over sites, and functions of averages over sites, times N",
+                    f"{term / gap}",
+                )
+        return [Add(*terms) for terms in out]
 
     def _balanced(self, sides: list[Expr], where: str) -> list[Expr]:
         """Take the thresholds of order sqrt(N) out, which what was of this order in the sums has to balance."""
@@ -378,15 +386,17 @@ class Centring:
 
 
 def in_one_unit(entry: Any) -> Any:
-    """A relation of sums over couplings whose variance is one with terms of order sqrt(N), divided by it."""
+    """A relation of sums over couplings of variance one, alone or with terms of order sqrt(N), divided by it."""
     if not isinstance(entry, Equation | Eq | GreaterThan | LessThan):
         return entry
     terms = [t for side in sides(entry) for t in Add.make_args(expand_mul(side)) if t != 0]
     heard = [t for t in terms if site_quantities(t, Coupling)]
     large = [(in_units_of_n(t) / sqrt(N)).cancel() for t in terms if t not in heard]
     moments = [e for x in families(heard, Coupling) for e in (x.mean, x.variance)]
+    if any(not x.mean.has(N) and x.mean != 0 for x in families(heard, Coupling)):  # which add up to order sqrt(N)
+        large = [t / sqrt(N) if t.has(N) else t for t in large]
     small = [*moments, *large, *(t.xreplace({s: s.function for s in outer_sums(t)}) for t in heard)]
-    if not (heard and large) or any(e.atoms(SiteCount) for e in small):
+    if not heard or any(e.atoms(SiteCount) for e in small):
         return entry
     return with_sides(entry, [(side / sqrt(N)).expand(deep=False) for side in sides(entry)])
 

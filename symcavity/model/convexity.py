@@ -18,6 +18,7 @@ from symcavity.model.ranges import values_in_range
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
+_FAR = 50.0
 _REACH, _DIGITS = 8.0, 50  # how far from zero short chords are laid; what is seen on them may be rounding
 
 
@@ -112,30 +113,47 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
             )
 
 
-def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str, ranges: Sequence[Any]) -> None:
-    """Raise NotConvex if a site's function falls with a convex average of all sites somewhere."""
-    if not expr.has(g):
-        return
+def changes(
+    expr: Expr, g: Expr, ranges: Sequence[Any], steps: Callable[[random.Random], Sequence[tuple[float, float]]]
+) -> Iterator[float]:
+    """By how much a site's function changes over steps of a global variable, at seeded points where it has values."""
     quantities = site_quantities(expr)
     symbols = sorted((s for s in expr.free_symbols if not is_index(s) and s != g), key=str)
     call = compiled([g, *quantities, *symbols], expr, "math")
     rng = seeded(21)
-    for _ in range(_POINTS):
+    for _ in range(_POINTS if expr.has(g) else 0):
         drawn = [(q, isinstance(q.family, Quenched)) for q in quantities]
         known = [sample_quenched(q.family, rng) if fixed else rng.gauss(0, 1.5) for q, fixed in drawn]
         known += sample_parameters(symbols, rng, ranges)
+        for low, high in steps(rng):
+            try:
+                yield call(high, *known) - call(low, *known)
+            except (ArithmeticError, ValueError, TypeError):
+                continue
+
+
+def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str, ranges: Sequence[Any]) -> None:
+    """Raise NotConvex if a site's function falls with a convex average of all sites somewhere."""
+
+    def steps(rng: random.Random) -> list[tuple[float, float]]:
         low = rng.uniform(0.3, 2)
-        try:
-            falls = call(1.5 * low, *known) < call(low, *known) - _TOLERANCE
-        except (ArithmeticError, ValueError, TypeError):
-            continue
-        if falls:
-            raise NotConvex(
-                f"{where[0].upper()}{where[1:]} falls with {meaning}, which is convex.",
-                "norms and averages of convex functions where the problem grows with them, "
-                "as in 1 - h[mu] + epsilon*sqrt(Sum(w[i]**2, (i, 1, N))/N) with a positive epsilon",
-                "check the signs, and declare those of parameters",
-            )
+        return [(low, 1.5 * low)]
+
+    if any(change < -_TOLERANCE for change in changes(expr, g, ranges, steps)):
+        raise NotConvex(
+            f"{where[0].upper()}{where[1:]} falls with {meaning}, which is convex.",
+            "norms and averages of convex functions where the problem grows with them, "
+            "as in 1 - h[mu] + epsilon*sqrt(Sum(w[i]**2, (i, 1, N))/N) with a positive epsilon",
+            "check the signs, and declare those of parameters; any other range stands beside the constraints, "
+            "as in subject_to=[tau < 1]",
+        )
+
+
+def pulls(exprs: Sequence[Expr], g: Expr, ranges: Sequence[Any]) -> set[bool]:
+    """Whether functions of a site grow and fall with a global variable, far out to both sides."""
+    far = [(-_FAR, 0.0), (0.0, _FAR)]
+    found = (c for e in exprs for c in changes(e, g, ranges, lambda _: far))
+    return {change > 0 for change in found if abs(change) > _TOLERANCE}
 
 
 def _is_plainly_convex(expr: Expr, states: Sequence[Any]) -> bool:

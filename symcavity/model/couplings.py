@@ -102,7 +102,7 @@ class Coupling(Family):
                     )
         scale = _separated(scale, f"The variance of {name}")
         inner = component_range(components)
-        _check_mean(centre, name, vector=bool(inner))
+        _check_mean(centre, name, S.One if scale.has(N) else sqrt(N), vector=bool(inner))
         word = family_name(name, cls._word)
         pairs = _correlations(word, correlation, ends, vector=bool(inner))
         back = _coefficient(reciprocity, f"the reciprocity of {name}")
@@ -193,17 +193,18 @@ def _correlations(name: str, given: Any, ends: tuple[Kind, ...], *, vector: bool
     return Tuple(*(Tuple(other, _coefficient(rho, f"the correlation of {name}")) for other, rho in given.items()))
 
 
-def _check_mean(mean: Expr, name: str, *, vector: bool) -> None:
-    """Refuse a mean that is of another order than 1/N or 1/sqrt(N)."""
+def _check_mean(mean: Expr, name: str, unit: Expr, *, vector: bool) -> None:
+    """Refuse a mean that is of another order than 1/N or 1/sqrt(N), in units of what its sums are divided by."""
     if mean == 0:
         return
     for term in Add.make_args(expand_mul(mean)):
-        if any(not in_units_of_n(term * scale).cancel().has(N) for scale in (N, sqrt(N))):
+        if any(not in_units_of_n(term * scale / unit).cancel().has(N) for scale in (N, sqrt(N))):
             continue
         raise DeclarationError(
-            f"The mean {mean} of {name} is neither of order 1/N nor of order 1/sqrt(N).",
+            f"The mean {mean} of {name} is neither of order 1/N nor of order 1/sqrt(N)"
+            + (", in units of sqrt(N)." if unit != 1 else "."),
             "means of order 1/N, sums of products of quenched parameters, mean=y[mu]*m[i]/N; "
-            "means of order 1/sqrt(N), mean=c/sqrt(N)",
+            "means of order 1/sqrt(N), mean=c/sqrt(N); sqrt(N) times that where the variance is of order one",
         )
     if vector:
         raise DeclarationError(

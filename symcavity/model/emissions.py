@@ -35,7 +35,9 @@ class Emissions:
     """The variables that stand for what a declaration sends through its couplings.
 
     ``Sum(J[i, j]*tanh(h[j]), (j, 1, N))`` is heard as ``Sum(J[i, j]*u_h[j], (j, 1, N))`` with ``u_h[i] = tanh(h[i])``,
-    and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.
+    and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.  Where the inner sum is
+    over what the hearer is coupled to, ``Sum(v[a]*Sum(F[a, i]*x[mu, i], (i, 1, N)), (a, 1, K))``, the two are
+    exchanged first.
 
     Parameters
     ----------
@@ -77,6 +79,12 @@ class Emissions:
 
     def _sum(self, total: Sum) -> Expr:
         kind = kind_of_sum(total.limits[0]) if len(total.limits) == 1 else None
+        turned = _turned(total) if kind is not None else total
+        if turned != total:
+            heard = self._read(turned)
+            if not self.closed:
+                self.replaced[total] = heard
+            return heard
         body = self._read(total.function)
         if kind is None or not body.has(Coupling):
             return total.func(body, *total.limits)
@@ -94,10 +102,8 @@ class Emissions:
         sent: list[Expr] = []
         other: list[Expr] = []
         for factor in Mul.make_args(term):
-            bound = {lim[0] for s in factor.atoms(Sum) for lim in s.limits}
-            free = {index for q in site_quantities(factor) for index in q.indices} - bound
             coupling = isinstance(factor, SiteQuantity) and isinstance(factor.family, Coupling)
-            (sent if free == {at} and not coupling else other).append(factor)
+            (sent if _free(factor) == {at} and not coupling else other).append(factor)
         emission = Mul(*sent)
         states = site_quantities(emission, Variable, Field)
         curved = not self.convex and states and not is_affine(emission, states)
@@ -118,6 +124,39 @@ class Emissions:
         chosen = next(name for name in (word, *(f"{word}_{k}" for k in range(2, 99))) if name not in self._names)
         self._names.add(chosen)
         return chosen
+
+
+def _turned(total: Sum) -> Expr:
+    """A sum with those inside of it outermost that couple the hearer to the summed sites; itself without any."""
+    at = total.limits[0][0]
+    kept: list[Expr] = []
+    out: list[Expr] = []
+    for term in Add.make_args(expand_mul(total.function)) if total.function.has(Sum) else ():
+        inner = next((f for f in Mul.make_args(term) if isinstance(f, Sum) and _couples_two(f, at)), None)
+        if inner is None:
+            kept.append(term)
+            continue
+        for part in Add.make_args(expand_mul(inner.function)):
+            outside, inside = part.as_independent(*(q for q in site_quantities(part) if at in q.indices), as_Add=False)
+            out.append(Sum(outside * Sum(inside * term / inner, *total.limits), *inner.limits))
+    return Add(*out, *([Sum(Add(*kept), *total.limits)] if kept else [])) if out else total
+
+
+def _couples_two(inner: Sum, at: Any) -> bool:
+    """Whether each product in a sum over sites couples them to a summed site, and to the hearer."""
+    if len(inner.limits) != 1 or kind_of_sum(inner.limits[0]) is None or not _free(inner) - {at}:
+        return False
+    for part in Add.make_args(expand_mul(inner.function)):
+        ends = {at in q.indices for q in site_quantities(part, Coupling) if inner.limits[0][0] in q.indices}
+        if ends != {True, False}:
+            return False
+    return True
+
+
+def _free(expr: Expr) -> set[Any]:
+    """The indices of an expression, apart from those that its sums run over."""
+    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
+    return {index for q in site_quantities(expr) for index in q.indices} - bound
 
 
 def _outermost(node: Any) -> list[Sum]:

@@ -208,12 +208,14 @@ def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, E
             "explicit ranges of components, such as (a, 1, 2); open ranges in the argument of a support function",
         )
     if len(sites) != 1:
+        paired = len(sites) > 1 and len({kind for _, kind in sites}) == 1
+        level = 'a loss of pairs compares each site with a level that all share: b = Global("b") in place of the other'
         own = next((str(lim[2]) for lim in expr.limits if str(lim[-1]) in ("N", "P") and lim not in dict(sites)), "")
         raise DeclarationError(
             f"{expr} in {where} runs over {' and '.join(str(tuple(lim)) for lim in expr.limits)}"
             + (f", where {own} is a symbol of your own." if own else "."),
             "sums over (i, 1, N) or (mu, 1, P), one kind of site at a time; nested Sum(...) for another",
-            f"from symcavity import {own}" if own else "",
+            f"from symcavity import {own}" if own else level if paired else "",
         )
     (limits, kind) = sites[0]
     inner = [lim for lim, s in site_limits if not s]

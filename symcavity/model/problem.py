@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, LessThan, Mul, S, Sum
+from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, Integer, LessThan, Mul, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.cases import by_kinks
 from symcavity.model.centring import Centring, in_one_unit
-from symcavity.model.convexity import check_convex, check_increasing
+from symcavity.model.convexity import check_convex, check_increasing, pulls
 from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
@@ -120,7 +120,7 @@ def _in_proportion(expr: Expr) -> Expr:
     if sums:
         small = not any((f * N).cancel().has(N) for f in sums) and not rest.has(N)
         return Add(*(N * term for term in terms)) if small else expr
-    scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One))
+    scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One, Integer(2)))
     return next((N * e for e in scaled if not e.has(N)), expr)
 
 
@@ -388,6 +388,7 @@ class Problem:
         self._check_coupled()
         check_convex(self.global_objective, [], "the objective")
         self._check_bounds()
+        self._check_balances()
         for kind in self.kinds:
             varying = [f.symbol for f in self.book.all(kind) if f.states()]
             self._check_convex(self.objective.get(kind, S.Zero), varying, "the objective")
@@ -411,6 +412,24 @@ class Problem:
             held = [(c.expr, c) for c in self.constraints] + [(c.shared, c) for c in self.conditions if not c.met]
             for body, constraint in held:
                 check_increasing(-body, g, meaning, f"the constraint {constraint.declared}", self.ranges)
+
+    def _check_balances(self) -> None:
+        """Refuse sums of order sqrt(N) that nothing pulls one way: what remains of them would run away."""
+        bodies = [*self.objective.values(), *(-c.expr for c in self.constraints)]
+        free = {g for c in self.constraints if c.equality for g in c.expr.atoms(Global)}
+        for g, balance in self.centring.balances.items():
+            ways = pulls(bodies, g, self.ranges)
+            if len(ways) != 1 or g in free:
+                continue
+            bound = (LessThan if ways == {True} else GreaterThan)(balance.total, N * balance.average, evaluate=False)
+            raise DeclarationError(
+                f"Sums of order sqrt(N) are held from one side alone: what remains of {balance.total} beyond "
+                f"{N * balance.average} would {'fall' if ways == {True} else 'grow'} for ever.",
+                "sums with a mean of order 1/sqrt(N) that are pulled both ways: by labels of both signs, an equality, "
+                "a loss that grows to both sides",
+                f"to leading order all of them are the one condition {bound}, which may stand in their place; or a "
+                "mean of order 1/N",
+            )
 
     def _check_coupled(self) -> None:
         """Refuse a variable that no chain of terms connects to a random field."""

@@ -240,8 +240,9 @@ class Quenched(Family):
             return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())
         field = exact(given, f"what {name} is given on")
         mark = field if isinstance(field, SiteQuantity) else DrawnOn("u", real=True)
-        factor, core = field.as_independent(Sum, as_Add=False)  # which need not stand side by side where they are used
-        at_mark = {field: mark} | ({core: mark / factor} if isinstance(core, Sum) else {})
+        rest, whole = field.as_independent(Sum, as_Add=True)  # which need not stand side by side where they are used
+        factor, core = whole.as_independent(Sum, as_Add=False)
+        at_mark = {field: mark} | ({core: (mark - rest) / factor} if isinstance(core, Sum) else {})
         pairs = drawn_law(law.xreplace(at_mark), str(name)) if isinstance(law, Basic) else None
         law = law if pairs is None else dict(pairs)
         if not isinstance(law, Mapping) or not site_quantities(field):
@@ -255,14 +256,15 @@ class Quenched(Family):
             )
         weights = {v: sympify(w).xreplace(at_mark) for v, w in law.items() if not isinstance(w, str | float)}
         law = {**law, **weights}
-        read = pairs if pairs is None else Tuple(*(Tuple(v, w) for v, w in law.items()))
-        read = read or finite_law(law, str(name), exact_values=True)
-        own = [q for q in site_quantities(read, Quenched) if q.indices == (index,) and q.family.given is None]
-        if stray := [q for q in site_quantities(read) if q != mark and q not in own]:
+        held = Tuple(*weights.values())
+        own = [q for q in site_quantities(held, Quenched) if q.indices == (index,) and q.family.given is None]
+        if stray := [q for q in site_quantities(held) if q != mark and q not in own]:
             raise DeclarationError(
                 f"{stray[0]} stands in the law of {name}.",
                 "weights in parameters, in given, and in quenched parameters of the same site",
             )
+        read = pairs if pairs is None else Tuple(*(Tuple(v, w) for v, w in law.items()))
+        read = read or finite_law(law, str(name), exact_values=True)
         return cls._make(word, Tuple(), kind, read, positive, Tuple(field, mark))
 
     def assumed_positive(self) -> Quenched:

@@ -17,6 +17,7 @@ from sympy import (
     StrictGreaterThan,
     StrictLessThan,
     Symbol,
+    factor,
     log,
     sign,
     sympify,
@@ -46,8 +47,8 @@ def implied_ranges(
 ) -> tuple[Any, ...]:
     """What random numbers and formulas ask of parameters.
 
-    Correlations of couplings lie between -1 and 1; weights of labels that hear signs only are not negative; nor is what
-    stands under a root, or in a logarithm.
+    Correlations of couplings lie between -1 and 1; variances, and weights of labels that hear signs only, are not
+    negative; nor is what stands under a root, or in a logarithm.
     """
     found: list[Any] = []
     for expr in exprs:
@@ -58,6 +59,9 @@ def implied_ranges(
     for coupling in couplings:
         moments = (*coupling.correlation.values(), coupling.reciprocity)
         found += [LessThan(Abs(rho), 1, evaluate=False) for rho in moments if _holds_parameters(rho)]
+        scale, _ = factor(coupling.variance).as_independent(SiteCount, SiteQuantity, as_Add=False)
+        if _holds_parameters(scale) and scale.is_nonnegative is None:
+            found.append(GreaterThan(scale, 0, evaluate=False))
     for label in labels:
         for _, weight in label.law or ():
             steps = sorted(weight.atoms(sign, Heaviside), key=str)

@@ -116,6 +116,13 @@ def check_slots(body: Expr, where: str, *known: Symbol) -> None:
                 continue
             own = slot.index
             same = index.is_Symbol and index.name == own.name
+            if index.has(own) and not index.is_Symbol:
+                raise DeclarationError(
+                    f"The index {index} of {quantity} in {where} is that of a neighbour: sites have no order.",
+                    f"{own} for a {slot}, or the index of an enclosing Sum; couplings are random ones",
+                    f"penalties of one site, {quantity.xreplace({index: own})}; or short chains of components, as in "
+                    f'Variable("v", {own}, components=(k, 1, 3))',
+                )
             raise DeclarationError(
                 f"The index {index} of {quantity} in {where} "
                 + (f"is a symbol of your own named {index}." if same else "belongs to no sum and is not a site index."),

@@ -184,8 +184,11 @@ REFUSED = {
     "doubled index": (lambda: problem(subject_to=[h >= w[i]]), "free feature index", "one site"),
     "index plus one": (
         lambda: problem(subject_to=[Sum(x[mu, i] * w[i + 1], (i, 1, N)) >= 1]),
-        "i + 1",
+        "no order",
         "enclosing Sum",
+    ),
+    "pairs of sites": (
+        lambda: problem(Sum(Max(0, 1 - h + h.xreplace({mu: j})), (mu, 1, P), (j, 1, P))), "(j, 1, P)", 'Global("b")'
     ),
     "a number as an index": (
         lambda: problem(subject_to=[Sum(x[mu, i] * w[3], (i, 1, N)) >= 1]),
@@ -405,7 +408,7 @@ REFUSED = {
         "Sum(xi[mu], (mu, 1, P))",
     ),
     "field outside a sum": (lambda: problem(q + h**2, []), "not summed", "Sum("),
-    "function of a sum": (lambda: problem(q**2), "not in proportion", "/(4*N)"),
+    "function of a sum": (lambda: problem(q**2 + q), "not in proportion", "/(4*N)"),
     "constant": (lambda: problem(q + 3), "term 3", "states or globals"),
     "constant in a sum": (
         lambda: problem(q + Sum(C, (i, 1, N))),

@@ -382,7 +382,8 @@ def cholesky(rows: list[list[Expr]]) -> Matrix:
 
 
 def divides_by(expr: Expr, q: SiteQuantity) -> bool:
-    """Whether an expression divides by what vanishes with a quenched parameter."""
+    """Whether an expression divides by what vanishes with a quenched parameter; those of averages in it are bound."""
+    expr = expr.xreplace({a: Dummy(positive=True) for a in expr.atoms(Average)})
     bases = {node.base for node in expr.atoms(Pow) if node.exp.is_negative and node.has(q)}
     return any(base.xreplace({q: S.Zero}) == 0 for base in bases)
 
