@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, fraction
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, collect, fraction
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import MOST_SYMBOLS, factor, factor_list, together
@@ -22,7 +22,7 @@ from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
 OPAQUE = (Average, Sum, GaussianAverage, ImplicitAverage, Function)
-LARGEST, SHORT = 600, 40
+LARGEST = 600
 MODERATE = 60  # operations of a slope, above which its sign is not sought
 
 
@@ -245,9 +245,16 @@ def simplest(expr: Expr) -> Expr:
     masks = Masks()
     hidden = masks.hide(expr)
     length, symbols = size(hidden), len(hidden.free_symbols)
-    if not SHORT < length < 2 * LARGEST or symbols > MOST_SYMBOLS or length * symbols > 6 * LARGEST:
+    if length > 2 * LARGEST or symbols > MOST_SYMBOLS or length * symbols > 6 * LARGEST:
         return expr
-    return _shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor)))
+    return _shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor, _collected)))
+
+
+def _collected(expr: Expr) -> Expr:
+    """The factors of a quotient, in which sums are ordered by the opaque nodes that they hold, each with one factor."""
+    marks = sorted(expr.atoms(Dummy), key=str)
+    top, bottom = fraction(factor(expr))
+    return Mul(*(collect(f, marks, factor) if f.is_Add else f for f in Mul.make_args(top))) / bottom
 
 
 def eliminate(

@@ -106,8 +106,8 @@ def euler(law: Law, product: Expr) -> Expr:
 def field_by_law(law: Law, f: RandomField) -> Expr:
     """The field of a site, from the equation in which it stands."""
     carrier = law.carrier(f)
-    factor = law.coefficient(f)
-    return f.symbol - (carrier.rhs - carrier.lhs).expand() / factor
+    rest = (carrier.rhs - carrier.lhs).expand().xreplace({f.symbol: S.Zero})
+    return -rest / law.coefficient(f)
 
 
 def _slack(law: Law, product: Expr) -> Expr:

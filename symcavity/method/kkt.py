@@ -444,7 +444,7 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
             [Equation(Symbol("L"), kkt.total)],
             data={
                 "multipliers": multipliers,
-                "auxiliary": list(kkt.auxiliary),
+                "auxiliary": [(bound, kink.xreplace(rule)) for bound, kink in kkt.auxiliary],
                 "mean": kkt.problem.is_mean,
                 "norms": [(n.node.xreplace(rule), n.product.xreplace(rule), n.slack, n.s) for n in kkt.norms],
             },

@@ -153,7 +153,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
             make(
                 f"eliminate.{symbol}",
                 "elimination",
-                [_readable(same.get(symbol, symbol), expr.xreplace(same))],
+                [_readable(same.get(symbol, symbol), simplest(expr.xreplace(same)))],
                 data={"solved": symbol},
                 rests_on=("closed_system",),
             )

@@ -222,10 +222,11 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
         rest = equation.difference.xreplace(dict.fromkeys(states, 0)) if fields else equation.difference
         weights = dict.fromkeys((*multipliers, *fields), 1)
         if fields and not _homogeneous(rest, weights, 1):
+            said = equation.xreplace({f.symbol: f.as_sum for f in law.fields})
             return Symmetry(
                 False,
-                parts=("rescaling the field of a feature changes its law: ", equation, " has terms that do not scale."),
-                offending=equation,
+                parts=("rescaling the field of a feature changes its law: ", said, " has terms that do not scale."),
+                offending=said,
             )
         if fields and any(
             law.coefficient(f).has(Quenched) or site_quantities(law.coefficient(f), Quenched) for f in law.fields

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,6 +59,17 @@ def shorten(
         shown, parts_named = ([_named(row, {best: name}) for row in some] for some in (shown, parts_named))
         made.append(name)
         parts_named.append(best)
+    # what has become short, once its own parts have names, needs none
+    light = {
+        name: part for name, part in zip(made, parts_named, strict=True)
+        if isinstance(part, Frac | Root) and width(part) < _WORTH
+    }  # fmt: skip
+    for name, part in light.items():
+        shown, parts_named = ([_named(row, {name: part}, ()) for row in some] for some in (shown, parts_named))
+    kept = [(name, part) for name, part in zip(made, parts_named, strict=True) if name not in light]
+    again = {name: name_of(len(known) + k + 1) for k, (name, _) in enumerate(kept)}
+    shown, parts_named = ([_named(row, again, ()) for row in some] for some in (shown, [part for _, part in kept]))
+    made = list(again.values())
     known |= dict(zip(parts_named, made, strict=True))
     new = list(map(_definition, made, parts_named))
     used = {node for row in (*shown, *new) for node in _nodes(row)}
@@ -125,9 +136,9 @@ def _parts(wide: Sequence[Row], every: Sequence[Row]) -> dict[Node, float]:
     }
 
 
-def _named(tree: Any, names: dict[Node, Node]) -> Any:
-    """A formula with names in place of parts, the inner ones first."""
-    whose = frozenset(names.values())
+def _named(tree: Any, names: dict[Node, Node], bare: Iterable[Node] | None = None) -> Any:
+    """A formula with names in place of parts, the inner ones first; round mere names no brackets are left."""
+    whose = frozenset(names.values() if bare is None else bare)
     done: dict[Node, Node] = {}
 
     def named(node: Any) -> Any:

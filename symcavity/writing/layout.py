@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -141,7 +142,7 @@ class _Numbers:
     def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
         out = []
         separate = key in self.separate
-        for chain, short in [((row,), False) for row in rows] if separate else _in_lines(_chains(rows)):
+        for chain, short in [((row,), False) for row in rows] if separate else _in_lines(_chains(rows, self.before == "substitute")):
             if not numbered:
                 out.append(Group(chain, abreast=short))
                 continue
@@ -218,11 +219,14 @@ def _said(claim: Any) -> Any:
     return frozenset((difference, -difference))
 
 
-def _chains(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _chains(rows: Sequence[Any], pairs: bool = False) -> list[tuple[Any, ...]]:
+    """Rows of one left-hand side; what vanishes has one with the next where rows come in pairs."""
     out: list[list[Any]] = []
     for row in rows:
         last = out[-1][-1] if out else None
-        if isinstance(row, Equation) and isinstance(last, Equation) and row.lhs == last.lhs != 0:
+        if not isinstance(row, Equation) or not isinstance(last, Equation) or row.lhs != last.lhs:
+            out.append([row])
+        elif row.lhs != 0 or (pairs and len(out[-1]) == 1):
             out[-1] += [row] if row != last else []
         else:
             out.append([row])
@@ -347,6 +351,7 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     step = numbers.alike.one(step)
+    step = replace(step, claims=tuple(c for c in step.claims if not isinstance(c, Equation) or c.lhs != c.rhs))
     said = prose(step)
     if step.rule in _SEPARATE:
         numbers.separate.add(step.key)
@@ -476,9 +481,10 @@ def _resolved(fragment: Any, span: Span | None) -> Fragments:
 
 
 def _reference(reference: str, numbers: _Numbers) -> Fragments:
-    """Return ``Ref. [1], Eqs. 34, 35``."""
+    """Return ``Ref. [1], Eqs. (34), (35)``."""
     several = any(mark in reference for mark in ",-–")
-    said = f"Eq{'s' if several else ''}.\u00a0{reference}"
+    which = re.sub(r"[^, –-]+", r"(\g<0>)", reference).replace("-", "–")
+    said = f"Eq{'s' if several else ''}.\u00a0{which}"
     return ["Ref.\u00a0", Cite(numbers.works[0], 1), f", {said}"] if numbers.works else [f"{said} in print"]
 
 

@@ -109,6 +109,13 @@ def _sum_places(items: Sequence[Node], start: int) -> list[int]:
     return places
 
 
+def _statements(items: Sequence[Node]) -> list[int]:
+    """Where statements of a row begin: after a comma of its words, and before the blank that words follow."""
+    kinds = [(item.kind, item.char) if isinstance(item, Atom) else ("", "") for item in items]
+    after = [k + 1 for k, (kind, char) in enumerate(kinds[:-1]) if kind == "text" and char.strip() == ","]
+    return sorted([*after, *(k for k in range(1, len(kinds) - 1) if (kinds[k][0], kinds[k + 1][0]) == ("space", "text"))])
+
+
 def _is_sign(item: Node) -> bool:
     return isinstance(item, Atom) and item.char in "+-·×±"
 
@@ -173,6 +180,16 @@ def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
     """
     if width(row) <= limit:
         return [row]
+    if len(cuts := [0, *_statements(row.items), len(row.items)]) > 2:
+        said: list[Row] = []
+        for a, b in itertools.pairwise(cuts):
+            room = limit - (indent if said else 0)
+            piece = row.items[a:b]
+            if said and width(Row(whole := (*said[-1].items, *piece))) <= room:
+                said[-1] = Row(whole)
+            else:
+                said += lines(Row(piece), room)
+        return said
     start = relation_at(row)
     head = start if start is not None else -1
     items: list[Node] = list(row.items)

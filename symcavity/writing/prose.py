@@ -60,14 +60,6 @@ _PLAIN = {
         "What is sent through couplings and is no linear function of states is a variable of its own. We write",
         "",
     ),
-    "implicit": (
-        "The state of a single site is given implicitly, as a function of its field, by",
-        (
-            "Its derivative with respect to the field follows by implicit differentiation. The solution "
-            "is unique "
-            "because the problem is convex."
-        ),
-    ),
     "kernel": (
         (
             "The kernel is expanded in its eigenfunctions, which are orthonormal under the average over one example. A "

@@ -106,8 +106,9 @@ def work_identity(step: Step) -> Prose:
 def consistency(step: Step) -> Prose:
     """The exact identity, by the cavity theory."""
     if step.data.get("proved", True):
-        before = "With the response that the cavity method gives, the two sides of the exact identity agree, by the"
-        return Prose([Given(f"{before} identity")], ["So the theory does not contradict itself."])
+        before = "With the response that the cavity method gives, the two sides of the exact identity agree"
+        by = ", by the identity" if step.claims else "."
+        return Prose([Given(before + by)], ["So the theory does not contradict itself."])
     before = "With the response that the cavity method gives, the exact identity reads"
     after: Fragments = ["This is a consequence of the closed equations: it holds at their solution, "]
     return Prose([Given(before)], [*after, "not for all values of the unknowns."])

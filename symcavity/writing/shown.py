@@ -35,6 +35,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
+from symcavity.writing.ordering import is_turned
 
 
 def is_sign(family: Any) -> bool:
@@ -73,7 +74,7 @@ def as_shown(derivation: Derivation) -> Derivation:
 
     @cache  # equal claims stay equal, whatever the bound variables in them are called
     def one_side(obj: Any) -> Any:
-        return _over_one(written(obj))
+        return _over_one(_signed(written(obj)))
 
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
@@ -136,6 +137,27 @@ def _over_one(total: Any) -> Any:
     number = Rational(igcd(*(n.p for n, _ in terms)), ilcm(*(n.q for n, _ in terms)))
     number = -number if all(n.is_negative for n, _ in terms) else number
     return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
+
+
+@cache
+def _signed(node: Any) -> Any:
+    """The same with the signs that are printed: sums as they read best, and no sign in an average, so that like terms add."""
+    if not isinstance(node, Basic) or not node.has(Add):
+        return node
+    args = [_signed(arg) for arg in node.args]
+    new = node.func(*args) if args != list(node.args) else node
+    if isinstance(new, Average | Sum):
+        number, body = new.args[0].as_coeff_Mul()
+        return number * new.func(body, *new.args[1:])
+    if not isinstance(new, Mul | Pow):
+        return new
+    turned = [base for base, power in map(Expr.as_base_exp, Mul.make_args(new)) if power.is_Integer and is_turned(base)]
+    for base in dict.fromkeys(turned):
+        new = Mul(*(
+            S.NegativeOne**power * (-base)**power if some == base else factor
+            for factor in Mul.make_args(new) for some, power in (factor.as_base_exp(),)
+        ))
+    return new
 
 
 class OverParameters(Expr):

@@ -96,7 +96,16 @@ def closure(_step: Step) -> Prose:
     return Prose([lead], again=[Given("The same average gives")])
 
 
+def implicit(step: Step) -> Prose:
+    """The states by an equation that is not solved for them."""
+    lead = "The state of a single site is given implicitly, as a function of its field, by"
+    after = "Its derivative with respect to the field follows by implicit differentiation. The solution is unique "
+    after += "because the problem is convex." if step.data.get("convex") else "where the first of them is monotonic."
+    return Prose([Given(lead)], [after])
+
+
 TEMPLATES = {
+    "implicit": implicit,
     "branches": branches,
     "joint": joint,
     "joint_slopes": joint_slopes,

@@ -93,6 +93,7 @@ class Branching:
                 "kind": site.kind,
                 "branches": branches if several and not implicit else [],
                 "field": eta,
+                "convex": site.problem.convex,
                 "sign_assumptions": relations,
             },
             assumptions=(("sign", {"relations": relations}),) if relations else (),
