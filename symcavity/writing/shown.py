@@ -141,7 +141,7 @@ def _over_one(total: Any) -> Any:
 
 @cache
 def _signed(node: Any) -> Any:
-    """The same with the signs that are printed: sums as they read best, and no sign in an average, so that like terms add."""
+    """The same with no sign in an average, and one form of what is divided by, or squared, so that like terms add."""
     if not isinstance(node, Basic) or not node.has(Add):
         return node
     args = [_signed(arg) for arg in node.args]
@@ -149,15 +149,20 @@ def _signed(node: Any) -> Any:
     if isinstance(new, Average | Sum):
         number, body = new.args[0].as_coeff_Mul()
         return number * new.func(body, *new.args[1:])
-    if not isinstance(new, Mul | Pow):
-        return new
-    turned = [base for base, power in map(Expr.as_base_exp, Mul.make_args(new)) if power.is_Integer and is_turned(base)]
-    for base in dict.fromkeys(turned):
-        new = Mul(*(
-            S.NegativeOne**power * (-base)**power if some == base else factor
-            for factor in Mul.make_args(new) for some, power in (factor.as_base_exp(),)
-        ))
-    return new
+    if isinstance(new, Add):
+        every = Add(*(_turned(term, odd=True) for term in new.args))
+        return every if len(Add.make_args(every)) < len(new.args) else new
+    return _turned(new)
+
+
+def _turned(term: Any, odd: bool = False) -> Any:
+    """A product with the signs of sums in it as they read best: of even and negative powers, or of all."""
+    powers = [factor.as_base_exp() for factor in Mul.make_args(term)] if isinstance(term, Mul | Pow) else []
+    turn = [p.is_Integer and (odd or p.is_even or p.is_negative) and is_turned(base) for base, p in powers]
+    if not any(turn):
+        return term
+    sign = S.NegativeOne ** Add(*(p for (_, p), turned in zip(powers, turn, strict=True) if turned))
+    return Mul(sign, *((-b if turned else b) ** p for (b, p), turned in zip(powers, turn, strict=True)))
 
 
 class OverParameters(Expr):
