@@ -89,6 +89,12 @@ def _display(translator, node):
     raise SkipNode
 
 
+def _no_type(_app, what, _name, _thing, _options, lines):
+    """Keep the words of a property before a colon from being read as its type."""
+    if what == "property":
+        lines.insert(0, "")
+
+
 def _bars(_app, _what, _name, _thing, _options, lines):
     """Keep reStructuredText from reading the bars of |u| as its own marks."""
     for k, line in enumerate(lines):
@@ -100,4 +106,5 @@ def _bars(_app, _what, _name, _thing, _options, lines):
 def setup(app):
     """Show formulas as MathML, which browsers draw without scripts."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("autodoc-process-docstring", _no_type, priority=400)
     app.connect("autodoc-process-docstring", _bars)

@@ -107,6 +107,7 @@ def published(name):
 
 def _literal(text):
     """Keep reStructuredText from reading the words of a docstring as its own marks."""
+    text = re.sub(r"(?m)^([A-Z]\. )", r"\\\1", text)  # an initial is no number of a list
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 

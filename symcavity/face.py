@@ -138,8 +138,10 @@ class BipartiteSystem(_Confrontable, SystemData):
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
     name : str, optional
         A title for the derivation.
-    source, named : dict, optional
-        Equation numbers in the work ``cite``, ``{"datum.cavity_field": "40"}``; names of observables, ``{E: ...}``.
+    cite, source : str and dict, optional
+        A work, and its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
+    named : dict, optional
+        Names of observables: ``{E: average(...)}``.
 
     Notes
     -----
@@ -198,8 +200,12 @@ class ConvexProblem(_Confrontable, Problem):
         Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
     fixed : sequence of Eq
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
-    name, cite, source, named : str, str and dicts, optional
-        A title; a work, and its equation numbers by the key of the step; names of observables: ``{E: average(...)}``.
+    name : str, optional
+        A title.
+    cite, source : str and dict, optional
+        A work, and its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
+    named : dict, optional
+        Names of observables: ``{E: average(...)}``.
 
     Raises
     ------

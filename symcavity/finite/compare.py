@@ -143,7 +143,7 @@ class Comparison:
         if few == 1:
             out.append("One instance has no standard error, and so no z: simulate several seeds.")
         elif few < _MANY:
-            out.append(f"The fewest instances are {few}: z is the normal quantile of Student's t.")
+            out.append(f"With {few} instances, z is the normal quantile of Student's t.")
         if self.infeasible:
             out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
         if self.failed:

@@ -10,6 +10,7 @@ from sympy import Add, Sum
 
 from symcavity.record.derivation import Derivation
 from symcavity.writing.abbreviate import shorten
+from symcavity.writing.components import Alike
 from symcavity.writing.lines import lines
 from symcavity.writing.markup import Row, parse, to_tex
 from symcavity.writing.mathml import to_mathml
@@ -75,17 +76,19 @@ def _broken(obj: Any) -> str:
 
 
 def theory_html(theory: Theory) -> str:
-    """Return the order parameters with their meanings, and the closed equations, as MathML."""
+    """Return the order parameters with their meanings, and the closed equations, as MathML; of those alike one stands."""
     shown = as_shown(Derivation("", "", (), tuple(theory.order_parameters.items()), tuple(theory.equations)))
+    alike = Alike(shown)
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
     meanings = "".join(
         f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'><math>{mathml(m)}</math></td></tr>"
-        for s, m in shown.parameters
+        for s, m in shown.parameters if s not in alike.others
     )
-    rows, _, named = shorten([row_of(e) for e in shown.results], {}, fits)
+    rows, _, named = shorten([row_of(e) for e in shown.results if not alike.stood_for(e)], {}, fits)
     with_names = f"<p>with</p>{_lines(named)}" if named else ""
-    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}"
+    others = "<p>What is written for some components holds for all, with their numbers renamed.</p>" if alike else ""
+    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}{others}"
 
 
 def _lines(rows: Iterable[Row]) -> str:

@@ -142,7 +142,8 @@ class _Numbers:
     def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
         out = []
         separate = key in self.separate
-        for chain, short in [((row,), False) for row in rows] if separate else _in_lines(_chains(rows, self.before == "substitute")):
+        chains = _chains(rows, self.before == "substitute")
+        for chain, short in [((row,), False) for row in rows] if separate else _in_lines(chains):
             if not numbered:
                 out.append(Group(chain, abreast=short))
                 continue

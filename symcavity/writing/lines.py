@@ -113,7 +113,8 @@ def _statements(items: Sequence[Node]) -> list[int]:
     """Where statements of a row begin: after a comma of its words, and before the blank that words follow."""
     kinds = [(item.kind, item.char) if isinstance(item, Atom) else ("", "") for item in items]
     after = [k + 1 for k, (kind, char) in enumerate(kinds[:-1]) if kind == "text" and char.strip() == ","]
-    return sorted([*after, *(k for k in range(1, len(kinds) - 1) if (kinds[k][0], kinds[k + 1][0]) == ("space", "text"))])
+    blanks = [k for k in range(1, len(kinds) - 1) if (kinds[k][0], kinds[k + 1][0]) == ("space", "text")]
+    return sorted(after + blanks)
 
 
 def _is_sign(item: Node) -> bool:
