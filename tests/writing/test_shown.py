@@ -4,9 +4,10 @@ import importlib
 import re
 
 import pytest
-from sympy import Abs, Max, S, Symbol, exp, sqrt, symbols
+from sympy import Abs, Max, Rational, S, Symbol, exp, fraction, sqrt, symbols, together
 
 from symcavity.algebra.phi import phi
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.symbols import OrderParameter
@@ -115,9 +116,40 @@ def test_squares_of_labels_are_one_and_nothing_else_changes():
             changed += one != two
             assert not any("y" in str(q) for q in two.difference.atoms(Abs))
             values = [c.difference.replace(is_label, lambda _y, v=v: v).expand() for c in (one, two) for v in (1, -1)]
-            assert values[:2] == values[2:]  # the same statement for either label
+            for here, there in zip(values[:2], values[2:], strict=True):  # the same statement for either label
+                assert fraction(together(here - there))[0].expand() == 0
     assert changed
     assert named
+
+
+def test_averages_hold_no_sign_and_like_terms_add():
+    before, after = shown("gaussian_clusters")
+    keys = ("closure.S_Delta_w", "closure.q_lambda", "global.1", "global.2")
+    pairs = [(old, new) for key in keys for old, new in zip(before[key].claims, after[key].claims, strict=True)]
+    for one, two in pairs:  # the same numbers, at a spectrum of one value
+        at = {q: Rational(k + 3, 7) for k, q in enumerate(sorted(one.difference.free_symbols, key=str)) if q.is_Symbol}
+        flat = [c.difference.replace(Average, lambda body: body) for c in (one, two)]
+        at |= {q: Rational(5, 3) for c in flat for q in c.atoms(SiteQuantity)}
+        assert flat[0].xreplace(at) == flat[1].xreplace(at)
+        assert not any(node.body.could_extract_minus_sign() for node in two.difference.atoms(Average))
+    text = before.to_latex()
+    assert r"\left\langle -" not in text
+    assert r"q_{\lambda} = \frac{\left( 1 - M_{v w} \right)^{2} + q_{\Delta w}}{\left( 1 + S^{\Delta w} \right)^{2}}." in text
+
+
+def test_lines_end_between_statements_and_nothing_is_said_of_zero():
+    text = {n: shown(n)[0].to_latex() for n in ("basis_pursuit", "clusters_hinge", "interpolation")}
+    for one in text.values():
+        cases = [part for part in re.findall(r"split\}(.*?)\\end", one, re.DOTALL) if r"\text{if }" in part]
+        rows = re.findall(r"&(.*?)(?:\\\\|$)", "\n".join(cases), re.MULTILINE)
+        assert not any(row.strip().startswith((r"\qquad =", r"\qquad +", r"\qquad -")) for row in rows)
+        assert one.count("eq:feature.substitute}") > 1  # one number for what a field is, before and after
+        assert "eq:feature.substitute:2" not in one
+        assert "eq:datum.substitute:2" not in one
+        assert "0 = 0" not in one
+    assert "the two sides of the exact identity agree." in " ".join(text["interpolation"].split())
+    assert r"\left( 1 - \alpha \right)^{2}" in text["interpolation"]
+    assert not re.search(r"(?<![a-z\\{_])u [+)\\]", text["clusters_hinge"])  # a name of the engine for a field
 
 
 def test_notation_is_said_once_and_where_it_is_first_used():

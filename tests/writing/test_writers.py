@@ -77,13 +77,13 @@ def test_the_number_of_an_equation_is_the_same_everywhere():
 
 def test_references_reasons_and_assumptions_are_said():
     plain = " ".join(derivation_text(s.sample()).split())
-    assert "(Eq. 28 in print)" in plain
+    assert "(Eq. (28) in print)" in plain
     cited = replace(s.sample(), cite="A. Author, A & B 1, 2 (1990)")
     plain, latex, html = " ".join(derivation_text(cited).split()), document(cited), page(cited)
-    assert "(Ref. [1], Eq. 28)" in plain
-    assert "(Ref. [1], Eqs. 11, 12)" in plain
+    assert "(Ref. [1], Eq. (28))" in plain
+    assert "(Ref. [1], Eqs. (11), (12))" in plain
     assert "[1] A. Author, A & B 1, 2 (1990)." in plain
-    assert "\\cite{ref1}, Eq.~28" in latex
+    assert "\\cite{ref1}, Eq.~(28)" in latex
     assert "\\bibitem{ref1} A. Author, A \\& B 1, 2 (1990)." in latex
     assert html.count('href="#ref-1"') == latex.count("\\cite{ref1}") > 1
     assert '<li id="ref-1">A. Author, A &amp; B 1, 2 (1990).</li>' in html
