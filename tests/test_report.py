@@ -138,3 +138,10 @@ def test_a_sweep_of_which_some_points_can_be_read_keeps_the_others_as_failed():
     rows = theory.sweep([{gardner.kappa: 1}, {gardner.kappa: 1, alpha: 1}])
     assert len(rows.rows) == 2
     assert len(rows.failed) == 1
+
+
+def test_a_report_that_cannot_draw_is_refused_before_any_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("symcavity.finite.plots.find_spec", lambda _name: None)
+    assert main(["report", "gardner", "kappa=1/2", "-o", str(tmp_path / "made")]) != 0
+    assert "matplotlib is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()

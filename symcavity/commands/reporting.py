@@ -20,6 +20,7 @@ from symcavity.commands.files import say
 from symcavity.commands.sweeping import run_sweep
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.finite import Comparison, Simulation, compare, plot_distribution, simulate
+from symcavity.finite.plots import need_matplotlib
 from symcavity.loading import is_file
 from symcavity.model.kinds import N
 from symcavity.model.quantities import SiteQuantity, Variable
@@ -39,6 +40,8 @@ def make_report(args: argparse.Namespace) -> int:
     again = Path(args.target)
     if again.suffix == ".json":
         _take(args, again)
+    if args.values or args.sweep:
+        need_matplotlib()  # before any work
     folder = _folder(args)
     settings = {name: getattr(args, name) for name in _SETTINGS}
     if is_file(args.target):

@@ -19,6 +19,14 @@ BLUE, RED, GREY = "#1b6ca8", "#c0392b", "#8a8a8a"
 COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#d08c00", "#6a4c93", "#3b3b3b", "#17a2a2", "#b5478a")
 
 
+def need_matplotlib() -> None:
+    """Say so where nothing can be drawn."""
+    if find_spec("matplotlib") is None:
+        raise MissingDependency(
+            "matplotlib is not installed.", "matplotlib 3.8 or later", "pip install 'symcavity[all]'"
+        )
+
+
 def _styled(draw: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function draw in the style of a paper, where it makes the figure itself."""
 
@@ -26,10 +34,7 @@ def _styled(draw: Callable[..., Any]) -> Callable[..., Any]:
     def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:
         if ax is not None:
             return draw(*args, ax=ax, **options)
-        if find_spec("matplotlib") is None:
-            raise MissingDependency(
-                "matplotlib is not installed.", "matplotlib 3.8 or later", "pip install 'symcavity[all]'"
-            )
+        need_matplotlib()
         from symcavity.finite.canvas import style
 
         with style():
