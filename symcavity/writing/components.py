@@ -23,8 +23,8 @@ class Alike:
     Parameters
     ----------
     derivation : Derivation, optional
-        Claims, or the results alone, are compared as they are printed, within one rule of one section. One stands for others only if every
-        renaming of it is there.
+        Claims, or the results alone, are compared as they are printed, within one rule of one section. One stands for
+        others only if every renaming of it is there.
 
     Attributes
     ----------

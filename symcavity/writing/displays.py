@@ -76,7 +76,7 @@ def _broken(obj: Any) -> str:
 
 
 def theory_html(theory: Theory) -> str:
-    """Return the order parameters with their meanings, and the closed equations, as MathML; of those alike one stands."""
+    """Return the order parameters with their meanings, and the closed equations, as MathML; one of those alike."""
     shown = as_shown(Derivation("", "", (), tuple(theory.order_parameters.items()), tuple(theory.equations)))
     alike = Alike(shown)
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""

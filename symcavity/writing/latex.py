@@ -89,7 +89,7 @@ def _closing(doc: Document) -> list[str]:
         layout, head = "@{\\qquad}".join(["ll"] * len(columns)), " & ".join(["symbol & meaning"] * len(columns))
         parts += [f"\\begin{{tabular}}{{{layout}}}", "\\hline", f"{head} \\\\", "\\hline"]
         parts += ["\\noalign{\\vskip 6pt}"]
-        parts += [f"{' & '.join(row)} \\\\[4pt]" for row in zip(*columns, strict=True)]
+        parts += [f"{' & '.join(row)} \\\\ \\noalign{{\\vskip 4pt}}" for row in zip(*columns, strict=True)]
         parts += ["\\hline", "\\end{tabular}", "\\end{center}", ""]
     if doc.assumptions:
         parts += ["\\section*{Assumptions}", "\\begin{enumerate}\\itemsep=0pt"]

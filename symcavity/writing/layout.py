@@ -23,7 +23,7 @@ from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
-from symcavity.writing.rows import GAP, PAGE, abreast, fits, row_of
+from symcavity.writing.rows import PAGE, abreast, chains_of, fits, in_lines, row_of
 from symcavity.writing.shown import as_shown
 
 
@@ -113,7 +113,6 @@ class Document:
 
 
 _MANY = 8  # equations of one step, of which short ones are not given again either
-_ASIDE, _ABREAST = 31.0, 58.0  # widths of an equation that may share a line, and of those that do
 _SHORT = 2  # lines of an equation that is given again for one step of an iteration
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
@@ -142,8 +141,8 @@ class _Numbers:
     def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
         out = []
         separate = key in self.separate
-        chains = _chains(rows, self.before == "substitute")
-        for chain, short in [((row,), False) for row in rows] if separate else _in_lines(chains):
+        chains = chains_of(rows, self.before == "substitute")
+        for chain, short in [((row,), False) for row in rows] if separate else in_lines(chains):
             if not numbered:
                 out.append(Group(chain, abreast=short))
                 continue
@@ -220,20 +219,6 @@ def _said(claim: Any) -> Any:
     return frozenset((difference, -difference))
 
 
-def _chains(rows: Sequence[Any], pairs: bool = False) -> list[tuple[Any, ...]]:
-    """Rows of one left-hand side; what vanishes has one with the next where rows come in pairs."""
-    out: list[list[Any]] = []
-    for row in rows:
-        last = out[-1][-1] if out else None
-        if not isinstance(row, Equation) or not isinstance(last, Equation) or row.lhs != last.lhs:
-            out.append([row])
-        elif row.lhs != 0 or (pairs and len(out[-1]) == 1):
-            out[-1] += [row] if row != last else []
-        else:
-            out.append([row])
-    return [tuple(chain) for chain in out]
-
-
 def _introduced(steps: Sequence[Step]) -> list[Step]:
     """Steps; the first of a run that one rule makes of the same names the states of them all."""
     out: list[Step] = []
@@ -242,19 +227,6 @@ def _introduced(steps: Sequence[Step]) -> list[Step]:
         states = [state for step in (first, *others) for state in states_of(step)]
         out += [replace(first, data={**first.data, "states": states}) if others and states else first, *others]
     return out
-
-
-def _in_lines(chains: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], bool]]:
-    """Chains, and what is short enough to share a line with its neighbours, with whether it does."""
-    out: list[tuple[list[Any], float]] = []
-    for chain in chains:
-        size = width(row_of(chain[0])) if len(chain) == 1 and isinstance(chain[0], Equation) else PAGE
-        room = out[-1][1] + size + GAP if out else PAGE
-        if size < _ASIDE and room < _ABREAST:
-            out[-1] = ([*out[-1][0], *chain], room)
-        else:
-            out.append(([*chain], size if size < _ASIDE else PAGE))
-    return [(tuple(some), size < PAGE and len(some) > 1) for some, size in out]
 
 
 def layout(derivation: Derivation) -> Document:
@@ -352,7 +324,6 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     step = numbers.alike.one(step)
-    step = replace(step, claims=tuple(c for c in step.claims if not isinstance(c, Equation) or c.lhs != c.rhs))
     said = prose(step)
     if step.rule in _SEPARATE:
         numbers.separate.add(step.key)

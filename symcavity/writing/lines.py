@@ -185,11 +185,11 @@ def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
         said: list[Row] = []
         for a, b in itertools.pairwise(cuts):
             room = limit - (indent if said else 0)
-            piece = row.items[a:b]
-            if said and width(Row(whole := (*said[-1].items, *piece))) <= room:
-                said[-1] = Row(whole)
+            more = row.items[a:b]
+            if said and width(whole := Row((*said[-1].items, *more))) <= room:
+                said[-1] = whole
             else:
-                said += lines(Row(piece), room)
+                said += lines(Row(more), room)
         return said
     start = relation_at(row)
     head = start if start is not None else -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from symcavity.writing.printing import tree
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
 PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
 GAP = 4.6  # between formulas in one line
+_ASIDE, _ABREAST = 31.0, 58.0  # widths of an equation that may share a line, and of those that do
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,33 @@ def abreast(rows: Iterable[Any]) -> Row:
     return Row(tuple(items), tuple(spaced))
 
 
+def chains_of(rows: Sequence[Any], pairs: bool = False) -> list[tuple[Any, ...]]:
+    """Rows of one left-hand side; what vanishes has one with the next where rows come in pairs."""
+    out: list[list[Any]] = []
+    for row in rows:
+        last = out[-1][-1] if out else None
+        if not isinstance(row, Equation) or not isinstance(last, Equation) or row.lhs != last.lhs:
+            out.append([row])
+        elif row.lhs != 0 or (pairs and len(out[-1]) == 1):
+            out[-1] += [row] if row != last else []
+        else:
+            out.append([row])
+    return [tuple(chain) for chain in out]
+
+
+def in_lines(chains: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], bool]]:
+    """Chains, and what is short enough to share a line with its neighbours, with whether it does."""
+    out: list[tuple[list[Any], float]] = []
+    for chain in chains:
+        size = width(row_of(chain[0])) if len(chain) == 1 and isinstance(chain[0], Equation) else PAGE
+        room = out[-1][1] + size + GAP if out else PAGE
+        if size < _ASIDE and room < _ABREAST:
+            out[-1] = ([*out[-1][0], *chain], room)
+        else:
+            out.append(([*chain], size if size < _ASIDE else PAGE))
+    return [(tuple(some), size < PAGE and len(some) > 1) for some, size in out]
+
+
 def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     """Return the tree of a fragment that is mathematics."""
     if isinstance(fragment, Row):
@@ -101,4 +129,7 @@ def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
 
 
-__all__ = ["GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "fits", "fragment_tree", "row_of"]
+__all__ = [
+    "GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "chains_of", "fits", "fragment_tree", "in_lines",
+    "row_of",
+]  # fmt: skip

@@ -105,10 +105,11 @@ def as_shown(derivation: Derivation) -> Derivation:
 
 
 def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:
-    """Steps; a mean response goes by the order parameter that it is, and mere names for averages are left out."""
+    """Steps; a mean response goes by the order parameter that it is, mere names for averages and 0 = 0 are left out."""
     closed = {claim for step in steps if step.rule == "closure" for claim in step.claims}
     out = []
-    for step in steps:
+    for every in steps:
+        step = replace(every, claims=tuple(c for c in every.claims if not isinstance(c, Equation) or c.lhs != c.rhs))
         if step.rule == "response":
             at = {step.data["kind"].index: S.Zero}
             named = {m.xreplace(at).args: symbol for symbol, m in parameters if isinstance(m, Average)}
@@ -150,15 +151,16 @@ def _signed(node: Any) -> Any:
         number, body = new.args[0].as_coeff_Mul()
         return number * new.func(body, *new.args[1:])
     if isinstance(new, Add):
-        every = Add(*(_turned(term, odd=True) for term in new.args))
+        every = Add(*(_turned(term, every=True) for term in new.args))
         return every if len(Add.make_args(every)) < len(new.args) else new
     return _turned(new)
 
 
-def _turned(term: Any, odd: bool = False) -> Any:
-    """A product with the signs of sums in it as they read best: of even and negative powers, or of all."""
+def _turned(term: Any, every: bool = False) -> Any:
+    """A product with one sign of sums in it: that which reads best in even and negative powers, or any one in all."""
     powers = [factor.as_base_exp() for factor in Mul.make_args(term)] if isinstance(term, Mul | Pow) else []
-    turn = [p.is_Integer and (odd or p.is_even or p.is_negative) and is_turned(base) for base, p in powers]
+    some = [(b, b.is_Add and p.is_Integer and (every or p.is_even or p.is_negative)) for b, p in powers]
+    turn = [may and (b.could_extract_minus_sign() if every else is_turned(b)) for b, may in some]
     if not any(turn):
         return term
     sign = S.NegativeOne ** Add(*(p for (_, p), turned in zip(powers, turn, strict=True) if turned))

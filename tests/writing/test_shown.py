@@ -134,7 +134,8 @@ def test_averages_hold_no_sign_and_like_terms_add():
         assert not any(node.body.could_extract_minus_sign() for node in two.difference.atoms(Average))
     text = before.to_latex()
     assert r"\left\langle -" not in text
-    assert r"q_{\lambda} = \frac{\left( 1 - M_{v w} \right)^{2} + q_{\Delta w}}{\left( 1 + S^{\Delta w} \right)^{2}}." in text
+    square = r"\left( 1 - M_{v w} \right)^{2}"
+    assert rf"q_{{\lambda}} = \frac{{{square} + q_{{\Delta w}}}}{{\left( 1 + S^{{\Delta w}} \right)^{{2}}}}." in text
 
 
 def test_lines_end_between_statements_and_nothing_is_said_of_zero():
