@@ -101,3 +101,16 @@ def test_the_rest_shows_itself(theory):
     assert "alpha" in words(theory.sweep({alpha: [1, 2]}, values={C: 1}))
     assert "closed by" in words(theory)
     assert theory.equations[0]._repr_latex_().startswith("$")
+
+
+def test_a_theory_shows_one_of_what_is_alike_and_says_what_responds_to_what():
+    from symcavity.derivations import clusters_hinge, softmax
+
+    page = softmax.problem.cavity()._repr_html_()
+    rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
+    assert len(rows) == len(set(rows)) == 8  # two of nine responses and two of six moments, of either kind
+    assert "holds for all, with their numbers renamed" in page
+    assert len(softmax.problem.cavity().order_parameters) == 30
+    meanings = [row.partition("<td style")[2] for row in rows]
+    assert len(set(meanings)) == len(rows)  # each response says to which field
+    assert "renamed" not in clusters_hinge.problem.cavity()._repr_html_()

@@ -23,8 +23,8 @@ class Alike:
     Parameters
     ----------
     derivation : Derivation, optional
-        Claims, or the results alone, are compared as they are printed, within one rule of one section. One stands for
-        others only if every renaming of it is there.
+        Claims are compared as they are printed, within one rule of one section. One stands for others only if every
+        renaming of it is there.
 
     Attributes
     ----------
@@ -37,8 +37,7 @@ class Alike:
     def __init__(self, derivation: Derivation | None = None) -> None:
         self.first: dict[Any, Any] = {}
         self.others: set[Any] = set()
-        steps = () if derivation is None else derivation.steps
-        if derivation is None or (steps and not any(step.data.get("carriers", ())[MANY - 1 :] for step in steps)):
+        if derivation is None or not any(step.data.get("carriers", ())[MANY - 1 :] for step in derivation.steps):
             return  # no site hears many fields
         meanings = [Equation(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
         rows: list[tuple[Hashable, Any]] = [("results", row) for row in derivation.results]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sympy import Add, Sum
 
+from symcavity.method.declared import declaration, sources
 from symcavity.record.derivation import Derivation
+from symcavity.record.maker import StepMaker
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.components import Alike
 from symcavity.writing.lines import lines
@@ -77,7 +80,10 @@ def _broken(obj: Any) -> str:
 
 def theory_html(theory: Theory) -> str:
     """Return the order parameters with their meanings, and the closed equations, as MathML; one of those alike."""
-    shown = as_shown(Derivation("", "", (), tuple(theory.order_parameters.items()), tuple(theory.equations)))
+    make = StepMaker({}, theory.is_naive)
+    declared = (*declaration(theory.system, make), *sources(theory.system, make))  # quenched parameters, what is heard
+    steps = tuple(replace(step, claims=()) for step in declared)
+    shown = as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(theory.equations)))
     alike = Alike(shown)
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
