@@ -90,9 +90,11 @@ def _display(translator, node):
 
 
 def _no_type(_app, what, _name, _thing, _options, lines):
-    """Keep the words of a property before a colon from being read as its type."""
-    if what == "property":
-        lines.insert(0, "")
+    """Give the words of a property back what napoleon takes for its type: all that stands before a colon."""
+    for k, line in enumerate(lines):
+        if what == "property" and line.startswith(":type: "):
+            lines[0] = f"{lines.pop(k).removeprefix(':type: ')}: {lines[0]}"
+            break
 
 
 def _bars(_app, _what, _name, _thing, _options, lines):
@@ -106,5 +108,5 @@ def _bars(_app, _what, _name, _thing, _options, lines):
 def setup(app):
     """Show formulas as MathML, which browsers draw without scripts."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
-    app.connect("autodoc-process-docstring", _no_type, priority=400)
+    app.connect("autodoc-process-docstring", _no_type, priority=600)
     app.connect("autodoc-process-docstring", _bars)
