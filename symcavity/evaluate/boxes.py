@@ -9,9 +9,6 @@ from sympy import Expr
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.evaluate.joint_laws import Joint
-from symcavity.evaluate.polyhedra import Cell
-from symcavity.evaluate.set_averages import Projected
 
 
 def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Callable[[Mapping[Any, Any]], Any]:
@@ -24,9 +21,14 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
         Compiles the expressions in it for a backend.
     backend : str
     """
-    kinds: dict[type, Any] = {CellAverage: Cell, JointAverage: Joint}
-    code: Any = kinds.get(type(node), Projected)(node, compiled, backend)
-    return code
+    code: Any  # loaded where a law asks for it
+    if isinstance(node, CellAverage):
+        from symcavity.evaluate.polyhedra import Cell as code
+    elif isinstance(node, JointAverage):
+        from symcavity.evaluate.joint_laws import Joint as code
+    else:
+        from symcavity.evaluate.set_averages import Projected as code
+    return code(node, compiled, backend)
 
 
 __all__ = ["boxed"]
