@@ -52,7 +52,8 @@ def _together(expr: Any) -> Any:
 
 def _over_one_denominator(terms: Sequence[Expr]) -> Expr:
     """What SymPy's ``gcd_terms`` gives of terms: in a dictionary, the powers of each of them."""
-    coefficients, powers = [], []
+    coefficients: list[Expr] = []
+    powers: list[dict[Expr, int]] = []
     least: dict[Expr, int] = {}
     for term in filter(None, terms):
         coefficient, factors = term.as_coeff_mul()

@@ -21,14 +21,17 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
         Compiles the expressions in it for a backend.
     backend : str
     """
-    code: Any  # loaded where a law asks for it
-    if isinstance(node, CellAverage):
-        from symcavity.evaluate.polyhedra import Cell as code
-    elif isinstance(node, JointAverage):
-        from symcavity.evaluate.joint_laws import Joint as code
-    else:
-        from symcavity.evaluate.set_averages import Projected as code
-    return code(node, compiled, backend)
+    if isinstance(node, CellAverage):  # the code is loaded where a law asks for it
+        from symcavity.evaluate.polyhedra import Cell
+
+        return Cell(node, compiled, backend)
+    if isinstance(node, JointAverage):
+        from symcavity.evaluate.joint_laws import Joint
+
+        return Joint(node, compiled, backend)
+    from symcavity.evaluate.set_averages import Projected
+
+    return Projected(node, compiled, backend)
 
 
 __all__ = ["boxed"]
