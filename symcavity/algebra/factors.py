@@ -37,7 +37,7 @@ def _same_draws() -> Iterator[None]:
 
 @lru_cache(maxsize=4096)
 def together(expr: Expr) -> Expr:
-    """Return what SymPy's ``together`` gives, in a fraction of its time: the same ones are asked for again and again."""
+    """Return what SymPy's ``together`` gives, in a fraction of its time, and remember it."""
     return _together(sympify(expr))
 
 
