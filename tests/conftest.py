@@ -1,6 +1,6 @@
 """One thread of linear algebra for each test process, since the matrices are small; and LaTeX, where there is one.
 
-With ``-n 2`` the tests of one system, or of one file, run in one process: what is derived is remembered there.
+With ``-n 2 --dist loadgroup`` the tests of one system, or of one file, run in one process: what is derived is remembered there.
 """
 
 import gc
@@ -16,22 +16,13 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config):
-    """Share tests among processes by their groups, where no other way is asked for."""
-    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
-        config.option.dist = "loadgroup"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_itemcollected(item):
     """The gallery by system, the pages and random declarations each alone, all others by file."""
-    for item in items:
-        name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-        if item.path.parent.name == "gallery" and isinstance(name, str):
-            item.add_marker(pytest.mark.xdist_group(name))
-        elif item.path.stem not in {"test_examples", "test_fuzz", "test_cli"}:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
+    if item.path.parent.name == "gallery" and isinstance(name, str):
+        item.add_marker(pytest.mark.xdist_group(name))
+    elif item.path.stem not in {"test_examples", "test_fuzz", "test_cli"}:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture
