@@ -1,7 +1,4 @@
-"""One thread of linear algebra for each test process, since the matrices are small; and LaTeX, where there is one.
-
-With ``-n 2 --dist loadgroup`` the tests of one system, or of one file, run in one process: what is derived is remembered there.
-"""
+"""One thread of linear algebra for each test process, since the matrices are small; and LaTeX, where there is one."""
 
 import gc
 import os
@@ -14,15 +11,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
-
-
-def pytest_itemcollected(item):
-    """The gallery by system, the pages and random declarations each alone, all others by file."""
-    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-    if item.path.parent.name == "gallery" and isinstance(name, str):
-        item.add_marker(pytest.mark.xdist_group(name))
-    elif item.path.stem not in {"test_examples", "test_fuzz", "test_cli"}:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture
