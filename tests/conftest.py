@@ -1,5 +1,6 @@
 """One thread of linear algebra for each test process, since the matrices are small; and LaTeX, where there is one."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import pytest
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import sympy
-from sympy import QQ, ZZ, Expr, Mul, Poly, S, default_sort_key, factor_terms
+from sympy import QQ, ZZ, Add, Expr, Mul, Poly, S, default_sort_key, factor_terms, gcd_terms, sympify
+from sympy.core.exprtools import decompose_power
 from sympy.core.mul import _keep_coeff
 from sympy.core.random import rng
 from sympy.polys.polyerrors import BasePolynomialError
@@ -36,8 +37,48 @@ def _same_draws() -> Iterator[None]:
 
 @lru_cache(maxsize=4096)
 def together(expr: Expr) -> Expr:
-    """Return an expression over a common denominator: the same ones are asked for again and again."""
-    return sympy.together(expr)
+    """Return what SymPy's ``together`` gives, in a fraction of its time, and remember it."""
+    return _together(sympify(expr))
+
+
+def _together(expr: Any) -> Any:
+    if expr.is_Atom or expr.is_Function:
+        return expr
+    if expr.is_Pow:
+        return expr.func(_together(expr.base), expr.exp)
+    args = [_together(arg) for arg in expr.args]
+    return _over_one_denominator(args) if expr.is_Add else expr.func(*args)
+
+
+def _over_one_denominator(terms: Sequence[Expr]) -> Expr:
+    """What SymPy's ``gcd_terms`` gives of terms: in a dictionary, the powers of each of them."""
+    coefficients: list[Expr] = []
+    powers: list[dict[Expr, int]] = []
+    least: dict[Expr, int] = {}
+    for term in filter(None, terms):
+        coefficient, factors = term.as_coeff_mul()
+        found: dict[Expr, int] = {}
+        for part in factors:
+            base, power = decompose_power(part)
+            if base.is_Add:
+                content, base = base.primitive()
+                coefficient *= content**power
+            found[base] = found.get(base, 0) + power
+        if not coefficient.is_Rational or not term.is_commutative or any(b.is_Atom and b.is_number for b in found):
+            return gcd_terms(terms)
+        for base in found.keys() | least.keys():  # a factor that others do not have has been to the power of zero
+            least[base] = min(found.get(base, 0), least.get(base, 0 if powers else found.get(base, 0)))
+        coefficients.append(coefficient)
+        powers.append(found)
+    if not powers:
+        return S.Zero
+    common = reduce(lambda a, b: a.gcd(b), coefficients)
+    over = [
+        Mul(c / common, *(base ** (p.get(base, 0) - low) for base, low in least.items()))
+        for c, p in zip(coefficients, powers, strict=True)
+    ]
+    content, top = Add(*over).primitive()
+    return _keep_coeff(common * content, Mul(*(base**low for base, low in least.items())) * top)
 
 
 @lru_cache(maxsize=4096)

@@ -9,9 +9,6 @@ from sympy import Expr
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.polyhedral import CellAverage
-from symcavity.evaluate.joint_laws import Joint
-from symcavity.evaluate.polyhedra import Cell
-from symcavity.evaluate.set_averages import Projected
 
 
 def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Callable[[Mapping[Any, Any]], Any]:
@@ -24,9 +21,17 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
         Compiles the expressions in it for a backend.
     backend : str
     """
-    kinds: dict[type, Any] = {CellAverage: Cell, JointAverage: Joint}
-    code: Any = kinds.get(type(node), Projected)(node, compiled, backend)
-    return code
+    if isinstance(node, CellAverage):  # the code is loaded where a law asks for it
+        from symcavity.evaluate.polyhedra import Cell
+
+        return Cell(node, compiled, backend)
+    if isinstance(node, JointAverage):
+        from symcavity.evaluate.joint_laws import Joint
+
+        return Joint(node, compiled, backend)
+    from symcavity.evaluate.set_averages import Projected
+
+    return Projected(node, compiled, backend)
 
 
 __all__ = ["boxed"]

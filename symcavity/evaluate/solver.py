@@ -27,8 +27,6 @@ from symcavity.evaluate.following import (
     is_mapped,
 )
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
-from symcavity.evaluate.rest import at_rest
-from symcavity.evaluate.resting import RestingSolution
 from symcavity.evaluate.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
@@ -186,6 +184,9 @@ def _followed_to(
 
 def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
     """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
+    from symcavity.evaluate.rest import at_rest
+    from symcavity.evaluate.resting import RestingSolution
+
     rest = at_rest(task, given)
     if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
         raise NotConverged(

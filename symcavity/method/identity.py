@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, And, Dummy, Expr, Mul, S, Sum, Symbol, fraction, together
+from sympy import Add, And, Dummy, Expr, Mul, S, Sum, Symbol, fraction
 
+from symcavity.algebra.factors import together
 from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
 from symcavity.errors import NoClosedForm

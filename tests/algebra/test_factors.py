@@ -1,5 +1,6 @@
 """Factors do not depend on what the session has drawn before, and leave the session's draws alone."""
 
+import numpy as np
 import pytest
 import sympy
 from sympy import Abs, E, Piecewise, Symbol, exp, pi, sqrt
@@ -104,3 +105,20 @@ def test_the_text_of_an_expression_is_that_of_str():
     x, y = Symbol("x"), Symbol("y")
     for expr in ((x - y) ** 2 / (1 + phi(2, x * (y - 1))), -(x**-2) + y, Piecewise((x, x > y), (-y, True)), x * 0.1):
         assert text(expr) == text(expr) == str(expr)
+
+
+def test_one_denominator_is_that_of_sympy():
+    """Sums, products and powers of what was drawn, with roots, functions, numbers and what does not commute."""
+    draw = np.random.default_rng(5)
+    p, n = Symbol("p", positive=True), Symbol("n", integer=True)
+    pool = [x, y, z, p, sqrt(p), x**n, exp(x / y), pi, sympy.I, sympy.Rational(2, 3), -sympy.S(4)]
+    pool += [sympy.Float("0.5"), Abs(x - y), sqrt(2), Symbol("A", commutative=False), phi(2, 1 / x + y)]
+    pool += [sympy.S(6), x / (x + 1)]
+    for _ in range(30):
+        found = [pool[k] for k in draw.integers(len(pool), size=6)]
+        for k in draw.integers(6, size=9):
+            one, other = found[k], found[draw.integers(6)]
+            new = [one + other, one * other, one / other, (one + 2 * other) ** 2, one - 3 * other][draw.integers(5)]
+            found[k] = new if new.is_finite is not False and not new.has(sympy.nan) else one
+        for expr in found:
+            assert factors.together.__wrapped__(expr) == sympy.together(expr), expr

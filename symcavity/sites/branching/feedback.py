@@ -15,10 +15,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import And, Dummy, Expr, Mul, Piecewise, S, Symbol, factor_terms, fraction, together
+from sympy import And, Dummy, Expr, Mul, Piecewise, S, Symbol, factor_terms, fraction
 from sympy.core.relational import Relational, StrictGreaterThan
 
 from symcavity.algebra.compiled import compiled
+from symcavity.algebra.factors import together
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity

@@ -8,9 +8,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, together, zoo
+from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, zoo
 from sympy.core.relational import Relational
 
+from symcavity.algebra.factors import together
 from symcavity.algebra.signs import sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
