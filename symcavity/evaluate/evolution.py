@@ -18,6 +18,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
+from symcavity.evaluate.cancelling import Cancelling
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
 from symcavity.evaluate.meeting import meet
@@ -95,7 +96,7 @@ class Evolution:
         # a rule of integration may miss what is narrow: only of closed forms a zero is one
         fading = [k for k, s in enumerate(self.mapped) if s in responses and not self.exprs[k].has(*INTEGRALS)]
         self.fading = [k for k in fading if self.signs[self.places[k]]]
-        self._terms: dict[int, Pass] = {}
+        self.cancelling = Cancelling({k: e for k, e in enumerate(self.exprs) if not e.has(*INTEGRALS)}, self.unknowns)
         self._values: Pass | None = None
         self._slopes: Pass | None = None
         # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
@@ -147,6 +148,11 @@ class Evolution:
         signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
         return x if self.signs.all() else np.where(signs != 0, x, np.hypot(1, x))
 
+    def at(self, point: Mapping[Symbol, Any]) -> np.ndarray:
+        """The unknowns of a point; what has faded is as small as anything that is followed."""
+        x = np.array([float(point[s]) for s in self.unknowns])
+        return np.where((x == 0) & (self.signs != 0), self.signs * NOTHING, x)
+
     def start(self) -> np.ndarray:
         """Where to begin: weak fields; global variables apart, for where they meet kinks may be one."""
         apart = 0.01 * np.arange(len(self.signs)) if self.patient and self.rest else 0.0
@@ -174,26 +180,22 @@ class Evolution:
             return None
         image = np.array(x, dtype=float)
         image[self.places] = out[: len(self.places)]
-        if not self._admissible(image):
-            for k in self.fading:
-                place = self.places[k]
-                if image[place] * self.signs[place] <= 0 and self._fades(k, image[place], x, env):
-                    image[place] = self.signs[place] * NOTHING
+        for k, value in self.cancelling.values(x, env).items():
+            if k < len(self.places):
+                image[self.places[k]] = value
+        for k in self.fading:
+            if abs(image[place := self.places[k]]) < NOTHING:
+                image[place] = self.signs[place] * NOTHING
         return image if self._admissible(image) else None
 
-    def _fades(self, k: int, value: float, x: np.ndarray, env: Mapping[Any, Any]) -> bool:
-        """Whether an average is zero to rounding: exactly, or as what is left of terms that cancel."""
-        if value and k not in self._terms:
-            self._terms[k] = Pass(Add.make_args(self.exprs[k]))
-        here = {**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}
-        return not value or abs(value) < ROUNDED * sum(map(abs, self._terms[k](here)))
-
     def _without_rounding(self, x: np.ndarray, env: Mapping[Any, Any]) -> np.ndarray:
-        """The point with zeros for averages of which rounding leaves nothing, where they may be zero."""
-        small = [(k, p) for k, p in enumerate(self.places) if abs(x[p]) < ROUNDED]
-        open_ = [(k, p) for k, p in small if k in self.fading or not self.signs[p]]
-        faded = [p for k, p in open_ if self._fades(k, x[p], x, env)]
-        return np.where(np.isin(np.arange(len(x)), faded), 0.0, x)
+        """The point with zeros for responses that have faded, and for averages of either sign that are rounding."""
+        at = {**env, **dict(zip(self.unknowns, x.tolist(), strict=True))}
+        out = np.where((np.abs(x) <= NOTHING) & (self.signs != 0), 0.0, x)
+        for k, p in enumerate(self.places):
+            if not self.signs[p] and abs(x[p]) < ROUNDED:
+                out[p] *= abs(x[p]) >= ROUNDED * sum(map(abs, Pass(Add.make_args(self.exprs[k]))(at)))
+        return out
 
     def _admissible(self, x: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(x)) and np.all(x * self.signs >= 0) and np.all(x[self.signs != 0] != 0))
@@ -206,6 +208,8 @@ class Evolution:
             return None
         slope = -np.array(rows, dtype=float)
         value = -np.array(values, dtype=float)
+        for k, (known, row) in self.cancelling.slopes(x, env).items():
+            value[k], slope[k] = -known, -row
         for k, place in enumerate(self.places):
             value[k] += x[place]
             slope[k, place] += 1.0
@@ -213,7 +217,7 @@ class Evolution:
             return None
         for k in self.fading:
             here = x[self.places[k]]
-            if abs(here) <= NOTHING and self._fades(k, here - value[k], x, env):
+            if abs(here) <= NOTHING and abs(here - value[k]) <= NOTHING:
                 value[k], slope[k] = 0.0, np.eye(len(x))[self.places[k]] / NOTHING
         return value, slope
 
@@ -249,13 +253,12 @@ class Evolution:
 
     def _evolve(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> Root | None:
         trail: list[tuple[np.ndarray, np.ndarray]] = []
-        # what holds for the states at every field, such as that some add up to zero, is linear in their moments: it
-        # stays exact where these are followed as they are
+        # what holds for the states at every field is linear in their moments, and exact where these are followed
         plain = self.patient
         place = (lambda t: t) if plain else self.place
         t = x if plain else self.chart(x)
         before, tried, close, undefined = np.inf, np.inf, 0.0 if self.patient else CLOSE, 0
-        reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0.0)
+        reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0)
         far = np.where(self.signs != 0, reach, np.inf)
         far[[self.places[k] for k in self.fading]] = np.inf
         for n in range(2 * PATIENCE if self.patient else MOST):
@@ -272,6 +275,11 @@ class Evolution:
                 continue
             image = self._met(image, env, grids)
             step = (image if plain else self.chart(image)) - t
+            faded = (self.signs != 0) & (np.abs(image) <= NOTHING)
+            if not plain and np.max(np.abs(step[~faded]), initial=0.0) < CLOSE:  # all else has nearly settled
+                t, step = np.where(faded, t + step, t), np.where(faded, 0.0, step)
+            elif not plain:  # what is so far away is not to shorten the steps of all others
+                step = np.where(faded, np.clip(step, -LONGEST, LONGEST), step)
             scale = np.where(self.signs != 0, np.abs(image), 1.0) if plain else np.ones(len(t))
             size = float(np.max(np.abs(step) / scale, initial=0.0))
             if len(trail) > 2 and size > max(STRAYED * before, CLOSE):  # it was accelerated too much: back, and without
@@ -289,7 +297,7 @@ class Evolution:
             if not self.mapped or np.any(np.abs(self.chart(place(t))) > far):
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
-            # what states can have are matrices of covariances; a combination with weights of both signs may be none
+            # states have matrices of covariances; a combination with weights of both signs may be none
             t = image if plain and size > MILD else _accelerated(trail, scale)
         return None
 

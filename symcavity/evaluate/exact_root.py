@@ -43,21 +43,24 @@ def exact_root(
 
     Notes
     -----
-    The precision grows along with the digits that are known.  At the end one more step is made on rules with more
-    nodes: it is the error of the rules and of the root together, and has to be below the precision.
+    The precision grows along with the digits that are known, beyond those that cancel at the root.  At the end one
+    more step is made on rules with more nodes: it is the error of the rules and of the root together, and has to be
+    below the precision.
     """
     guide = panel_ends(root.averages, root.grids)
     inverse = np.linalg.inv(root.slope)
     wide = context(int((dps + 3 * GUARD) * 3.33))
     signs = evolution.signs.tolist()
     x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(evolution.unknowns, signs, strict=True)]
-    known, finer, extra = FIRST, 0, 0
+    known, finer, extra = FIRST, 0, evolution.cancelling.digits(evolution.at(root.point), env)
+    wide, most = context(wide.prec + int(extra * 3.33)), extra + 12 * GUARD
     last = wide.inf
     for _ in range(MOST):
         tick(f"the digits of a root, {known} of {dps}")
         digits = min(known + GAIN, dps) + GUARD + extra
         step = _step(evolution, exact, env, x, inverse, guide, digits, finer, wide)
         x = [v - d for v, d in zip(x, step, strict=True)]
+        x = [s * NOTHING if s and abs(v) < NOTHING else v for v, s in zip(x, signs, strict=True)]  # it has faded
         faint = wide.mpf(10) ** -known  # what is smaller than that, and may have either sign, is zero so far
         moves = zip(x, step, signs, strict=True)
         relative = (d if not s and abs(v) < faint else d / (abs(v) + wide.mpf(10) ** -dps) for v, d, s in moves)
@@ -70,7 +73,7 @@ def exact_root(
         if size > last / 4 and known >= dps - GAIN:
             extra, finer = extra + GUARD, finer + 1  # it is rounding, or the rules, that the steps see
             wide = context(wide.prec + int(GUARD * 3.33))
-            if extra > 12 * GUARD:
+            if extra > most:
                 break
         last = size
         known = max(known, min(dps, int(-mp.log10(size)) + GAIN if size else dps))

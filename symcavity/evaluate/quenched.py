@@ -22,6 +22,7 @@ from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
 
 MOST_VALUES = 20000
+MANY_SITES = 4000  # of which more digits than double has would take too long
 
 
 def exact_value(value: Any, name: str, dps: int) -> Any:
@@ -359,4 +360,4 @@ def _join_arrays(
     law.uniform = uniform
 
 
-__all__ = ["SiteLaw", "exact_value", "is_one_number", "read_quenched"]
+__all__ = ["MANY_SITES", "SiteLaw", "exact_value", "is_one_number", "read_quenched"]

@@ -371,20 +371,26 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
     previous = None
     guards = GUARDS[:1] if system.task.is_numerical else system.given.guards
     for guard in guards:
+        finest = guard == guards[-1]
         try:
-            root = system.refined(root, guard)
-            # the same root of equations that are rounded to some digits less shows what cancellation costs
-            rough = root if system.task.is_numerical else system.refined(root, guard - CHECK)
+            root = rough = system.refined(root, guard)
         except NotConverged:  # where terms cancel, more digits may do
-            if guard == guards[-1]:
+            if finest:
                 raise
             continue
+        if not system.task.is_numerical:
+            # the same root of equations that are rounded to some digits less shows what cancellation costs
+            try:
+                rough = system.refined(root, guard - CHECK)
+            except NotConverged:
+                if not finest:
+                    continue
         with mp.workdps(dps + guard):
             fine = system.complete_exactly(root)
         with mp.workdps(dps + guard - CHECK):
             other = fine if system.task.is_numerical else system.complete_exactly(rough)
         twice = [Twice(a, b, dps, guard) for a, b in zip(fine, other, strict=True)]
-        last = guard == guards[-1] or system.given.at_edge
+        last = finest or system.given.at_edge
         if all(v.sound and (last or mp.isfinite(v.value)) for v in twice):
             break
         if previous is not None and last:

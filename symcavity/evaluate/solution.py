@@ -15,6 +15,7 @@ from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.precision import alone, given_out, is_mpf, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.evolution import NOTHING
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.tails import check_tails
@@ -208,7 +209,7 @@ class Solution:
         if self.quick or (once and given.dps <= IN_DOUBLE and given.guards[0] == GUARDS[0] and not given.at_edge):
             with np.errstate(all="ignore"):
                 value = self._task.compiled(expr, "numpy")(self.environment("numpy"))
-            return mp.mpf(float(value))
+            return mp.mpf(float(self._mended((expr,)).get(0, value)))
         call = self._task.compiled(expr, "mpmath")
         previous = None
         guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]
@@ -223,6 +224,12 @@ class Solution:
             previous = value
         with mp.workdps(self.dps):
             return +value.value
+
+    def _mended(self, exprs: tuple[Expr, ...]) -> dict[int, float]:
+        """The closed forms of which double leaves too little, with digits; what has faded is very small there."""
+        signs = (1 if s.is_nonnegative else -1 if s.is_nonpositive else 0 for s in self.values)
+        point = np.array([float(v) or sign * NOTHING for v, sign in zip(self.values.values(), signs, strict=True)])
+        return self._task.cancelling(exprs, tuple(self.values)).values(point, self.environment("numpy"))
 
     @property
     @alone
@@ -292,7 +299,8 @@ class Solution:
             env, whole = self.environment("numpy"), self._task.together(sides)
             with np.errstate(all="ignore"):
                 whole.refine(env, grids := whole.grids())
-                values = [mp.mpf(float(v)) for v in _gaps(whole.at(_extended(env), grids)[0])]
+                found = dict(enumerate(whole.at(_extended(env), grids)[0])) | self._mended(sides)
+                values = [mp.mpf(float(v)) for v in _gaps(list(found.values()))]
         else:
             with mp.workdps(self.dps + self._guard + GUARD):
                 env = self.environment("mpmath")

@@ -26,10 +26,11 @@ from symcavity.evaluate.following import (
     explicit_range,
     is_mapped,
 )
+from symcavity.evaluate.quenched import MANY_SITES
 from symcavity.evaluate.reduced import Reduced, exactly, inadmissible, roots_of, sift
 from symcavity.evaluate.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.solution import GUARD, SHOWN, Solution
-from symcavity.evaluate.values import MANY_SITES, Given, Task, read_values
+from symcavity.evaluate.values import Given, Task, read_values
 from symcavity.model.kinds import N, P
 
 ROUNDED = 1e-9  # by which a marginal solution may miss one
@@ -148,12 +149,15 @@ def _evolved(
     whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
         return None, None
+    lost = evolution.cancelling.digits(evolution.at(root.point), env)
     if given.is_quick(task) and root.error < ROUGHEST:
         quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
-        if not _has_cancelled(quick, task, given):
-            if root.error > FINE and quick.digits < SHOWN:
-                known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
-                warnings.warn(f"The solution at {_where(given)} is known to {known}.", RoughSolution, stacklevel=6)
+        rough = root.error > FINE and quick.digits < SHOWN
+        if not rough and not _has_cancelled(quick, task, given):
+            return quick, None
+        if rough and (given.double or not lost):
+            known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
+            warnings.warn(f"The solution at {_where(given)} is known to {known}.", RoughSolution, stacklevel=6)
             return quick, None
 
     def refine(guard: int) -> dict[Symbol, Any]:
@@ -163,10 +167,10 @@ def _evolved(
             return {s: mp.convert(v) for s, v in found.items()}
 
     try:
-        values = refine(GUARD)
+        values = refine(GUARD + lost)
     except NotConverged:
         return _resting(task, given, observable), None
-    return Solution(task, given, values, observable, refine, GUARD), None
+    return Solution(task, given, values, observable, refine, GUARD + lost), None
 
 
 def _followed_to(

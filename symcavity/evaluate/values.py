@@ -15,14 +15,15 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
+from symcavity.evaluate.cancelling import Cancelling
 from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
 from symcavity.evaluate.densities import Counting
 from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.evolution import INTEGRALS, Evolution
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
 from symcavity.evaluate.nodes import Needs, own_quantities
-from symcavity.evaluate.quenched import SiteLaw, exact_value, read_quenched
+from symcavity.evaluate.quenched import MANY_SITES, SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
 from symcavity.evaluate.tails import check_tails
 from symcavity.method.eliminate import Closed
@@ -35,7 +36,6 @@ from symcavity.model.ranges import check_ranges
 from symcavity.sites.branching.averages import divides_by, hears_nothing
 from symcavity.sites.sets.averages import ProjectionAverage
 
-MANY_SITES = 4000
 GUARD = 12
 GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried in turn
 NEAR = 2  # powers of ten within which parameters cost no digits
@@ -97,6 +97,7 @@ class Task:
     linear: bool = False
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)
+    watched: dict[Any, Cancelling] = field(default_factory=Memory)
     observables: dict[Any, Expr] = field(default_factory=Memory)
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=Memory)
     cores: dict[Any, Evolution] = field(default_factory=Memory)
@@ -127,6 +128,13 @@ class Task:
         if (exprs, wrt) not in self.passes:
             self.passes[exprs, wrt] = Pass(exprs, wrt)
         return self.passes[exprs, wrt]
+
+    def cancelling(self, exprs: tuple[Expr, ...], unknowns: tuple[Symbol, ...]) -> Cancelling:
+        """The closed forms among expressions, watched where they are evaluated in double, once."""
+        if (exprs, unknowns) not in self.watched:
+            closed = {k: e for k, e in enumerate(exprs) if not e.has(*INTEGRALS)}
+            self.watched[exprs, unknowns] = Cancelling(closed, unknowns)
+        return self.watched[exprs, unknowns]
 
     @cached_property
     def sizes_used(self) -> frozenset[SiteCount]:
@@ -427,4 +435,4 @@ def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) ->
     return complete(task.kinds, plain, lengths, task.sizes_used)
 
 
-__all__ = ["MANY_SITES", "Given", "Task", "check_sign", "names", "read_values"]
+__all__ = ["Given", "Task", "check_sign", "names", "read_values"]

@@ -3,6 +3,7 @@
 import mpmath
 import pytest
 from sympy import Abs, Eq, Max, Sum, Symbol
+from sympy.stats import Normal
 
 from symcavity import (
     ConvexProblem,
@@ -99,6 +100,25 @@ def test_a_weak_loss_whose_closed_forms_cancel():
         moment = next(solution[k] for k in solution.values if str(k).startswith("q_") and str(k) != "q_w")
         found[penalty] = float(moment) / float(penalty) ** 2
     assert found["1e-9"] == pytest.approx(found["1e-6"], rel=1e-5)
+
+
+@pytest.mark.parametrize("cost", [20, 1000])
+def test_weights_that_are_too_dear_leave_messages_as_they_are(cost):
+    """No weight moves: each datum pushes by its slope, 2 or 1/2, and fields are Gaussian; doubles cancel to nothing."""
+    residual = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - y[mu]
+    loss = data(Max(2 * residual, -residual / 2))
+    theory = ConvexProblem(minimize=loss + C * Sum(Abs(w[i]), (i, 1, N))).cavity()
+    law = {y: {2: "1/3", -1: "2/3"}, t: Normal("n", 0, 1)}
+    solution = theory.solve({alpha: 1, C: cost, **law})
+    above = (mpmath.ncdf(-2) + 2 * mpmath.ncdf(1)) / 3
+    moment, force = 1 + 15 * above, -5 * (mpmath.npdf(2) + 2 * mpmath.npdf(1)) / 3  # in halves of messages
+    width = mpmath.sqrt(moment / 4 + (force / 2) ** 2)
+    found = {str(k)[:3]: v for k, v in solution.values.items()}
+    assert abs(found["q_l"] / moment - 1) < 1e-12
+    assert abs(found["S_l"] / force - 1) < 1e-12
+    assert abs(found["S_w"] - mpmath.erfc(cost / width / mpmath.sqrt(2)) / (-force / 2)) < 1e-9 * found["S_w"]
+    assert solution.residual < 1e-12
+    assert solution.stability < 1e-20
 
 
 def test_an_unknown_without_a_value_is_no_solution():
