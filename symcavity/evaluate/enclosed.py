@@ -12,20 +12,26 @@ from symcavity.evaluate.watch import tick
 ELLIPSES = (8.0, 4.0, 2.2)  # sums of their half axes, as multiples of the half panel
 SAMPLES = 6  # of each piece, by which the size of an integral is told
 DEEPEST = 48  # halvings of a piece
+COVERED = 2  # quarterings of the rectangle around an ellipse
+COARSEST, FINEST = 12, 200  # intervals of a piece, to bound it
 STEPS, FARTHEST = 8, 2.0  # how far a tail is followed, as a multiple of where it begins, and in how many steps
+
+
+Piece = Callable[[Any, bool], list[Any]]
 
 
 class Undecided(NotConverged):
     """Balls that are too wide to tell which case holds."""
 
 
-def integrals(pieces: Sequence[Callable[[Any], list[Any]]], count: int, bits: int, library: Any) -> list[Any]:
+def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> list[Any]:
     """Enclose the sums of the integrals over (0, 1) of some functions.
 
     Parameters
     ----------
     pieces : sequence of callable
-        Each takes a ball, real or complex, to ``count`` balls, which are not finite where it is not analytic.
+        Each takes a ball, and whether only a bound on it is wanted, to ``count`` balls.  Those of a complex ball are
+        not finite where the function is not analytic.
     count : int
     bits : int
         What is sought, relative to the integrals of the moduli; less where the integrands themselves are less sharp.
@@ -51,7 +57,7 @@ def integrals(pieces: Sequence[Callable[[Any], list[Any]]], count: int, bits: in
     size, blur = [arb(0)] * count, [arb(0)] * count
     for piece in pieces:
         for k in range(SAMPLES):
-            found = _tried(piece, (arb(k) + arb(0.5)) / SAMPLES)
+            found = _tried(piece, (arb(k) + arb(0.5)) / SAMPLES, rough=False)
             if found is None:
                 raise Undecided("An integrand is not finite.", None, float("nan"), "more digits")
             for n, value in enumerate(found):
@@ -67,19 +73,19 @@ def integrals(pieces: Sequence[Callable[[Any], list[Any]]], count: int, bits: in
     return total
 
 
-def _tried(piece: Callable[[Any], list[Any]], t: Any) -> list[Any] | None:
-    """What an integrand is on a ball; None where that is not finite."""
+def _tried(piece: Piece, t: Any, *, rough: bool = True) -> list[Any] | None:
+    """What an integrand is on a ball, or a bound on it; None where that is not finite."""
     tick()
     try:
-        found = piece(t)
+        found = piece(t, rough)
     except (Undecided, ZeroDivisionError):
         return None
     return found if all(v.is_finite() for v in found) else None
 
 
-def _halved(piece: Callable[[Any], list[Any]], goals: list[Any], bits: int, library: Any) -> list[list[Any]]:
+def _halved(piece: Piece, goals: list[Any], bits: int, library: Any) -> list[list[Any]]:
     """The integrals over panels, which are halved until a rule is good enough on each."""
-    arb, acb = library.arb, library.acb
+    arb = library.arb
     most = bits // 2 + 10
     out = []
     stack = [(arb(0), arb(1), 0)]
@@ -87,22 +93,17 @@ def _halved(piece: Callable[[Any], list[Any]], goals: list[Any], bits: int, libr
         low, high, depth = stack.pop()
         middle, half = (low + high) / 2, (high - low) / 2
         for rho in ELLIPSES:
-            long, short = half * (rho + 1 / rho) / 2, half * (rho - 1 / rho) / 2
-            bounds = _tried(piece, acb(arb(middle, long.upper()), arb(0, short.upper())))
+            factor = half * 64 / 15 / (1 - arb(rho) ** -2)
+            limits = [g * arb(rho) ** (2 * most - 2) / factor for g in goals]
+            bounds = _bounded(piece, middle, half, rho, limits, library)
             if bounds is None:
                 continue
-            bounds = [b.abs_upper() * half for b in bounds]
-            if all(2 * b < g for b, g in zip(bounds, goals, strict=True)):
-                out.append([around(library, 2 * b, v) for b, v in zip(bounds, piece(middle), strict=True)])
-                break
-            factor = arb(64) / 15 / (1 - arb(rho) ** -2)
             gains = [float((factor * b / g).log().upper()) for b, g in zip(bounds, goals, strict=True) if b > 0]
             nodes = max([2, *(int(gain / (2 * float(arb(rho).log()))) + 2 for gain in gains)])
-            if nodes <= most:
-                out.append(_ruled(piece, middle, half, nodes, library))
-                errors = [b * factor * arb(rho) ** (-2 * nodes) for b in bounds]
-                out.append([around(library, e, v) for e, v in zip(errors, out[-1], strict=True)])
-                break
+            out.append(_ruled(piece, middle, half, nodes, library))
+            errors = [b * factor * arb(rho) ** (-2 * nodes) for b in bounds]
+            out.append([around(library, e, v) for e, v in zip(errors, out[-1], strict=True)])
+            break
         else:
             if depth == DEEPEST:
                 raise Undecided("An integral is not enclosed: its integrand is not analytic.", None)
@@ -110,10 +111,52 @@ def _halved(piece: Callable[[Any], list[Any]], goals: list[Any], bits: int, libr
     return out
 
 
-def _ruled(piece: Callable[[Any], list[Any]], middle: Any, half: Any, nodes: int, library: Any) -> list[Any]:
+def _bounded(
+    piece: Piece, middle: Any, half: Any, rho: float, limits: list[Any], library: Any
+) -> list[Any] | None:
+    """Bounds on an integrand on an ellipse, from rectangles that cover it; None where they exceed limits."""
+    arb, acb = library.arb, library.acb
+    axes = (1 + 1e-9) * (rho + 1 / rho) / 2, (1 + 1e-9) * (rho - 1 / rho) / 2
+    out, boxes = [], [(-axes[0], axes[0], -axes[1], axes[1], 0)]
+    while boxes:
+        left, right, low, high, depth = boxes.pop()
+        nearest = (max(left, -right, 0) / axes[0]) ** 2 + (max(low, -high, 0) / axes[1]) ** 2
+        if nearest > 1 + 1e-9:
+            continue
+        found = _tried(piece, acb(middle + half * arb(left).union(arb(right)), half * arb(low).union(arb(high))))
+        sizes = [abs(v).upper() for v in found or ()]
+        if found and all(size <= limit for size, limit in zip(sizes, limits, strict=True)):
+            out.append(sizes)
+        elif depth == COVERED:
+            return None
+        else:
+            u, v = (left + right) / 2, (low + high) / 2
+            boxes += [(*a, *b, depth + 1) for a in ((left, u), (u, right)) for b in ((low, v), (v, high))]
+    return [reduce(arb.max, column) for column in zip(*out, strict=True)]
+
+
+def covered(pieces: Sequence[Piece], count: int, library: Any) -> list[Any]:
+    """Bound the sums of the integrals over (0, 1) of the moduli of some functions, by their sizes on intervals."""
+    arb = library.arb
+    out = [arb(0)] * count
+    for piece in pieces:
+        spans = [(k, k + 1, COARSEST) for k in range(COARSEST)]
+        while spans:
+            low, high, parts = spans.pop()
+            found = _tried(piece, (arb(low) / parts).union(arb(high) / parts))
+            if found:
+                out = [a + abs(v).upper() / parts for a, v in zip(out, found, strict=True)]
+            elif parts > FINEST:
+                raise Undecided("An integrand is not bounded.", None)
+            else:
+                spans += [(2 * low, 2 * low + 1, 2 * parts), (2 * low + 1, 2 * high, 2 * parts)]
+    return out
+
+
+def _ruled(piece: Piece, middle: Any, half: Any, nodes: int, library: Any) -> list[Any]:
     found = []
     for node, weight in _rule(nodes + nodes % 2, library.ctx.prec):
-        values = _tried(piece, middle + half * node)
+        values = _tried(piece, middle + half * node, rough=False)
         if values is None:
             raise Undecided("An integrand is not finite.", None)
         found.append([v * (weight * half) for v in values])
@@ -135,7 +178,7 @@ def around(library: Any, radius: Any, like: Any) -> Any:
     return library.acb(ball, ball) if isinstance(like, library.acb) else ball
 
 
-def tail(piece: Callable[[Any], list[Any]], count: int, ratio: float, library: Any) -> list[Any]:
+def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
     """Bound the integrals of a function of u from 1 on to infinity, or to zero for a ratio below one.
 
     On intervals that grow, or shrink, by a ratio it is enclosed; beyond the last, which lies FARTHEST times as far, the
@@ -160,4 +203,4 @@ def tail(piece: Callable[[Any], list[Any]], count: int, ratio: float, library: A
     return out
 
 
-__all__ = ["FARTHEST", "STEPS", "Undecided", "around", "integrals", "tail"]
+__all__ = ["FARTHEST", "STEPS", "Piece", "Undecided", "around", "covered", "integrals", "tail"]

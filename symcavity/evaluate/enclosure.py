@@ -28,7 +28,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.densities import Counting, location
-from symcavity.evaluate.enclosed import FARTHEST, STEPS, Undecided, around, integrals, tail
+from symcavity.evaluate.enclosed import FARTHEST, STEPS, Piece, Undecided, around, covered, integrals, tail
 from symcavity.evaluate.jets import KINKS, Arithmetic, Jet, leaves, summed
 from symcavity.evaluate.nodes import NODES, own_quantities
 from symcavity.model.averages import Average
@@ -37,7 +37,7 @@ SLICES = 6  # halvings of a segment, on which the sides of kinks are tested
 MOST_SITES = 2000  # points of a law, each of which is a jet
 MOST_RULED, MOST_DENSITIES = 40, 2  # points of a law beside densities, and densities: each is an integral
 OUTER, INNER, OUTWARDS = 2.0, 1 / 3, FARTHEST ** (1 / STEPS)  # panels towards tails and singular ends; steps in tails
-FURTHEST_PLACES = 500
+PLACES, FURTHEST, BEYOND = 500, 1e12, 1.3  # walked along a tail; of unknowns; of fields, as multiples of their reach
 
 
 @dataclass
@@ -65,6 +65,7 @@ class Enclosure(Arithmetic):
     def __init__(self, laws: Mapping[Any, Any], bits: int) -> None:
         super().__init__()
         self.laws, self.bits = laws, bits
+        self.rough = False  # whether bounds on integrals are enough
 
     def _function(self, expr: Any, of: Callable[[Any], Jet], env: dict[Any, Jet]) -> Jet:
         if isinstance(expr, Average | Sum):
@@ -117,20 +118,20 @@ class Enclosure(Arithmetic):
 
     def _gauss(self, node: GaussianAverage, env: dict[Any, Jet]) -> Jet:
         integrand = node.expr * exp(-(node.z**2) / 2)
-        farthest = FARTHEST * self._reach()
-        cuts = [b for b in (self(b, env) for b in node.breaks) if abs(_middle(b)) < farthest]
-        return self._integral(integrand, node.z, self._segments(cuts), env).scaled(self._norm())
+        reach = self._reach()
+        cuts = [b for b in (self(b, env) for b in node.breaks) if abs(_middle(b)) < FARTHEST * reach]
+        return self._integral(integrand, node.z, self._segments(cuts, -reach, reach), env).scaled(self._norm())
 
-    def _segments(self, cuts: list[Jet], first: float | None = None, last: float | None = None) -> list[Segment]:
-        """A line that ends where the Gaussian weight is below what is sought, beyond all cuts."""
-        arb, reach = self.lib.arb, self._reach()
-        cuts = sorted(cuts, key=_middle)
-        low = min([-reach if first is None else first, *(_middle(c) - 1 for c in cuts[:1])])
-        high = max([reach if last is None else last, *(_middle(c) + 1 for c in cuts[-1:])])
+    def _segments(self, cuts: list[Jet], low: float, high: float) -> list[Segment]:
+        """A line with tails, that ends beyond all cuts."""
+        arb = self.lib.arb
+        cuts, centre = sorted(cuts, key=_middle), Jet(arb((low + high) / 2))
+        low = min([low, *(_middle(c) - 1 for c in cuts[:1])])
+        high = max([high, *(_middle(c) + 1 for c in cuts[-1:])])
         ends = [Jet(arb(low)), *cuts, Jet(arb(high))]
         out = [Segment([a, b]) for a, b in pairwise(ends)]
-        out[0].tails.append((Jet(arb(0)), ends[0], OUTWARDS))
-        out[-1].tails.append((Jet(arb(0)), ends[-1], OUTWARDS))
+        out[0].tails.append((centre, ends[0], OUTWARDS))
+        out[-1].tails.append((centre, ends[-1], OUTWARDS))
         return out
 
     def _implicit(self, node: ImplicitAverage, env: dict[Any, Jet]) -> Jet:
@@ -153,15 +154,23 @@ class Enclosure(Arithmetic):
 
     def _range(self, psi: Expr, x: Symbol, env: dict[Any, Jet]) -> tuple[float, float]:
         """Where the field is beyond that, on either side of an implicit unknown."""
-        reach = self._reach()
+        reach, base = self._reach(), leaves(env)
+
+        def field(place: float) -> float:
+            return _middle(self(psi, {**base, x: Jet(self.lib.arb(place))})) / reach
+
+        far, ends = 1.0, (field(-1.0), field(1.0))
+        while not (min(map(abs, ends)) > 1 and ends[0] * ends[1] < 0):
+            far, ends = 2 * far, (field(-2 * far), field(2 * far))
+            if far > FURTHEST:
+                raise Undecided(f"The field {psi} stays near zero.", None)
         out = []
-        for way in (-1.0, 1.0):
-            end = way
-            for _ in range(400):
-                if abs(_middle(self(psi, {**leaves(env), x: Jet(self.lib.arb(end))}))) > reach:
-                    break
-                end *= 1.1
-            out.append(end)
+        for outside, inside, beyond in ((-far, far, ends[0]), (far, -far, ends[1])):
+            while abs(beyond) > BEYOND:
+                middle = (outside + inside) / 2
+                value = field(middle)
+                outside, inside, beyond = (middle, inside, value) if value * beyond > abs(beyond) else (outside, middle, beyond)
+            out.append(outside)
         return out[0], out[1]
 
     def _law_segments(self, integrand: Expr, y: Symbol, variable: Any, env: dict[Any, Jet]) -> list[Segment]:
@@ -195,7 +204,7 @@ class Enclosure(Arithmetic):
                 gap = gap.scaled(ratio)
                 places.append(anchor + gap)
                 here = size(expr, places[-1], gap.v)
-                if len(places) > FURTHEST_PLACES:
+                if len(places) > PLACES:
                     raise Undecided(f"The average over the law {variable} does not settle in its tails.", None)
                 if here is None:
                     continue
@@ -229,9 +238,13 @@ class Enclosure(Arithmetic):
         base = leaves(env)
         count = 1 + max((len(j.d) for j in base.values()), default=0)
 
-        def piece(expr: Expr, known: Mapping[Any, Jet], start: Jet, width: Jet) -> Callable[[Any], list[Any]]:
-            def components(t: Any) -> list[Any]:
-                found = self(expr, {**known, z: start + width * Jet(t)}) * width
+        def piece(expr: Expr, known: Mapping[Any, Jet], start: Jet, width: Jet) -> Piece:
+            def components(t: Any, rough: bool) -> list[Any]:
+                outer, self.rough = self.rough, self.rough or rough
+                try:
+                    found = self(expr, {**known, z: start + width * Jet(t)}) * width
+                finally:
+                    self.rough = outer
                 return [found.v, *found.d, *[self.lib.arb(0)] * (count - 1 - len(found.d))]
 
             return components
@@ -244,6 +257,10 @@ class Enclosure(Arithmetic):
             for anchor, start, ratio in part.tails:
                 found = tail(piece(expr, known, anchor, start - anchor), count, ratio, self.lib)
                 rest = [a + b for a, b in zip(rest, found, strict=True)]
+        if self.rough:
+            bounds = [a + b for a, b in zip(covered(pieces, count, self.lib), rest, strict=True)]
+            out = [around(self.lib, b, self.lib.acb(0)) for b in bounds]
+            return Jet(out[0], out[1:])
         total = integrals(pieces, count, self.bits, self.lib)
         out = [v + around(self.lib, r, v) for v, r in zip(total, rest, strict=True)]
         return Jet(out[0], out[1:])
