@@ -10,9 +10,9 @@ from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.enclosed import Undecided
 from symcavity.evaluate.enclosure import Enclosure
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
-from symcavity.evaluate.jets import Jet, flint
-from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.jets import Jet
 from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.values import Given, Task
 from symcavity.evaluate.watch import tick
 
 BEYOND, SPARE = 14, 30  # bits beyond the digits asked for, and beyond these to calculate with
@@ -38,8 +38,8 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
     MissingDependency
         Without python-flint.
     UnsupportedLaw
-        For averages over convex sets and polyhedra, continuous laws, and limits: unknowns that are infinite, or states
-        that vanish.
+        For averages over convex sets, polyhedra, several fields or several densities; over a field, without a closed
+        form, together with a density; for limits: unknowns that are infinite, or states that vanish.
     NotConverged
         If the step does not prove a solution here.
 
@@ -47,26 +47,40 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
     -----
     Krawczyk (Computing 4, 187, 1969): if ``x - Y f(x) + (1 - Y f'(X))(X - x)`` lies inside of X, then X holds exactly
     one root of f.  Values are exact: rational numbers are enclosed, and a float stands for the binary number that it
-    is.  Integrands are taken to grow more slowly than ``exp(z**2/4)`` where the Gaussian weight is far below the
-    precision.
+    is.  The tails of integrals are bounded as far again as where they fall below the precision; beyond, they are taken
+    to go on falling as they do there.
     """
     task, given = solution.task, solution.given
-    library = flint()
-    gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
-    equations = [absorb(e.difference, gaussian).xreplace(task.units) for e in task.equations]
+    balls, equations = enclosable(task, given)
+    library = balls.lib
     names = [*task.unknowns, *given.solve_for]
-    if any(e.has(*BOXES) for e in equations):
-        raise UnsupportedLaw("Averages over convex sets are not enclosed.", "laws whose fields are numbers")
     values = [solution.values[s] for s in names]
     if solution.is_limit:
         raise UnsupportedLaw("A limit is not enclosed: an unknown is infinite, or states vanish.", "other values")
     before = library.ctx.prec
     try:
-        bits = int(given.dps * 3.33) + BEYOND
-        library.ctx.prec = bits + SPARE
-        return _enclosed(Enclosure(given.laws, bits), equations, names, values, given.exact)
+        library.ctx.prec = balls.bits + SPARE
+        return _enclosed(balls, equations, names, values, given.exact)
     finally:
         library.ctx.prec = before
+
+
+def enclosable(task: Task, given: Given) -> tuple[Enclosure, list[Any]]:
+    """Return what encloses the closed equations at given values, and these equations.
+
+    Gaussian parameters are averaged over in closed form where there is one.
+
+    Raises
+    ------
+    MissingDependency, UnsupportedLaw
+        As :func:`certify`.
+    """
+    gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
+    equations = [absorb(e.difference, gaussian).xreplace(task.units) for e in task.equations]
+    balls = Enclosure(given.laws, int(given.dps * 3.33) + BEYOND)
+    for e in equations:
+        balls.check(e)
+    return balls, equations
 
 
 def _enclosed(
@@ -131,4 +145,4 @@ def _inverse(slope: Any, matrix: Any) -> Any:
         raise NotConverged("The equations are degenerate at the solution.", None) from None
 
 
-__all__ = ["certify"]
+__all__ = ["certify", "enclosable"]

@@ -13,11 +13,10 @@ ELLIPSES = (8.0, 4.0, 2.2)  # sums of their half axes, as multiples of the half 
 SAMPLES = 6  # of each piece, by which the size of an integral is told
 DEEPEST = 48  # halvings of a piece
 COVERED = 2  # quarterings of the rectangle around an ellipse
-COARSEST, FINEST = 12, 200  # intervals of a piece, to bound it
 STEPS, FARTHEST = 8, 2.0  # how far a tail is followed, as a multiple of where it begins, and in how many steps
 
 
-Piece = Callable[[Any, bool], list[Any]]
+Piece = Callable[[Any], list[Any]]
 
 
 class Undecided(NotConverged):
@@ -30,8 +29,7 @@ def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> l
     Parameters
     ----------
     pieces : sequence of callable
-        Each takes a ball, and whether only a bound on it is wanted, to ``count`` balls.  Those of a complex ball are
-        not finite where the function is not analytic.
+        Each takes a ball, real or complex, to ``count`` balls, which are not finite where it is not analytic.
     count : int
     bits : int
         What is sought, relative to the integrals of the moduli; less where the integrands themselves are less sharp.
@@ -57,7 +55,7 @@ def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> l
     size, blur = [arb(0)] * count, [arb(0)] * count
     for piece in pieces:
         for k in range(SAMPLES):
-            found = _tried(piece, (arb(k) + arb(0.5)) / SAMPLES, rough=False)
+            found = _tried(piece, (arb(k) + arb(0.5)) / SAMPLES)
             if found is None:
                 raise Undecided("An integrand is not finite.", None, float("nan"), "more digits")
             for n, value in enumerate(found):
@@ -73,11 +71,11 @@ def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> l
     return total
 
 
-def _tried(piece: Piece, t: Any, *, rough: bool = True) -> list[Any] | None:
-    """What an integrand is on a ball, or a bound on it; None where that is not finite."""
+def _tried(piece: Piece, t: Any) -> list[Any] | None:
+    """What an integrand is on a ball; None where that is not finite."""
     tick()
     try:
-        found = piece(t, rough)
+        found = piece(t)
     except (Undecided, ZeroDivisionError):
         return None
     return found if all(v.is_finite() for v in found) else None
@@ -87,7 +85,7 @@ def _halved(piece: Piece, goals: list[Any], bits: int, library: Any) -> list[lis
     """The integrals over panels, which are halved until a rule is good enough on each."""
     arb = library.arb
     most = bits // 2 + 10
-    out = []
+    out: list[list[Any]] = []
     stack = [(arb(0), arb(1), 0)]
     while stack:
         low, high, depth = stack.pop()
@@ -102,7 +100,7 @@ def _halved(piece: Piece, goals: list[Any], bits: int, library: Any) -> list[lis
             nodes = max([2, *(int(gain / (2 * float(arb(rho).log()))) + 2 for gain in gains)])
             out.append(_ruled(piece, middle, half, nodes, library))
             errors = [b * factor * arb(rho) ** (-2 * nodes) for b in bounds]
-            out.append([around(library, e, v) for e, v in zip(errors, out[-1], strict=True)])
+            out.append([arb(0, e.upper()) for e in errors])
             break
         else:
             if depth == DEEPEST:
@@ -135,28 +133,10 @@ def _bounded(
     return [reduce(arb.max, column) for column in zip(*out, strict=True)]
 
 
-def covered(pieces: Sequence[Piece], count: int, library: Any) -> list[Any]:
-    """Bound the sums of the integrals over (0, 1) of the moduli of some functions, by their sizes on intervals."""
-    arb = library.arb
-    out = [arb(0)] * count
-    for piece in pieces:
-        spans = [(k, k + 1, COARSEST) for k in range(COARSEST)]
-        while spans:
-            low, high, parts = spans.pop()
-            found = _tried(piece, (arb(low) / parts).union(arb(high) / parts))
-            if found:
-                out = [a + abs(v).upper() / parts for a, v in zip(out, found, strict=True)]
-            elif parts > FINEST:
-                raise Undecided("An integrand is not bounded.", None)
-            else:
-                spans += [(2 * low, 2 * low + 1, 2 * parts), (2 * low + 1, 2 * high, 2 * parts)]
-    return out
-
-
 def _ruled(piece: Piece, middle: Any, half: Any, nodes: int, library: Any) -> list[Any]:
     found = []
     for node, weight in _rule(nodes + nodes % 2, library.ctx.prec):
-        values = _tried(piece, middle + half * node, rough=False)
+        values = _tried(piece, middle + half * node)
         if values is None:
             raise Undecided("An integrand is not finite.", None)
         found.append([v * (weight * half) for v in values])
@@ -170,12 +150,6 @@ def _rule(count: int, prec: int) -> list[tuple[Any, Any]]:
 
     with ctx.workprec(prec):
         return [arb.legendre_p_root(count, k, weight=True) for k in range(count)]
-
-
-def around(library: Any, radius: Any, like: Any) -> Any:
-    """A ball around zero, of the kind of another one."""
-    ball = library.arb(0, radius.upper())
-    return library.acb(ball, ball) if isinstance(like, library.acb) else ball
 
 
 def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
@@ -203,4 +177,4 @@ def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
     return out
 
 
-__all__ = ["FARTHEST", "STEPS", "Piece", "Undecided", "around", "covered", "integrals", "tail"]
+__all__ = ["FARTHEST", "STEPS", "Piece", "Undecided",  "integrals", "tail"]

@@ -13,6 +13,7 @@ from sympy import (
     Abs,
     Dummy,
     Expr,
+    Function,
     Max,
     Min,
     Piecewise,
@@ -25,17 +26,25 @@ from sympy import (
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
-from symcavity.evaluate.densities import Counting, location
-from symcavity.evaluate.enclosed import FARTHEST, STEPS, Piece, Undecided, around, covered, integrals, tail
-from symcavity.evaluate.jets import KINKS, Arithmetic, Jet, leaves, summed
+from symcavity.evaluate.densities import Counting, formula, location
+from symcavity.evaluate.enclosed import FARTHEST, STEPS, Piece, Undecided, integrals, tail
+from symcavity.evaluate.jets import FUNCTIONS, KINKS, Arithmetic, Jet, leaves, summed, unknown
 from symcavity.evaluate.nodes import NODES, own_quantities
 from symcavity.model.averages import Average
+from symcavity.sites.sets.averages import ProjectionAverage
 
+REFUSED = {
+    ProjectionAverage: "Averages over convex sets",
+    CellAverage: "Averages over polyhedra",
+    JointAverage: "Averages over several fields",
+}
 SLICES = 6  # halvings of a segment, on which the sides of kinks are tested
 MOST_SITES = 2000  # points of a law, each of which is a jet
-MOST_RULED, MOST_DENSITIES = 40, 2  # points of a law beside densities, and densities: each is an integral
+MOST_RULED = 40  # points of a law beside a density, each of which is an integral
 OUTER, INNER, OUTWARDS = 2.0, 1 / 3, FARTHEST ** (1 / STEPS)  # panels towards tails and singular ends; steps in tails
 PLACES, FURTHEST, BEYOND = 500, 1e12, 1.3  # walked along a tail; of unknowns; of fields, as multiples of their reach
 
@@ -65,7 +74,6 @@ class Enclosure(Arithmetic):
     def __init__(self, laws: Mapping[Any, Any], bits: int) -> None:
         super().__init__()
         self.laws, self.bits = laws, bits
-        self.rough = False  # whether bounds on integrals are enough
 
     def _function(self, expr: Any, of: Callable[[Any], Jet], env: dict[Any, Jet]) -> Jet:
         if isinstance(expr, Average | Sum):
@@ -76,35 +84,62 @@ class Enclosure(Arithmetic):
             return self._implicit(expr, env)
         return super()._function(expr, of, env)
 
-    def _sites(self, node: Any, env: dict[Any, Jet]) -> Jet:
-        """The average over points, and inside of it over densities, one after the other."""
-        from sympy.stats import density
+    def check(self, expr: Expr) -> None:
+        """Refuse what is not enclosed.
 
+        Raises
+        ------
+        UnsupportedLaw
+        """
+        parts = [expr]
+        for kind, found in REFUSED.items():
+            if expr.has(kind):
+                raise UnsupportedLaw(f"{found} are not enclosed.", "laws whose fields are numbers, one at a time")
+        for node in expr.atoms(Average, Sum):
+            body, law, plain, ruled = self._read(node)
+            parts += [formula(variable, Dummy()) for _, variable in ruled if not isinstance(variable, Counting)]
+            if len(ruled) > 1 or any(isinstance(variable, Counting) for _, variable in ruled):
+                found = "Averages over several densities at once, or over counts whose weights depend on a field,"
+                raise UnsupportedLaw(f"{found} are not enclosed: {node}", "one law with a density in each average")
+            if ruled and body.has(GaussianAverage, ImplicitAverage):
+                raise UnsupportedLaw(
+                    f"An average over a field inside of one over the law of {ruled[0][0].family.name} is not enclosed.",
+                    "laws with densities whose averages over the field have a closed form; finite laws",
+                )
+            most = MOST_RULED if ruled else MOST_SITES
+            count = law.count if law.arrays and plain else len(law.marginal([q.family for q in plain]))
+            if count > most:
+                raise UnsupportedLaw(f"The average {node} is not enclosed.", f"laws and arrays of up to {most} values")
+        for f in sorted({f for part in parts for f in part.atoms(Function)}, key=str):
+            if not isinstance(f, FUNCTIONS):
+                raise unknown(f)
+
+    def _read(self, node: Any) -> tuple[Expr, Any, list[Any], list[tuple[Any, Any]]]:
+        """What is averaged, the law of its parameters, those with points, and those with densities."""
         body = node.args[0]
         quantities = sorted(own_quantities(body), key=str)
         law = self.laws[quantities[0].family.slots[0]]
         densities = dict(law.continuous)
-        ruled = [q for q in quantities if q.family in densities]
-        plain = [q for q in quantities if q not in ruled]
+        ruled = [(q, densities[q.family]) for q in quantities if q.family in densities]
+        return body, law, [q for q in quantities if q.family not in densities], ruled
+
+    def _sites(self, node: Any, env: dict[Any, Jet]) -> Jet:
+        """The average over points, and inside of it over a density."""
+        body, law, plain, ruled = self._read(node)
         families = [q.family for q in plain]
-        if any(isinstance(densities[q.family], Counting) for q in ruled) or len(ruled) > MOST_DENSITIES:
-            raise UnsupportedLaw(f"The average {node} is not enclosed.", "up to two laws with densities at a site")
-        most = MOST_RULED if ruled else MOST_SITES
         if law.arrays and plain:
             rows = list(zip(*(law.arrays[q].tolist() for q in families), strict=True))
             points = [(row, self.lib.arb(1) / len(rows)) for row in rows]
         else:
             points = [(row, self.number(w)) for row, w in law.marginal(families).items()]
-        if len(points) > most:
-            raise UnsupportedLaw(f"The average {node} is not enclosed.", f"laws and arrays of up to {most} values")
         base = {k: v for k, v in env.items() if isinstance(k, Symbol)}
         names = {q: Dummy(q.family.name, real=True) for q in plain}
         nested = {part: Dummy(real=True) for part in body.atoms(Average, Sum)}  # of their own sites
         base |= {name: self(part, env) for part, name in nested.items()}
         body = body.xreplace(nested).xreplace(names)
         if ruled:
-            y, variable = Dummy("y", real=True), densities[ruled[0].family]
-            body = Average(body.xreplace({ruled[0]: y})) * density(variable)(y)
+            y, ((q, variable),) = Dummy("y", real=True), ruled
+            body = body.xreplace({q: y}) * formula(variable, y)
         total = []
         for row, weight in points:
             inner = {**base, **{names[q]: Jet(self.number(v)) for q, v in zip(plain, row, strict=True)}}
@@ -169,7 +204,10 @@ class Enclosure(Arithmetic):
             while abs(beyond) > BEYOND:
                 middle = (outside + inside) / 2
                 value = field(middle)
-                outside, inside, beyond = (middle, inside, value) if value * beyond > abs(beyond) else (outside, middle, beyond)
+                if value * beyond > abs(beyond):
+                    outside, beyond = middle, value
+                else:
+                    inside = middle
             out.append(outside)
         return out[0], out[1]
 
@@ -180,6 +218,7 @@ class Enclosure(Arithmetic):
         """
         arb, acb = self.lib.arb, self.lib.acb
         base, (centre, spread) = leaves(env), location(variable)
+        step = Jet(arb(spread))
         support = variable.pspace.domain.set
         low, high = (None if abs(e) is S.Infinity else self(e, env) for e in (support.inf, support.sup))
         outside = integrand.xreplace({node: Dummy() for node in integrand.atoms(*NODES)})
@@ -214,20 +253,22 @@ class Enclosure(Arithmetic):
 
         out = []
         for a, b in pairwise([low, *sorted(marks, key=_middle), high]):
-            step = Jet(arb(spread))
-            middle = a + step if a and not b else b - step if b and not a else (a + b).scaled(arb(0.5))
-            expr = self._smooth(integrand, y, a or middle, b or middle, base)
+            known = [e for e in (a, b) if e is not None]
+            first, last = known[0] if a else known[0] - step, known[-1] if b else known[-1] + step
+            middle = (first + last).scaled(arb(0.5))
+            expr = self._smooth(integrand, y, first, last, base)
             part = Segment([middle])
-            for end, other, way in ((a, b, -1), (b, a, 1)):
-                anchor, ratio = (other, OUTER) if end is None else (end, INNER)
-                if end is not None:
-                    near = abs((middle - end).v).upper() / 16
-                    if size(expr, Jet(acb((end.v + arb(0, near)), arb(0, near)), end.d), arb(1)) is not None:
-                        part.ends = [end, *part.ends] if way == -1 else [*part.ends, end]
-                        continue
-                places = walk(expr, anchor, middle, ratio)
-                part.ends = [*reversed(places[1:]), *part.ends] if way == -1 else [*part.ends, *places[1:]]
-                part.tails.append((anchor, places[-1], OUTWARDS if end is None else 1 / OUTWARDS))
+            for end, other, way in ((a, last, -1), (b, first, 1)):
+                anchor, ratio, onwards = (other, OUTER, OUTWARDS) if end is None else (end, INNER, 1 / OUTWARDS)
+                near = abs((middle - anchor).v).upper() / 16
+                around = Jet(acb(anchor.v + arb(0, near), arb(0, near)), anchor.d)
+                if end is not None and size(expr, around, arb(1)) is not None:
+                    part.ends = [*part.ends[::way], end]
+                else:
+                    places = walk(expr, anchor, middle, ratio)
+                    part.ends = part.ends[::way] + places[1:]
+                    part.tails.append((anchor, places[-1], onwards))
+                part.ends = part.ends[::way]
             if len(part.ends) == 3 and not part.tails:
                 del part.ends[1]
             out.append(part)
@@ -239,12 +280,8 @@ class Enclosure(Arithmetic):
         count = 1 + max((len(j.d) for j in base.values()), default=0)
 
         def piece(expr: Expr, known: Mapping[Any, Jet], start: Jet, width: Jet) -> Piece:
-            def components(t: Any, rough: bool) -> list[Any]:
-                outer, self.rough = self.rough, self.rough or rough
-                try:
-                    found = self(expr, {**known, z: start + width * Jet(t)}) * width
-                finally:
-                    self.rough = outer
+            def components(t: Any) -> list[Any]:
+                found = self(expr, {**known, z: start + width * Jet(t)}) * width
                 return [found.v, *found.d, *[self.lib.arb(0)] * (count - 1 - len(found.d))]
 
             return components
@@ -257,12 +294,8 @@ class Enclosure(Arithmetic):
             for anchor, start, ratio in part.tails:
                 found = tail(piece(expr, known, anchor, start - anchor), count, ratio, self.lib)
                 rest = [a + b for a, b in zip(rest, found, strict=True)]
-        if self.rough:
-            bounds = [a + b for a, b in zip(covered(pieces, count, self.lib), rest, strict=True)]
-            out = [around(self.lib, b, self.lib.acb(0)) for b in bounds]
-            return Jet(out[0], out[1:])
         total = integrals(pieces, count, self.bits, self.lib)
-        out = [v + around(self.lib, r, v) for v, r in zip(total, rest, strict=True)]
+        out = [v + self.lib.arb(0, r) for v, r in zip(total, rest, strict=True)]
         return Jet(out[0], out[1:])
 
     def _smooth(self, expr: Expr, z: Symbol, a: Jet, b: Jet, base: Mapping[Any, Jet]) -> Expr:
@@ -310,9 +343,9 @@ def _middle(jet: Jet) -> float:
 
 
 def _settled(expr: Expr, z: Symbol) -> list[Expr]:
-    """The largest parts of an expression that do not depend on a symbol, and are no numbers."""
+    """The largest parts of an expression that do not depend on a symbol."""
     if not expr.has(z):
-        return [expr] if expr.args else []
+        return [expr] if isinstance(expr, Expr) else []
     return [e for a in expr.args for e in _settled(a, z)] if not isinstance(expr, NODES) else []
 
 

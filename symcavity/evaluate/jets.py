@@ -41,6 +41,7 @@ from symcavity.evaluate.enclosed import Undecided
 from symcavity.model.quantities import SiteQuantity
 
 KINKS = (Piecewise, Max, Min, Abs, sign, Heaviside)
+FUNCTIONS = (*KINKS, phi, exp, log, tanh, sinh, cosh, erf, erfc, gamma, beta)
 
 
 def flint() -> Any:
@@ -58,6 +59,14 @@ def flint() -> Any:
             "Certificates are made by python-flint, which is not installed.", hint="pip install 'symcavity[certify]'"
         ) from None
     return library
+
+
+def unknown(expr: Any) -> UnsupportedLaw:
+    """The refusal of a function without a ball."""
+    return UnsupportedLaw(
+        f"There is no ball arithmetic here for {expr.func.__name__}.",
+        "powers, exp, log, tanh, sinh, cosh, erf, truncated moments, kinks",
+    )
 
 
 class Jet:
@@ -83,10 +92,12 @@ class Jet:
 
     def through(self, value: Any, slope: Any) -> Jet:
         """The image under a function of known value and slope here."""
-        return Jet(value, [x * slope for x in self.d])
+        return Jet(value, [x * slope for x in self.d] if self.d else ())
 
 
-def _pairs(a: tuple[Any, ...], b: tuple[Any, ...], change: Callable[[Any, Any], Any]) -> list[Any]:
+def _pairs(a: tuple[Any, ...], b: tuple[Any, ...], change: Callable[[Any, Any], Any]) -> Sequence[Any]:
+    if not a and not b:
+        return ()
     length = max(len(a), len(b))
     return [change(x, y) for x, y in zip((*a, *[0] * (length - len(a))), (*b, *[0] * (length - len(b))), strict=True)]
 
@@ -210,12 +221,9 @@ class Arithmetic:
             return x.through(v.erf(), slope) if isinstance(expr, erf) else x.through(v.erfc(), -slope)
         if isinstance(expr, gamma) and not x.d:
             return Jet(v.gamma())
-        if isinstance(expr, beta):
+        if isinstance(expr, beta) and not x.d:
             return of(expr.rewrite(gamma))
-        raise UnsupportedLaw(
-            f"There is no ball arithmetic here for {expr.func.__name__}.",
-            "powers, exp, log, tanh, sinh, cosh, erf, truncated moments, kinks",
-        )
+        raise unknown(expr)
 
     def _is_positive(self, v: Any) -> bool:
         """Whether a ball is positive, or negative: of a complex one its real part, where a kink is not crossed."""
@@ -250,4 +258,4 @@ def leaves(env: Mapping[Any, Jet]) -> dict[Any, Jet]:
     return {k: v for k, v in env.items() if isinstance(k, Symbol | SiteQuantity)}
 
 
-__all__ = ["KINKS", "Arithmetic", "Jet", "flint", "leaves", "summed"]
+__all__ = ["FUNCTIONS", "KINKS", "Arithmetic", "Jet", "flint", "leaves", "summed", "unknown"]
