@@ -14,6 +14,7 @@ SAMPLES = 6  # of each piece, by which the size of an integral is told
 DEEPEST = 48  # halvings of a piece
 COVERED = 2  # quarterings of the rectangle around an ellipse
 STEPS, FARTHEST = 8, 2.0  # how far a tail is followed, as a multiple of where it begins, and in how many steps
+SHORTEST = 16  # parts of a step
 
 
 Piece = Callable[[Any], list[Any]]
@@ -166,9 +167,18 @@ def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
     arb = library.arb
     bounds = []
     for n in range(STEPS):
-        near, far = arb(ratio) ** n, arb(ratio) ** (n + 1)
-        found = _tried(piece, near.union(far))
-        bounds.append([abs(v).upper() * abs(far - near) for v in found] if found else [arb("inf")] * count)
+        spans, size = [(n, n + 1, 1)], [arb(0)] * count
+        while spans:
+            low, high, parts = spans.pop()
+            near, far = (arb(ratio) ** (arb(k) / parts) for k in (low, high))
+            found = _tried(piece, near.union(far))
+            if found:
+                size = [a + abs(v).upper() * abs(far - near) for a, v in zip(size, found, strict=True)]
+            elif parts < SHORTEST:
+                spans += [(2 * low, 2 * low + 1, 2 * parts), (2 * low + 1, 2 * high, 2 * parts)]
+            else:
+                size = [arb("inf")] * count
+        bounds.append(size)
     out = []
     for k in range(count):
         *_, before, last = (b[k] for b in bounds)

@@ -21,6 +21,7 @@ from sympy import (
     Sum,
     Symbol,
     exp,
+    gamma,
     sign,
 )
 
@@ -97,7 +98,7 @@ class Enclosure(Arithmetic):
                 raise UnsupportedLaw(f"{found} are not enclosed.", "laws whose fields are numbers, one at a time")
         for node in expr.atoms(Average, Sum):
             body, law, plain, ruled = self._read(node)
-            parts += [formula(variable, Dummy()) for _, variable in ruled if not isinstance(variable, Counting)]
+            parts += [_density(variable, Dummy()) for _, variable in ruled if not isinstance(variable, Counting)]
             if len(ruled) > 1 or any(isinstance(variable, Counting) for _, variable in ruled):
                 found = "Averages over several densities at once, or over counts whose weights depend on a field,"
                 raise UnsupportedLaw(f"{found} are not enclosed: {node}", "one law with a density in each average")
@@ -139,7 +140,7 @@ class Enclosure(Arithmetic):
         body = body.xreplace(nested).xreplace(names)
         if ruled:
             y, ((q, variable),) = Dummy("y", real=True), ruled
-            body = body.xreplace({q: y}) * formula(variable, y)
+            body = body.xreplace({q: y}) * _density(variable, y)
         total = []
         for row, weight in points:
             inner = {**base, **{names[q]: Jet(self.number(v)) for q, v in zip(plain, row, strict=True)}}
@@ -244,7 +245,11 @@ class Enclosure(Arithmetic):
                 places.append(anchor + gap)
                 here = size(expr, places[-1], gap.v)
                 if len(places) > PLACES:
-                    raise Undecided(f"The average over the law {variable} does not settle in its tails.", None)
+                    raise Undecided(
+                        f"The average over {variable} is not enclosed: it does not settle in a tail or at an end.",
+                        None,
+                        hint="more digits; a law with a bounded density",
+                    )
                 if here is None:
                     continue
                 most = most.max(here)
@@ -340,6 +345,11 @@ class Enclosure(Arithmetic):
 def _middle(jet: Jet) -> float:
     """About where a ball is."""
     return float(jet.v.real.mid())
+
+
+def _density(variable: Any, y: Symbol) -> Expr:
+    """The density of a law in functions that have balls."""
+    return formula(variable, y).rewrite(gamma)
 
 
 def _settled(expr: Expr, z: Symbol) -> list[Expr]:

@@ -21,7 +21,6 @@ from sympy import (
     Pow,
     S,
     Symbol,
-    beta,
     cosh,
     erf,
     erfc,
@@ -41,7 +40,7 @@ from symcavity.evaluate.enclosed import Undecided
 from symcavity.model.quantities import SiteQuantity
 
 KINKS = (Piecewise, Max, Min, Abs, sign, Heaviside)
-FUNCTIONS = (*KINKS, phi, exp, log, tanh, sinh, cosh, erf, erfc, gamma, beta)
+FUNCTIONS = (*KINKS, phi, exp, log, tanh, sinh, cosh, erf, erfc, gamma)
 
 
 def flint() -> Any:
@@ -221,8 +220,6 @@ class Arithmetic:
             return x.through(v.erf(), slope) if isinstance(expr, erf) else x.through(v.erfc(), -slope)
         if isinstance(expr, gamma) and not x.d:
             return Jet(v.gamma())
-        if isinstance(expr, beta) and not x.d:
-            return of(expr.rewrite(gamma))
         raise unknown(expr)
 
     def _is_positive(self, v: Any) -> bool:
