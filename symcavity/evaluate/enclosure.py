@@ -307,18 +307,28 @@ class Enclosure(Arithmetic):
         """The integrand between two cuts: there each kink has one side, which is tested throughout."""
         arb = self.lib.arb
 
+        flat = {k: Jet(j.v) for k, j in base.items()}
+
+        def of(gap: Expr, place: Any, *along: Any) -> Jet:
+            return self(gap, {**flat, z: Jet((a + (b - a) * Jet(place)).v, along)})
+
         def up(gap: Expr) -> bool:
             sides, spans = set(), [(arb(0), arb(1), 0)]
             while spans:
                 low, high, depth = spans.pop()
+                span, end = low.union(high), low if low == 0 else high
                 try:
-                    place = Jet((a + (b - a) * Jet(low.union(high))).v)
-                    sides.add(self._is_positive(self(gap, {**base, z: place}).v))
+                    sides.add(self._is_positive(of(gap, span).v))
                 except Undecided:
-                    if depth < SLICES:
-                        spans += [(low, (low + high) / 2, depth + 1), ((low + high) / 2, high, depth + 1)]
-                    elif low > 0 and high < 1:
+                    if low == 0 or high == 1:  # a zero at the end is the only one where the slope is none
+                        steep = [x for x in of(gap, span, arb(1)).d if x.is_finite() and not x.contains(0)]
+                        if depth > 1 and steep and of(gap, end).v.contains(0):
+                            continue
+                    elif depth >= SLICES:
                         raise
+                    if depth >= 4 * SLICES:
+                        raise
+                    spans += [(low, (low + high) / 2, depth + 1), ((low + high) / 2, high, depth + 1)]
             if len(sides) != 1:
                 raise Undecided("A kink lies inside of a panel.", None)
             return sides.pop()
