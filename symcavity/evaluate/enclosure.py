@@ -134,13 +134,13 @@ class Enclosure(Arithmetic):
         else:
             points = [(row, self.number(w)) for row, w in law.marginal(families).items()]
         base = {k: v for k, v in env.items() if isinstance(k, Symbol)}
-        names = {q: Dummy(q.family.name, real=True) for q in plain}
-        nested = {part: Dummy(real=True) for part in body.atoms(Average, Sum)}  # of their own sites
-        base |= {name: self(part, env) for part, name in nested.items()}
-        body = body.xreplace(nested).xreplace(names)
-        if ruled:
+        names = {q: q for q in plain}
+        if ruled:  # expressions in symbols; averages inside are of their own sites
+            names = {q: Dummy(q.family.name, real=True) for q in plain}
+            nested = {part: Dummy(real=True) for part in body.atoms(Average, Sum)}
+            base |= {name: self(part, env) for part, name in nested.items()}
             y, ((q, variable),) = Dummy("y", real=True), ruled
-            body = body.xreplace({q: y}) * _density(variable, y)
+            body = body.xreplace(nested).xreplace({**names, q: y}) * _density(variable, y)
         total = []
         for row, weight in points:
             inner = {**base, **{names[q]: Jet(self.number(v)) for q, v in zip(plain, row, strict=True)}}
