@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from sympy import Symbol
+from sympy import Expr, Float, Rational, Symbol
 
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.enclosed import Undecided
@@ -75,12 +76,19 @@ def enclosable(task: Task, given: Given) -> tuple[Enclosure, list[Any]]:
     MissingDependency, UnsupportedLaw
         As :func:`certify`.
     """
-    gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
+    laws = {kind: replace(law, continuous=_exact(law.continuous)) for kind, law in given.laws.items()}
+    gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
     equations = [absorb(e.difference, gaussian).xreplace(task.units) for e in task.equations]
-    balls = Enclosure(given.laws, int(given.dps * 3.33) + BEYOND)
+    balls = Enclosure(laws, int(given.dps * 3.33) + BEYOND)
     for e in equations:
         balls.check(e)
     return balls, equations
+
+
+def _exact(continuous: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Laws whose floats are the binary numbers that they are: SymPy would round what it makes of them."""
+    floats = [(q, v, v.atoms(Float) if isinstance(v, Expr) else ()) for q, v in continuous]
+    return [(q, v.xreplace({f: Rational(f) for f in found}) if found else v) for q, v, found in floats]
 
 
 def _enclosed(

@@ -170,6 +170,9 @@ def test_the_ball_of_a_law_with_a_density_holds_the_solution_of_more_digits():
     for symbol, ball in solution.certified.items():
         assert ball.overlaps(fine[symbol]), symbol
         assert ball.rad() < 1e-15, symbol
+    rough = theory.solve({alpha: 2, c: Gamma("c", 2, 0.7)}, certify=True).certified  # a float is a binary number
+    exact = theory.solve({alpha: 2, c: Gamma("c", 2, Rational(0.7))}, certify=True).certified
+    assert all(rough[s].overlaps(exact[s]) for s in exact)
     solution.values = {s: v * (1 + 1e-6) for s, v in solution.values.items()}
     for symbol, ball in certify(solution).items():  # led back, and never around what was given
         assert ball.overlaps(fine[symbol]), symbol
