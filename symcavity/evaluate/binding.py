@@ -131,6 +131,7 @@ def solve_theory(
     """
     if certify:
         from symcavity.evaluate.certificate import certify as enclosed
+        from symcavity.evaluate.certificate import enclosable
         from symcavity.evaluate.jets import flint
 
         flint()
@@ -142,6 +143,9 @@ def solve_theory(
                 raise UnsupportedLaw("Averages that are sampled are not enclosed.", "laws whose fields are numbers")
             found = sampled_solution(bound, rest, dps, guess)
         else:
+            for branch in bound.branches if certify else ():  # before any long work
+                task = task_of(branch)
+                enclosable(task, read_values(task, rest, dps))
             found = solve_bound(bound, rest, dps, guess)
         if certify:
             found.certified = enclosed(found)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from sympy import Symbol
+from sympy import Expr, Float, Rational, Symbol
 
 from symcavity.errors import NotConverged, UnsupportedLaw
-from symcavity.evaluate.jets import Enclosure, Jet, Undecided, flint
-from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.enclosed import Undecided
+from symcavity.evaluate.enclosure import Enclosure
+from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
+from symcavity.evaluate.jets import Jet
 from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.values import Given, Task
 from symcavity.evaluate.watch import tick
 
-SPARE = 40  # bits beyond the digits asked for
+BEYOND, SPARE = 14, 30  # bits beyond the digits asked for, and beyond these to calculate with
+COARSE = 24  # bits of derivatives
 WIDER = (2, 8, 64, 4096)  # radii that are tried, compared with the step that Newton's method would make
 ROUNDS = 4
 
@@ -34,8 +39,8 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
     MissingDependency
         Without python-flint.
     UnsupportedLaw
-        For averages over convex sets and polyhedra, continuous laws, and limits: unknowns that are infinite, or states
-        that vanish.
+        For averages over convex sets, polyhedra, several fields or several densities; over a field, without a closed
+        form, together with a density; for limits: unknowns that are infinite, or states that vanish.
     NotConverged
         If the step does not prove a solution here.
 
@@ -43,24 +48,47 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
     -----
     Krawczyk (Computing 4, 187, 1969): if ``x - Y f(x) + (1 - Y f'(X))(X - x)`` lies inside of X, then X holds exactly
     one root of f.  Values are exact: rational numbers are enclosed, and a float stands for the binary number that it
-    is.  Integrands are taken to grow more slowly than ``exp(z**2/4)`` where the Gaussian weight is far below the
-    precision.
+    is.  The tails of integrals are bounded as far again as where they fall below the precision; beyond, they are taken
+    to go on falling as they do there.
     """
     task, given = solution.task, solution.given
-    library = flint()
-    equations = [e.difference.xreplace(task.units) for e in task.equations]
+    balls, equations = enclosable(task, given)
+    library = balls.lib
     names = [*task.unknowns, *given.solve_for]
-    if any(e.has(*BOXES) for e in equations):
-        raise UnsupportedLaw("Averages over convex sets are not enclosed.", "laws whose fields are numbers")
     values = [solution.values[s] for s in names]
     if solution.is_limit:
         raise UnsupportedLaw("A limit is not enclosed: an unknown is infinite, or states vanish.", "other values")
     before = library.ctx.prec
     try:
-        library.ctx.prec = int(given.dps * 3.33) + SPARE
-        return _enclosed(Enclosure(given.laws), equations, names, values, given.exact)
+        library.ctx.prec = balls.bits + SPARE
+        return _enclosed(balls, equations, names, values, given.exact)
     finally:
         library.ctx.prec = before
+
+
+def enclosable(task: Task, given: Given) -> tuple[Enclosure, list[Any]]:
+    """Return what encloses the closed equations at given values, and these equations.
+
+    Gaussian parameters are averaged over in closed form where there is one.
+
+    Raises
+    ------
+    MissingDependency, UnsupportedLaw
+        As :func:`certify`.
+    """
+    laws = {kind: replace(law, continuous=_exact(law.continuous)) for kind, law in given.laws.items()}
+    gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
+    equations = [absorb(e.difference, gaussian).xreplace(task.units) for e in task.equations]
+    balls = Enclosure(laws, int(given.dps * 3.33) + BEYOND)
+    for e in equations:
+        balls.check(e)
+    return balls, equations
+
+
+def _exact(continuous: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Laws whose floats are the binary numbers that they are: SymPy would round what it makes of them."""
+    floats = [(q, v, v.atoms(Float) if isinstance(v, Expr) else ()) for q, v in continuous]
+    return [(q, v.xreplace({f: Rational(f) for f in found}) if found else v) for q, v, found in floats]
 
 
 def _enclosed(
@@ -72,32 +100,37 @@ def _enclosed(
     fixed = {s: Jet(balls.number(v)) for s, v in exact.items()}
     place = [balls.number(v).mid() for v in values]
 
-    def at(box: list[Any]) -> tuple[Any, Any]:
-        """The equations and their derivatives on a box."""
+    def values_at(place: list[Any]) -> Any:
+        """The equations at one place, sharply."""
         tick("the certificate")
+        balls.bits = bits
+        env = fixed | {s: Jet(v) for s, v in zip(names, place, strict=True)}
+        return matrix([[balls(e, env).v] for e in equations])
+
+    def slopes_on(box: list[Any]) -> Any:
+        """Their derivatives on a box: a step needs few digits of them."""
+        tick("the certificate")
+        balls.bits = COARSE
         unit = [[arb(int(k == n)) for k in range(count)] for n in range(count)]
         env = fixed | {s: Jet(v, d) for s, v, d in zip(names, box, unit, strict=True)}
-        found = [balls(e, dict(env)) for e in equations]
-        rows = [[*f.d, *[arb(0)] * (count - len(f.d))] for f in found]
-        return matrix([[f.v] for f in found]), matrix(rows)
+        found = [balls(e, env) for e in equations]
+        return matrix([[*f.d, *[arb(0)] * (count - len(f.d))] for f in found])
 
+    bits = balls.bits
+    inverse = _inverse(slopes_on(place), matrix)
+    least = arb(2) ** -bits
     for _ in range(ROUNDS):  # the digits of the solution, and then those of the certificate
-        value, slope = at(place)
-        inverse = _inverse(slope, matrix)
-        step = inverse * value
-        place = [(x - step[k, 0]).mid() for k, x in enumerate(place)]
-        small = arb(2) ** (SPARE // 2 - library.ctx.prec)
-        if all(abs(step[k, 0]) < small * (abs(x) + small) for k, x in enumerate(place)):
+        step = inverse * values_at(place)
+        if all(abs(step[k, 0]) < least * (abs(x) + least) for k, x in enumerate(place)):
             break
-    value, slope = at(place)
-    inverse = _inverse(slope, matrix)
-    step = inverse * value
-    least = arb(2) ** (-library.ctx.prec + SPARE // 2)
+        place = [(x - step[k, 0]).mid() for k, x in enumerate(place)]
+    else:
+        step = inverse * values_at(place)
     for factor in WIDER:
         radii = [factor * (abs(step[k, 0]).upper() + least * (abs(x) + least)) for k, x in enumerate(place)]
         box = [arb(x, r.upper()) for x, r in zip(place, radii, strict=True)]
         try:
-            _, jacobian = at(box)
+            jacobian = slopes_on(box)
         except Undecided:
             break
         unit = matrix([[int(k == n) for k in range(count)] for n in range(count)])
@@ -120,4 +153,4 @@ def _inverse(slope: Any, matrix: Any) -> Any:
         raise NotConverged("The equations are degenerate at the solution.", None) from None
 
 
-__all__ = ["certify"]
+__all__ = ["certify", "enclosable"]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, lambdify, oo
+from sympy import Dummy, Expr, Symbol, lambdify, oo
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.legendre import exact_legendre, legendre
@@ -115,14 +115,12 @@ def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., 
     compiled : callable
         Turns an expression in a symbol into a function of the context's numbers.
     """
-    from sympy.stats import density
-
     if isinstance(variable, Counting):
         raise ValuesError(
             f"{context.dps} digits are asked for, and the values of {variable.name} are summed in double.", "dps <= 15"
         )
     x = Dummy("x", real=True)
-    pdf = compiled(density(variable)(x), x)
+    pdf = compiled(formula(variable, x), x)
     while True:
         count = int(PER_DIGIT * context.dps * GROWTH**level) + 8
         found = _weighed(variable, context, pdf, partial(_exact_gauss, context, count), context.eps)
@@ -137,13 +135,18 @@ def _exact_gauss(context: Any, count: int, length: float) -> list[tuple[Any, Any
     return [(context.make_mpf(t), context.make_mpf(w)) for t, w in nodes]
 
 
+def formula(variable: Any, x: Symbol) -> Expr:
+    """Return the density of a continuous random variable as an expression."""
+    from sympy.stats import density
+
+    return density(variable)(x)
+
+
 @lru_cache(maxsize=256)
 def density_of(variable: Any) -> Callable[[Any], Any]:
     """Return the density of a continuous random variable as a function of doubles."""
-    from sympy.stats import density
-
     x = Dummy("x", real=True)
-    return lambdify(x, density(variable)(x), ["scipy", "numpy"])
+    return lambdify(x, formula(variable, x), ["scipy", "numpy"])
 
 
 def _weighed(
@@ -271,17 +274,15 @@ def location(variable: Any) -> tuple[float, float]:
 
 def _quartiles(variable: Any) -> tuple[float, float]:
     """The median and half the distance of the quartiles, from a wide grid."""
-    from sympy.stats import density
-
     x = Dummy("x", real=True)
     low, high = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
     points = np.sinh(np.linspace(-23, 23, 20001))
     points = points[(points > float(low)) & (points < float(high))]
     with np.errstate(all="ignore"):
-        pdf = np.nan_to_num(lambdify(x, density(variable)(x), ["scipy", "numpy"])(points) * np.ones_like(points))
+        pdf = np.nan_to_num(lambdify(x, formula(variable, x), ["scipy", "numpy"])(points) * np.ones_like(points))
     mass = np.concatenate([[0.0], np.cumsum((pdf[1:] + pdf[:-1]) / 2 * np.diff(points))])
     first, middle, last = np.interp([0.25 * mass[-1], 0.5 * mass[-1], 0.75 * mass[-1]], mass, points)
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["FINEST", "Counting", "density_of", "exact_rule", "location", "rule"]
+__all__ = ["FINEST", "Counting", "density_of", "exact_rule", "formula", "location", "rule"]

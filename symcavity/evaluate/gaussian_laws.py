@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Poly, Pow, S, Sum, Symbol, exp, expand_mul, sqrt
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, exp, expand_mul, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -75,6 +75,8 @@ def _inside(body: Expr, u: Symbol) -> Expr:
     fixed, moving = body.as_independent(u, as_Add=False)
     if isinstance(moving, Add):
         return fixed * _inside(moving, u)
+    if isinstance(moving, Piecewise) and not any(test.has(u) for _, test in moving.args):
+        return fixed * Piecewise(*((_inside(value, u), test) for value, test in moving.args))
     if isinstance(moving, ImplicitAverage) and not any(e.has(u) for e in moving.args[2:]):
         return fixed * ImplicitAverage(_inside(moving.args[0], u), *moving.args[1:])
     if isinstance(moving, GaussianAverage) and not isinstance(moving, BOXES):

@@ -5,7 +5,8 @@ import sys
 import mpmath
 import numpy as np
 import pytest
-from sympy import Abs, Max, Rational, Sum, Symbol, exp, log, sign
+from sympy import Abs, Max, Rational, Sum, Symbol, exp, log, pi, sign, sqrt
+from sympy.stats import Exponential, Gamma, Laplace, Logistic, LogNormal, Normal, StudentT, Uniform
 
 from symcavity import (
     Ball,
@@ -19,11 +20,18 @@ from symcavity import (
     Quenched,
     UnsupportedLaw,
     alpha,
+    average,
     i,
     mu,
 )
+from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.derivations import anisotropic, gardner, manifold, output_bias
+from symcavity.evaluate import binding, enclosure
 from symcavity.evaluate.certificate import certify
+from symcavity.evaluate.enclosed import integrals, tail
+from symcavity.evaluate.enclosure import Enclosure
+from symcavity.evaluate.quenched import SiteLaw
+from symcavity.model.kinds import FEATURE
 
 flint = pytest.importorskip("flint")
 HALF = Rational(1, 2)
@@ -31,6 +39,8 @@ x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
 u = Sum(x[mu, i] * w[i], (i, 1, N))
 half = Sum(w[i] ** 2, (i, 1, N)) / 2
 gamma = Symbol("gamma", positive=True)
+e, c = Quenched("e", mu), Quenched("c", mu, positive=True)
+weighted = ConvexProblem(Sum(c[mu] * Max(0, 1 - u), (mu, 1, P)) + half)
 
 
 def data(loss):
@@ -81,6 +91,10 @@ CASES = {
         ConvexProblem(data(Max(0, 1 - sign(Sum(x[mu, i] * t[i], (i, 1, N))) * u)) + half),
         {alpha: 2, t: {1: 1}},
     ),
+    "a noisy teacher": (
+        ConvexProblem(data(Max(0, 1 - sign(Sum(x[mu, i] * t[i], (i, 1, N)) + e[mu]) * u)) + half),
+        {alpha: 2, t: Normal("t", 0, 1), e: Normal("e", 0, 1)},
+    ),
 }
 
 
@@ -117,7 +131,89 @@ def test_a_false_equation_moves_the_box(monkeypatch):
         certify(solution)
 
 
+@pytest.fixture
+def bits():
+    """Ball arithmetic with ninety bits."""
+    before, flint.ctx.prec = flint.ctx.prec, 90
+    yield 60
+    flint.ctx.prec = before
+
+
+def over(law, bits):
+    return Enclosure({FEATURE: SiteLaw(continuous=[(t, law)])}, bits)
+
+
+KNOWN = [
+    (Normal("t", 1, 2), {t[i] ** 2: 5, Abs(t[i] - 1): sqrt(8 / pi), exp(t[i]): exp(3)}),
+    (Uniform("t", 0, 2), {t[i] ** 2: Rational(4, 3), Abs(t[i] - 1): HALF}),
+    (Exponential("t", 1), {t[i] ** 2: 2, Abs(t[i] - 1): 2 * exp(-1), Max(0, t[i] - 3): exp(-3)}),
+    (Gamma("t", HALF, 2), {t[i] ** 2: 3, exp(-t[i]): 1 / sqrt(3)}),
+    (Laplace("t", 0, 1), {t[i] ** 2: 2, Abs(t[i]): 1, sign(t[i] - 1): exp(-1) - 1}),
+    (LogNormal("t", 0, HALF), {t[i]: exp(HALF / 4), t[i] ** 2: exp(HALF)}),
+    (Logistic("t", 0, 1), {t[i] ** 2: pi**2 / 3}),
+    (StudentT("t", 5), {t[i] ** 2: Rational(5, 3)}),
+]
+
+
+@pytest.mark.parametrize(("law", "moments"), KNOWN, ids=[str(law.pspace.distribution) for law, _ in KNOWN])
+def test_averages_over_densities_hold_what_is_known_of_them(law, moments, bits):
+    for body, value in moments.items():
+        found = over(law, bits)(average(body), {}).v
+        assert found.contains(over(law, bits).number(value)), (body, found)
+        assert found.rad() < 1e-16 * abs(float(found)), (body, found)
+
+
+def test_the_ball_of_a_law_with_a_density_holds_the_solution_of_more_digits():
+    theory, values = weighted.cavity(), {alpha: 2, c: Gamma("c", 2, 1)}
+    solution = theory.solve(values, certify=True)
+    fine = {s: flint.arb(mpmath.nstr(v, 28)) for s, v in theory.solve(values, dps=25).values.items()}
+    for symbol, ball in solution.certified.items():
+        assert ball.overlaps(fine[symbol]), symbol
+        assert ball.rad() < 1e-15, symbol
+    rough = theory.solve({alpha: 2, c: Gamma("c", 2, 0.7)}, certify=True).certified  # a float is a binary number
+    exact = theory.solve({alpha: 2, c: Gamma("c", 2, Rational(0.7))}, certify=True).certified
+    assert all(rough[s].overlaps(exact[s]) for s in exact)
+    solution.values = {s: v * (1 + 1e-6) for s, v in solution.values.items()}
+    for symbol, ball in certify(solution).items():  # led back, and never around what was given
+        assert ball.overlaps(fine[symbol]), symbol
+        assert not ball.contains(flint.arb(float(solution.values[symbol]))), symbol
+
+
+def test_tails_and_the_errors_of_rules_are_in_the_balls(bits, monkeypatch):
+    """Where they count: without them the truth is outside."""
+    z = Symbol("z", real=True)
+
+    def cut_off():
+        return Enclosure({}, bits)(GaussianAverage(z**2, z), {}).v
+
+    monkeypatch.setattr(Enclosure, "_reach", lambda _: 3.0)
+    assert cut_off().contains(1)
+    assert 0.01 < cut_off().rad() < 0.1
+    monkeypatch.setattr(enclosure, "tail", lambda *_: [flint.arb(0)])
+    assert not cut_off().contains(1)
+    for ratio, of, truth in ((1.1, lambda v: v**-3, 0.5), (1 / 1.1, lambda v: v.rsqrt(), 2)):
+        bound = tail(lambda v, of=of: [of(v)], 1, ratio, flint)[0]
+        assert truth < bound < 1.3 * truth
+    assert not tail(lambda v: [1 / v], 1, 1.1, flint)[0].is_finite()
+    hidden = GaussianAverage(Abs(z) * sign(exp(z) - exp(Rational(1, 1000))), z)  # beside the kink that is seen
+    with pytest.raises(NotConverged, match="kink"):
+        Enclosure({}, bits)(hidden, {})
+    truth = flint.arb(5).atan() / 5
+    (found,) = integrals([lambda v: [1 / (1 + 25 * v * v)]], 1, 8, flint)
+    assert found.contains(truth)
+    assert found.rad() < 1e-2
+    assert abs(found.mid() - truth) > 1e-12  # which nothing but the bound on the rule's error covers
+
+
 def test_what_is_not_enclosed_is_refused(monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(binding, "solve_bound", lambda *_: pytest.fail("solved first"))
+        for loss, values, found in (
+            (log(1 + exp(-c[mu] * u)), {c: Gamma("c", 2, 1)}, "a field inside of one over the law of c"),
+            (c[mu] * Max(0, 1 - e[mu] * e[mu] * u), {c: Gamma("c", 2, 1), e: Uniform("e", 1, 2)}, "several densities"),
+        ):
+            with pytest.raises(UnsupportedLaw, match=found):
+                ConvexProblem(data(loss) + half).cavity().solve({alpha: 2, **values}, certify=True)
     with pytest.raises(UnsupportedLaw, match="sets"):
         manifold.problem.cavity().solve({manifold.g: Ball(2, HALF), manifold.kappa: 1}, certify=True)
     with pytest.raises(UnsupportedLaw, match="limit"):
