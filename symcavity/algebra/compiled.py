@@ -6,13 +6,24 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Dummy, lambdify
+from sympy import Dummy, LambertW, lambdify
 from sympy.printing.numpy import SciPyPrinter
 
 from symcavity.algebra.choice import in_cases
 from symcavity.algebra.tails import with_scaled_tails
 
 _PRINTED = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
+
+
+class _RealPrinter(SciPyPrinter):
+    """SciPy's Lambert function is complex everywhere; here it is a real number, or none."""
+
+    def _print_LambertW(self, expr: LambertW) -> str:
+        number, real, isreal, where, nan = (
+            super()._print_LambertW(expr),
+            *(self._module_format(f"numpy.{name}") for name in ("real", "isreal", "where", "nan")),
+        )
+        return f"{where}({isreal}({number}), {real}({number}), {nan})"
 
 
 @lru_cache(maxsize=64)
@@ -27,7 +38,7 @@ def _function(marks: tuple[Dummy, ...], exprs: Any, modules: str, cse: bool) -> 
     if modules != "numpy":
         return lambdify(marks, body, modules, cse=cse)
     # the names that are used and no others: "from numpy import *", which SymPy would do, takes longer than a derivation
-    return lambdify(marks, body, [{}], SciPyPrinter(_PRINTED), cse=cse)
+    return lambdify(marks, body, [{}], _RealPrinter(_PRINTED), cse=cse)
 
 
 def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cse: bool = False) -> Callable[..., Any]:

@@ -207,9 +207,10 @@ class Solution:
         once = expr.has(GaussianAverage, ImplicitAverage)
         given = self._given
         if self.quick or (once and given.dps <= IN_DOUBLE and given.guards[0] == GUARDS[0] and not given.at_edge):
+            exprs = self._task.absorbed(given.laws, (expr,))
             with np.errstate(all="ignore"):
-                value = self._task.compiled(expr, "numpy")(self.environment("numpy"))
-            return mp.mpf(float(self._mended((expr,)).get(0, value)))
+                value = self._task.compiled(exprs[0], "numpy")(self.environment("numpy"))
+            return mp.mpf(float(self._mended(exprs).get(0, value)))
         call = self._task.compiled(expr, "mpmath")
         previous = None
         guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]

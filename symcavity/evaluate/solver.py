@@ -191,7 +191,7 @@ def _resting(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Sol
     from symcavity.evaluate.rest import at_rest
     from symcavity.evaluate.resting import RestingSolution
 
-    rest = at_rest(task, given)
+    rest = None if given.solve_for else at_rest(task, given)  # a parameter that is looked for has no limit
     if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
         raise NotConverged(
             f"At {_where(given)} {rest}. It is known to {MOST_AT_REST} digits only.",

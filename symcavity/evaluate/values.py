@@ -115,12 +115,15 @@ class Task:
         """Both sides of every closed equation, in scaled unknowns, one after the other."""
         return tuple(side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs))
 
-    def absorbed(self, laws: Mapping[Any, SiteLaw]) -> tuple[Expr, ...]:
-        """The same sides with averages over Gaussian laws carried out: a rule for them need not see narrow kinks."""
+    def absorbed(self, laws: Mapping[Any, SiteLaw], exprs: tuple[Expr, ...] = ()) -> tuple[Expr, ...]:
+        """The same sides, or expressions, with averages over Gaussian laws carried out.
+
+        A rule for these averages need not see narrow kinks then.
+        """
         gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
-        key = frozenset(gaussian.items())
+        key = exprs, frozenset(gaussian.items())
         if key not in self.averaged:
-            self.averaged[key] = tuple(absorb(side, gaussian) for side in self.sides)
+            self.averaged[key] = tuple(absorb(e, gaussian) for e in exprs or self.sides)
         return self.averaged[key]
 
     def together(self, exprs: tuple[Expr, ...], wrt: tuple[Symbol, ...] = ()) -> Pass:

@@ -207,3 +207,17 @@ def test_a_norm_as_penalty_holds_all_weights():
     assert solution[size] == solution[response(w)] == 0
     assert float(solution["R_w"]) == pytest.approx(np.sqrt(2), rel=1e-9)
     assert not hasattr(theory.solve({alpha: 2, gamma: Rational(9, 10)}), "at_rest")
+
+
+def test_a_parameter_that_is_looked_for_has_no_limit_at_rest():
+    """All margins are met by the bias alone: no length of the weights is fixed by the load."""
+    kappa, b = Symbol("kappa", positive=True), Global("b")
+    rows = [u + b >= kappa]
+    problem = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2, rows, fixed=[Eq(size, 1 / kappa**2)])
+    with pytest.raises(NotConverged, match="limit was not found"):
+        problem.cavity().solve({kappa: "1/10"})
+
+
+def test_a_theory_at_rest_is_not_compared_with_the_naive_one():
+    problem = ConvexProblem(half, [Abs(u) <= 1])
+    assert not problem.cavity().derivation.verify(dps=20).failed

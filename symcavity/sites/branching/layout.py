@@ -288,9 +288,9 @@ class _Layout:
         """Whether the field grows (1) or falls (-1) with an implicit unknown at a point; 0 where it is not met."""
         x, psi = branch.implicit or (S.Zero, S.Zero)
         inside = np.ones(GRID.size, dtype=bool)
-        for condition in branch.conditions:
-            inside &= np.broadcast_to(compiled([x, *symbols], condition)(GRID, *point), GRID.shape) >= 0
         with np.errstate(all="ignore"):
+            for condition in branch.conditions:
+                inside &= np.broadcast_to(compiled([x, *symbols], condition)(GRID, *point), GRID.shape) >= 0
             values = np.broadcast_to(compiled([x, *symbols], psi)(GRID[inside], *point), GRID[inside].shape)
         values = values[np.isfinite(values)]
         return 0 if values.size < 2 else 1 if values[-1] >= values[0] else -1

@@ -143,7 +143,9 @@ def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, 
 
 def _same_signs(x: Symbol, one: Any, two: Any) -> bool:
     """Whether two functions have one sign on the grid, where the unknown may be and both are not near zero."""
-    one, two = (np.broadcast_to(np.asarray(v, dtype=float), GRID.shape) for v in (one, two))
+    # a function of no real value somewhere, as a root of a negative number, has no sign there
+    real = (np.where(np.isreal(v), np.real(v), np.nan) for v in (one, two))
+    one, two = (np.broadcast_to(np.asarray(v, dtype=float), GRID.shape) for v in real)
     there = GRID > 0 if x.is_positive else GRID < 0 if x.is_negative else True
     seen = there & np.isfinite(one) & np.isfinite(two) & (np.abs(one) > 1e-12 * (1 + np.abs(two)))
     return bool(seen.any() and np.all((one[seen] > 0) == (two[seen] > 0)))
