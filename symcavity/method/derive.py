@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -25,6 +25,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity
+from symcavity.model.ranges import margins
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -177,10 +178,10 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
             kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()
         }
         sites = {kind: _site(o, averaged[kind], kind == dropped) for kind, o in opened.items()}
-        found = _signs_of_statistics(sites, dropped, book)
+        found = _signs_of_statistics(sites, dropped, book, margins(system.ranges))
         if not found:
             closures = {s: averaged_over(sites, meaning) for s, meaning in book.meanings.items()}
-            positive = positive_parts(sites)
+            positive = [*positive_parts(sites), *margins(system.ranges)]
             found = {s: sign_given(value, positive) or 0 for s, value in closures.items() if not _signed(s)}
         new = {s.name: sign for s, sign in found.items() if sign}
         if not new:
@@ -212,20 +213,20 @@ def _signed(symbol: OrderParameter) -> bool:
 
 
 def _signs_of_statistics(
-    sites: dict[Kind, Site], dropped: Kind | None, book: ParameterBook
+    sites: dict[Kind, Site], dropped: Kind | None, book: ParameterBook, positive: Sequence[Expr]
 ) -> dict[OrderParameter, int]:
     """Signs of order parameters: those of variances, and those that the sign of a self-coupling implies."""
     out: dict[OrderParameter, int] = {}
     for kind, site in sites.items():
         if kind != dropped:
             for f, sign in site.signs.items():
-                out |= _implied(site.means[f], sign)
+                out |= _implied(site.means[f], sign, positive)
         for h in site.heard:
-            out |= _implied(site.covariance[h.eta, h.eta], 1)
+            out |= _implied(site.covariance[h.eta, h.eta], 1, positive)
     return {s: sign for s, sign in out.items() if s in book.meanings and not _signed(s)}
 
 
-def _implied(expr: Expr, sign: int) -> dict[OrderParameter, int]:
+def _implied(expr: Expr, sign: int, positive: Sequence[Expr]) -> dict[OrderParameter, int]:
     """The sign of the one order parameter in an expression whose sign is known."""
     expr = diagonal(expr)
     parameters = sorted(expr.atoms(OrderParameter), key=str)
@@ -233,8 +234,11 @@ def _implied(expr: Expr, sign: int) -> dict[OrderParameter, int]:
         return {}
     prefactor = Mul(*(expr / parameters[0]).as_ordered_factors())
     if prefactor.has(parameters[0]):
+        prefactor = prefactor.expand()
+    if prefactor.has(parameters[0]):
         return {}
-    known = sign_of(prefactor.xreplace({q: Symbol("v", positive=True) for q in prefactor.atoms(SiteQuantity)}))
+    prefactor = prefactor.xreplace({q: Symbol("v", positive=True) for q in prefactor.atoms(SiteQuantity)})
+    known = sign_of(prefactor) or sign_given(prefactor, positive)
     return {parameters[0]: known * sign} if known else {}
 
 

@@ -42,6 +42,9 @@ squares = Sum(w[i] ** 2, (i, 1, N)) / 2
 norm = Eq(average(w[i] ** 2), 1 / kappa**2)
 
 
+share = Symbol("share", positive=True)
+
+
 def margin(coupling, fixed=()):
     return ConvexProblem(squares, [Sum(coupling[mu, i] * w[i], (i, 1, N)) >= 1], fixed)
 
@@ -85,6 +88,7 @@ def test_a_wrong_claim_about_a_third_kind_is_caught():
 FALSE_ALARMS = {
     "a variance in units of P": margin(Coupling("x", variance=1 / P)),
     "a variance in units of P, at a norm": margin(Coupling("x", variance=1 / P), [norm]),
+    "a variance that is positive in a range": margin(Coupling("x", variance=share * (1 - share) / N)),
     "two families of weights": ConvexProblem(
         squares + Sum(v[i] ** 2, (i, 1, N)),
         [Sum(x[mu, i] * w[i], (i, 1, N)) + Sum(u[mu, i] * v[i], (i, 1, N)) >= 1],
