@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sympy import (
@@ -140,7 +140,7 @@ def _over_one(total: Any) -> Any:
     return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _signed(node: Any) -> Any:
     """The same with no sign in an average, and one form of what is divided by, or squared, so that like terms add."""
     if not isinstance(node, Basic) or not node.has(Add):
