@@ -1,7 +1,4 @@
-"""The classes that users hold: the data of the rooms below, with the verbs on them, and nothing else.
-
-Only this file knows all rooms.  What is heavy is loaded inside the verb that needs it.
-"""
+"""The classes that users hold: data of the rooms below with the verbs on them; what is heavy loads inside a verb."""
 
 from __future__ import annotations
 
