@@ -364,7 +364,10 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         notes += ["; " if notes else "", *_reference(step.reference, numbers)]
     before = _parenthesis(before, notes) if notes else before
     numbers.before = step.rule
-    if known is not None:  # each equation stands once
+    if known is not None and known == span and step.rule in _SOLVING:
+        if not new:
+            before = ["There is nothing left to be solved in ", *_cite(known), "."]
+    elif known is not None:  # each equation stands once
         lead = _unended(before)
         verb = collects or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
         which = " " if verb else ", which are " if known.several else ", which is "
@@ -430,6 +433,7 @@ def _stand_in(step: Step, numbers: _Numbers) -> None:
 
 # Rules that collect what was said.
 _COLLECTED = frozenset(["closed_system", "elimination", "result"])
+_SOLVING = frozenset(["branches", "implicit"])  # what rests on equations that may be solved as they stand
 
 
 _VERBS = [[word] for word in ("is", "are", "by", "gives", "reads", "obeys", "with", "say")]
