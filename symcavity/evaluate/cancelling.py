@@ -13,7 +13,7 @@ from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.integrals import LAWS, Pass
 from symcavity.evaluate.quenched import MANY_SITES
 
-KEPT = 1e-8  # a value in double serves if rounding moves it by a smaller share
+EPS, KEPT = 2.3e-16, 1e-8  # a value in double serves if rounding moves it by a smaller share
 BITS = (160, 640, 2560)  # tried in turn
 SURE = 60  # of these must be left; twice as many, where differences of values make a slope
 
@@ -32,7 +32,6 @@ class Cancelling:
         self.unknowns = list(unknowns)
         rows = {k: Add.make_args(expand_mul(e, deep=False)) for k, e in exprs.items()}
         self.rows = {k: row for k, row in rows.items() if len(row) > 1}
-        self._ends = np.cumsum([len(row) for row in self.rows.values()])[:-1].tolist()
         self._terms: Pass | None = None
         self._exact: dict[int, ExactPass] = {}
 
@@ -65,11 +64,10 @@ class Cancelling:
             return
         if self._terms is None:
             self._terms = Pass([term for row in self.rows.values() for term in row])
-        terms = np.array(self._terms.at(self._env(x.tolist(), env), self._terms.grids())[0], dtype=float)
-        for k, row in zip(self.rows, np.split(terms, self._ends), strict=True):
-            with np.errstate(all="ignore"):
-                kept = np.finfo(float).eps * np.abs(row).sum() < KEPT * abs(row.sum())
-            if kept or not row.any() or not self._has_digits(k, env):
+        terms = map(float, self._terms.at(self._env(x.tolist(), env), self._terms.grids())[0])
+        for k, row in self.rows.items():
+            here = [next(terms) for _ in row]
+            if EPS * sum(map(abs, here)) < KEPT * abs(sum(here)) or not any(here) or not self._has_digits(k, env):
                 continue
             for bits in BITS:
                 at = context(bits)
