@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,16 @@ from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.integrals import LAWS, Pass
 from symcavity.evaluate.quenched import MANY_SITES
 
+NOTHING = 1e-250  # what has faded is taken to be as small as that, where something is divided by it
 EPS, KEPT = 2.3e-16, 1e-8  # a value in double serves if rounding moves it by a smaller share
 BITS = (160, 640, 2560)  # tried in turn
 SURE = 60  # of these must be left; twice as many, where differences of values make a slope
+
+
+def followed(values: Iterable[Any], unknowns: Iterable[Symbol]) -> np.ndarray:
+    """A point in double; an unknown that has a sign and is zero has faded, and is as small as anything there."""
+    signs = (1 if s.is_nonnegative else -1 if s.is_nonpositive else 0 for s in unknowns)
+    return np.array([float(v) or sign * NOTHING for v, sign in zip(values, signs, strict=True)])
 
 
 class Cancelling:
@@ -95,4 +102,4 @@ class Cancelling:
         return {**env, **dict(zip(self.unknowns, point, strict=True))}
 
 
-__all__ = ["Cancelling"]
+__all__ = ["NOTHING", "Cancelling", "followed"]

@@ -18,7 +18,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
-from symcavity.evaluate.cancelling import Cancelling
+from symcavity.evaluate.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
 from symcavity.evaluate.meeting import meet
@@ -36,7 +36,7 @@ STRAYED = 2.0  # by how much a step of the map may grow
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH, MET = 1e-4, 1e-6  # when grids are refined; how closely conditions are met on the way
 FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
-NOTHING, ROUNDED = 1e-250, 1e-14  # for responses of which rounding leaves nothing, and what it leaves of a sum
+ROUNDED = 1e-14  # what rounding leaves of a sum
 
 INTEGRALS = (GaussianAverage, ImplicitAverage, *BOXES)
 
@@ -148,10 +148,9 @@ class Evolution:
         signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
         return x if self.signs.all() else np.where(signs != 0, x, np.hypot(1, x))
 
-    def at(self, point: Mapping[Symbol, Any]) -> np.ndarray:
-        """The unknowns of a point; what has faded is as small as anything that is followed."""
-        x = np.array([float(point[s]) for s in self.unknowns])
-        return np.where((x == 0) & (self.signs != 0), self.signs * NOTHING, x)
+    def lost(self, point: Mapping[Symbol, Any], env: Mapping[Any, Any]) -> int:
+        """How many digits closed forms lose at a point, as their terms cancel."""
+        return self.cancelling.digits(followed([point[s] for s in self.unknowns], self.unknowns), env)
 
     def start(self) -> np.ndarray:
         """Where to begin: weak fields; global variables apart, for where they meet kinks may be one."""

@@ -10,8 +10,9 @@ from sympy import Symbol
 
 from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged
+from symcavity.evaluate.cancelling import NOTHING
 from symcavity.evaluate.digits import ExactPass, panel_ends
-from symcavity.evaluate.evolution import NOTHING, Evolution, Root
+from symcavity.evaluate.evolution import Evolution, Root
 from symcavity.evaluate.watch import tick
 
 GUARD = 8  # digits beyond those asked for
@@ -52,7 +53,7 @@ def exact_root(
     wide = context(int((dps + 3 * GUARD) * 3.33))
     signs = evolution.signs.tolist()
     x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(evolution.unknowns, signs, strict=True)]
-    known, finer, extra = FIRST, 0, evolution.cancelling.digits(evolution.at(root.point), env)
+    known, finer, extra = FIRST, 0, evolution.lost(root.point, env)
     wide, most = context(wide.prec + int(extra * 3.33)), extra + 12 * GUARD
     last = wide.inf
     for _ in range(MOST):

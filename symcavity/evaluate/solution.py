@@ -14,8 +14,8 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.precision import alone, given_out, is_mpf, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.cancelling import followed
 from symcavity.evaluate.compiler import LAWS, Compiled
-from symcavity.evaluate.evolution import NOTHING
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.tails import check_tails
@@ -228,8 +228,7 @@ class Solution:
 
     def _mended(self, exprs: tuple[Expr, ...]) -> dict[int, float]:
         """The closed forms of which double leaves too little, with digits; what has faded is very small there."""
-        signs = (1 if s.is_nonnegative else -1 if s.is_nonpositive else 0 for s in self.values)
-        point = np.array([float(v) or sign * NOTHING for v, sign in zip(self.values.values(), signs, strict=True)])
+        point = followed(self.values.values(), self.values)
         return self._task.cancelling(exprs, tuple(self.values)).values(point, self.environment("numpy"))
 
     @property

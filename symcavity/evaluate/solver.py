@@ -149,7 +149,7 @@ def _evolved(
     whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
         return None, None
-    lost = evolution.cancelling.digits(evolution.at(root.point), env)
+    lost = evolution.lost(root.point, env)
     if given.is_quick(task) and root.error < ROUGHEST:
         quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
         rough = root.error > FINE and quick.digits < SHOWN
