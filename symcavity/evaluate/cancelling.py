@@ -61,6 +61,10 @@ class Cancelling:
             out[k] = float(value), slope
         return out
 
+    def loses(self, x: np.ndarray, env: Mapping[Any, Any]) -> bool:
+        """Whether double leaves too little of some value at a point."""
+        return next(self._mended(x, env), None) is not None
+
     def digits(self, x: np.ndarray, env: Mapping[Any, Any]) -> int:
         """How many digits the terms lose, at the most, of what they add up to."""
         return max((int(mp.log10(size / abs(v))) + 1 for _, v, size, _ in self._mended(x, env) if v), default=0)

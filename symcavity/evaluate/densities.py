@@ -14,10 +14,11 @@ from sympy import Dummy, Expr, Symbol, lambdify, oo
 from symcavity.errors import ValuesError
 from symcavity.evaluate.legendre import exact_legendre, legendre
 
-POINTS = (40, 64, 100, 160, 256)  # of each piece, at each level
-FINEST = len(POINTS) - 1
+POINTS = (40, 64, 100, 160, 256, 256, 360, 540)  # of each piece, at each level
+FINEST, DEEPEST = 4, len(POINTS) - 1  # the last levels for what counts at all, and for what only tails contribute to
 SINGLE, DOUBLINGS, BLOCKS = 16, 16, (12, 24, 48, 96, 192)  # values summed one by one; blocks; nodes of each, by level
 LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
+FAINTEST = 1e-290  # nor do these, where all that there is lies in a tail
 ENDLESS, HEAVY = 1e9, 0.05  # spreads, and second moments there, beyond which doubles have nothing to add
 FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
 LONG = 6.0  # where the line is cut off that stands for a half-line or for the way to an end
@@ -53,7 +54,7 @@ class Counting:
         nodes, weights = [np.arange(self.single, dtype=float)], [np.ones(self.single)]
         for k in range(self.doublings):
             start = self.single << k
-            x, w = _summed(start, min(BLOCKS[level], start))
+            x, w = _summed(start, min(BLOCKS[min(level, FINEST)], start))
             nodes.append(start + x)
             weights.append(w)
         return self.low + np.concatenate(nodes), np.concatenate(weights)
@@ -80,7 +81,7 @@ def rule(variable: Any, level: int) -> Rule:
     ----------
     variable : RandomSymbol or Counting
     level : int
-        0 for the coarsest rule, :data:`FINEST` for the finest.
+        0 for the coarsest rule, :data:`FINEST` for the finest, :data:`DEEPEST` for the finest that goes far out.
 
     Raises
     ------
@@ -93,9 +94,10 @@ def rule(variable: Any, level: int) -> Rule:
     def gauss(length: float) -> Iterable[tuple[float, float]]:
         return zip(*legendre(int(POINTS[level] * length)), strict=True)
 
-    found = np.array(_weighed(variable, np, density_of(variable), gauss, LEAST)).reshape(-1, 2)
+    least = LEAST if level <= FINEST else FAINTEST
+    found = np.array(_weighed(variable, np, density_of(variable), gauss, least)).reshape(-1, 2)
     total = found[:, 1].sum()
-    if not abs(total - 1) < (1e-6 if level == FINEST else 0.5):
+    if not abs(total - 1) < (1e-6 if level >= FINEST else 0.5):
         raise ValuesError(
             f"The density of {variable} integrates to {total:.6g}.", "distributions with an integrable density"
         )
@@ -165,7 +167,8 @@ def _weighed(
     with np.errstate(all="ignore"):
         for place, first, last in _pieces(variable, functions):
             points = [(t, *_at(place, pdf, t)) for t in functions.arange(first, last + STEP / 2, STEP)]
-            counting = [t for t, x, w in points if _counts(w, (x - centre) / spread, least)]
+            shares = [(t, w, (x - centre) / spread) for t, x, w in points]
+            counting = [t for t, w, x in shares if _counts(w, x, least) and not (functions is np and _is_wild(w, x))]
             if not counting:
                 continue
             low, high = max(first, counting[0] - STEP), min(last, counting[-1] + STEP)
@@ -187,9 +190,12 @@ def _at(place: Place, pdf: Callable[[Any], Any], t: Any) -> tuple[Any, Any]:
 
 def _counts(weight: Any, away: Any, least: Any) -> bool:
     """Whether a weight is a number that shows in averages of fourth powers."""
-    if least >= LEAST and abs(away) > ENDLESS and weight * away**2 > HEAVY:
-        return False  # a law without a variance: what is bounded cancels there from terms that are not
     return bool(abs(weight) < np.inf and weight * (1 + away**4) > least)
+
+
+def _is_wild(weight: Any, away: Any) -> bool:
+    """Whether the law has no variance, and is so far out that what is bounded cancels from what is not."""
+    return bool(abs(away) > ENDLESS and weight * away**2 > HEAVY)
 
 
 def _pieces(variable: Any, functions: Any) -> list[tuple[Place, Any, Any]]:
@@ -285,4 +291,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["FINEST", "Counting", "density_of", "exact_rule", "formula", "location", "rule"]
+__all__ = ["DEEPEST", "FINEST", "LEAST", "Counting", "density_of", "exact_rule", "formula", "location", "rule"]

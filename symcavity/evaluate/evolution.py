@@ -41,6 +41,7 @@ ROUNDED = 1e-14  # what rounding leaves of a sum
 INTEGRALS = (GaussianAverage, ImplicitAverage, *BOXES)
 
 Point = dict[Symbol, float]
+Gap = tuple[np.ndarray, np.ndarray] | None
 
 
 @dataclass
@@ -199,7 +200,7 @@ class Evolution:
     def _admissible(self, x: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(x)) and np.all(x * self.signs >= 0) and np.all(x[self.signs != 0] != 0))
 
-    def gap(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> tuple[np.ndarray, np.ndarray] | None:
+    def gap(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids, *, watched: bool = True) -> Gap:
         """How far a point is from solving the equations, and the derivatives of that; None where undefined."""
         try:
             values, rows = self.call(self.slopes, x, env, grids)
@@ -207,7 +208,7 @@ class Evolution:
             return None
         slope = -np.array(rows, dtype=float)
         value = -np.array(values, dtype=float)
-        for k, (known, row) in self.cancelling.slopes(x, env).items():
+        for k, (known, row) in self.cancelling.slopes(x, env).items() if watched else ():
             value[k], slope[k] = -known, -row
         for k, place in enumerate(self.places):
             value[k] += x[place]
@@ -429,10 +430,11 @@ class Evolution:
         """Newton's method in the charts; the grids are refined on the way."""
         t, last = self.chart(x), np.inf
         fresh = True
+        watched = self.cancelling.loses(x, env)  # what cancels nearby cancels all the way
         for _ in range(30):
             tick()
             here = self.place(t)
-            found = self.gap(here, env, grids)
+            found = self.gap(here, env, grids, watched=watched)
             if found is None:
                 return None
             value, slope = found

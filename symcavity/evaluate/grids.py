@@ -25,7 +25,7 @@ class SiteGrid:
     def __init__(self, families: Sequence[Any]) -> None:
         self.families = tuple(families)
         self.level = 0  # of the rules for continuous laws
-        self.record: list[tuple[Any, Any]] | None = None
+        self.record: list[tuple[Any, Any, Any]] | None = None
 
     def points(self, laws: Any) -> tuple[tuple[Any, ...], Any]:
         """Return the columns of values, and the weights."""
@@ -35,7 +35,8 @@ class SiteGrid:
         """Average over the last axis."""
         out = self.slope(values, weights)
         if self.record is not None:
-            self.record.append((out, self.slope(np.abs(values), weights)))
+            size = np.abs(values)
+            self.record.append((out, self.slope(size, weights), np.max(size, axis=-1)))
         return out
 
     def slope(self, values: Any, weights: Any) -> Any:

@@ -11,6 +11,7 @@ from sympy import Expr, Symbol
 
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
+from symcavity.evaluate.densities import FINEST, LEAST
 from symcavity.evaluate.grids import COUNT, FARTHEST, MOST, PanelGrid, SiteGrid
 from symcavity.evaluate.names import array_names
 from symcavity.evaluate.nodes import BOXES
@@ -156,13 +157,14 @@ class Pass:
         law = env[LAWS][grid.families[0].slots[0]]
         if not law.is_ruled(grid.families):
             return False
-        start = grid.level
+        start, finest = grid.level, law.finest(grid.families)
         before, last = self._sums(env, grids, grid), np.inf
-        while grid.level < law.finest:
-            grid.level += 1
+        while grid.level < finest:
+            far = grid.level < FINEST < finest and any(_is_faint(size, peak, goal) for _, size, peak in before)
+            grid.level = FINEST + 1 if far else grid.level + 1
             after = self._sums(env, grids, grid)
-            gap = 0.0
-            for (a, _), (b, size) in zip(before, after, strict=True):
+            gap = np.inf if far else 0.0
+            for (a, *_), (b, size, _) in zip(before, after, strict=True):
                 floor = np.maximum(size, 1e-3 * np.max(size, initial=0.0)) + 1e-300
                 gap = max(gap, float(np.max(np.nan_to_num(np.abs(a - b) / floor), initial=0.0)))
             if not gap > 5 * goal or (gap < NOISE and gap > last / 4):
@@ -177,16 +179,21 @@ class Pass:
                 other.forget()
         return grid.level != start
 
-    def _sums(self, env: Environment, grids: Grids, grid: SiteGrid) -> list[tuple[Any, Any]]:
-        """The averages over a site's parameters, and those of their moduli."""
+    def _sums(self, env: Environment, grids: Grids, grid: SiteGrid) -> list[tuple[Any, Any, Any]]:
+        """The averages over a site's parameters, those of their moduli, and the largest of these."""
         for other in grids:
             if isinstance(other, PanelGrid):
                 other.forget()
-        found: list[tuple[Any, Any]] = []
+        found: list[tuple[Any, Any, Any]] = []
         grid.record = found
         self.at(env, grids)
         grid.record = None
         return found
+
+
+def _is_faint(size: Any, peak: Any, goal: float) -> bool:
+    """Whether an average is so small that what the rules leave out of the tails may show in it."""
+    return bool(np.any(np.asarray(peak) * LEAST >= goal * np.asarray(size)))
 
 
 def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any], goal: float) -> bool:

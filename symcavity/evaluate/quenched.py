@@ -16,7 +16,7 @@ from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.densities import FINEST, Counting, rule
+from symcavity.evaluate.densities import DEEPEST, FINEST, Counting, rule
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
@@ -113,10 +113,9 @@ class SiteLaw:
         """The number of quenched points."""
         return max(len(self.points), *(len(v) for v in self.arrays.values()), 1)
 
-    @property
-    def finest(self) -> int:
-        """The finest level of the rules for densities."""
-        return FINEST
+    def finest(self, families: Sequence[Quenched]) -> int:
+        """The finest level of the rules for the densities of some parameters: far out for one of them at a time."""
+        return DEEPEST if sum(q in families for q, _ in self.continuous) == 1 else FINEST
 
     def is_ruled(self, families: Sequence[Quenched]) -> bool:
         """Whether averages over these parameters are integrals over a density."""

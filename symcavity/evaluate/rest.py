@@ -6,37 +6,26 @@ diverges move by equal steps, and all else has settled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, S, Symbol
+from sympy import Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged
-from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.evolution import INTEGRALS, Evolution
-from symcavity.evaluate.integrals import Grids
-from symcavity.evaluate.meeting import meet
+from symcavity.evaluate.rest_map import DAMPED, FLOOR, LONGEST, NOISE, ROUNDS, SETTLED, RestMap, coordinate
 from symcavity.evaluate.values import Given, Task
 from symcavity.evaluate.watch import tick
 
-ROUNDS = 600  # evaluations of the map
 SHALLOWER, SHALLOW, DEEP = 18.0, 25.0, 60.0  # logarithms: where a limit is taken, in double or in many digits
-SHIFT, ROUGHLY = 1e-7, 1e-13  # for slopes of conditions; how closely they are met on the way
-MEASURED = 20  # how often a condition that is met is measured again
-LOOSE = 0.01  # by how much an unknown is moved that may not be fixed
 ABOUT = 6.0  # how close to zero, in logarithms, is zero
-FLOOR, ROUGH_FLOOR = -150.0, -60.0  # that of zero; and in double, where what is added to one still has digits
+ROUGH_FLOOR = -60.0  # that of zero in double, where what is added to one still has digits
 FALLS = 1.5  # by how much further, at once, what vanishes more quickly than any power falls in double
 MISSED = 10  # rounds in a row in which the conditions are met nowhere, and none will be
-LONGEST = 20.0  # how far from where it begins a limit is looked for
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
-DAMPED, ALIKE, ROUGH, STILL, SETTLED, NOISE = 0.3, 0.05, 1e-11, 1e-15, 1e-12, 1e-6
-DEEPER = 1e-6  # what vanishes is made smaller, and what else goes is seen
-PREC, BEYOND = 120, 300.0  # bits for closed forms; where a limit is tested once more
+ALIKE, ROUGH, STILL = 0.05, 1e-11, 1e-15
+BEYOND = 300.0  # where a limit is tested once more
 FARTHER = 1.25  # how much farther out a limit with digits is taken once more
 POLISHED = 40  # steps that make many digits of those in double
 
@@ -102,7 +91,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     numerical = task.is_projected or given.is_ruled(task)
     if not evolution.is_square or not evolution.mapped:
         return None
-    step_of = _Map(evolution, exact, given, task.units, numerical=numerical)
+    step_of = RestMap(evolution, exact, given, task.units, numerical=numerical)
     moments = np.array([s not in task.responses and s in evolution.mapped for s in evolution.unknowns])
     moments &= evolution.signs != 0
     bounded = np.array([s in task.primal or not task.convex for s in evolution.unknowns])
@@ -124,8 +113,11 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         left = float(np.max(np.abs(step[~gone]), initial=0.0))
         if np.any(gone & moments & (moved < falls)) and left < still:  # more quickly than any power
             t = np.where(gone | ~step_of.averages, t, moved)  # all else has settled
-            ends = step_of.gone(t, np.where(gone, FLOOR, 0.0), before)
-            return None if ends is None else step_of.rest(t, ends[0], left, ends[1], gone)
+            powers = step_of.led(t, gone)
+            if powers is None or np.any(bounded & (powers < 0)):  # a norm diverges
+                return None
+            ends = step_of.gone(t, FLOOR * powers, before)
+            return None if ends is None else _taken(step_of, t, ends[0], left, ends[1], gone)
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
             return None
         ways = np.round(4 * step / size) / 4
@@ -134,13 +126,13 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             due = n + max(10, n // 2)
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
-                return step_of.rest(*found)
+                return _taken(step_of, *found)
         before, t = t, there
     return None
 
 
 def _limit(
-    t: np.ndarray, ways: np.ndarray, step: np.ndarray, moved: _Map, *, numerical: bool
+    t: np.ndarray, ways: np.ndarray, step: np.ndarray, moved: RestMap, *, numerical: bool
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
     """A point far out on the way to a limit, its steps, and how well the limit is known."""
     if not numerical:
@@ -162,7 +154,7 @@ def _marching(
     step: np.ndarray,
     depth: float,
     goal: float,
-    moved: _Map,
+    moved: RestMap,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The point, far out, from which the map leads on along given ways for ever: by Newton's method.
 
@@ -194,7 +186,7 @@ def _marching(
     return out, found.x[lead] * ways, (out - ways * out[lead] / ways[lead])[rest]
 
 
-def _goes_on(found: tuple[np.ndarray, ...], ways: np.ndarray, moved: _Map) -> bool:
+def _goes_on(found: tuple[np.ndarray, ...], ways: np.ndarray, moved: RestMap) -> bool:
     """Whether the map leads on in the same way far beyond: a weak penalty may stop what seems to go on for ever."""
     point, steps, _ = found
     far = point + ways * BEYOND / np.max(np.abs(ways))
@@ -202,281 +194,98 @@ def _goes_on(found: tuple[np.ndarray, ...], ways: np.ndarray, moved: _Map) -> bo
     return image is not None and bool(np.max(np.abs(image - far - steps * moved.averages)) < SETTLED)
 
 
-@dataclass
-class _Map:
-    """Where the map leads, in the coordinates of an evolution; zero is the smallest number that there is.
+def _taken(
+    step_of: RestMap,
+    t: np.ndarray,
+    steps: np.ndarray,
+    gap: float,
+    loose: Mapping[Symbol, float] | None = None,
+    gone: np.ndarray | None = None,
+) -> Rest:
+    """The limit that a point and its steps lead to; with digits, where nothing is integrated."""
+    names, loose = step_of.evolution.unknowns, loose or {}
+    point, drifts, gap = [mp.mpf(v) for v in step_of.evolution.place(t)], steps.tolist(), max(gap, STILL)
+    near, far = (None if step_of.numerical else _polished(step_of, t, steps, loose, gone, r) for r in (1.0, FARTHER))
+    if near is not None and far is not None:
+        signs = step_of.evolution.signs
+        with mp.workprec(step_of.bits(far[0])):
+            moves = [abs(a - b) for a, b in zip(near[2], far[2], strict=True)]
+            if max(moves, default=mp.zero) < mp.mpf(10) ** -step_of.given.dps:
+                point = [s * mp.exp(v) if s else mp.sinh(v) for s, v in zip(signs, far[0], strict=True)]
+                drifts, gap = far[1], max(moves, default=mp.zero)
+    away = [1 if sign else mp.sign(v) for sign, v in zip(step_of.evolution.signs, point, strict=True)]
+    with mp.workprec(step_of.bits(t)):
+        drift = {s: d * a for s, d, a in zip(names, drifts, away, strict=True) if d}  # no sign: to either side
+    return Rest(dict(zip(names, point, strict=True)), drift, gap, loose)
 
-    Attributes
-    ----------
-    evolution : Evolution
-    exact : ExactPass
-        The same with digits.
-    given : Given
-    units : dict
-        The global variables in terms of the unknowns.
-    numerical : bool
-        Whether it is taken in double.
-    missed : int
-        For how many rounds the conditions have been met nowhere.
+
+def _polished(
+    step_of: RestMap,
+    t: np.ndarray,
+    steps: np.ndarray,
+    loose: Mapping[Symbol, float],
+    gone: np.ndarray | None,
+    farther: float,
+) -> tuple[list[Any], list[Any], list[Any]] | None:
+    """The point farther out, its steps, and where it lies across them, by Newton's method with many digits.
+
+    What is gone stays; where nothing is, the unknowns go on along simple fractions of one rate.
     """
+    digits, names = step_of.given.dps, step_of.evolution.unknowns
+    lead = int(np.argmax(np.abs(steps)))
+    depth = farther * max(DEEP * digits / 15, abs(float(t[lead])))
+    ways = [mp.mpf(round(4 * v)) / 4 for v in steps / abs(steps[lead])]
+    fixed = [k == lead for k in range(len(t))] if gone is None else list(gone)
+    moving = [k for k, s in enumerate(names) if not fixed[k] and s not in loose]
+    used = [k for k, p in enumerate(step_of.evolution.places) if gone is None or not gone[p]]
+    start = [mp.mpf(v) + way * (depth - abs(float(t[lead]))) for v, way in zip(t, ways, strict=True)]
+    bits, signs = step_of.bits(start), step_of.evolution.signs
 
-    evolution: Evolution
-    exact: ExactPass
-    given: Given
-    units: Mapping[Symbol, Expr]
-    numerical: bool
+    def at(v: list[Any]) -> tuple[list[Any], Any]:
+        here = list(start)
+        for k, more in zip(moving, v, strict=False):
+            here[k] += more
+        return here, v[-1] if gone is None else mp.zero
 
-    def __post_init__(self) -> None:
-        names = self.evolution.unknowns
-        self.own = [names.index(s) for s in self.evolution.free]
-        self.count = len(self.evolution.mapped)
-        self.averages = ~np.isin(np.arange(len(names)), self.own)
-        self.rough = self.given.environment("numpy")
-        closed = [k for k, e in enumerate(self.evolution.exprs) if not e.has(*INTEGRALS)] if self.numerical else []
-        exact = {k: ExactPass([self.evolution.exprs[k]]) for k in closed}
-        self.closed = {k: one for k, one in exact.items() if not one.is_ruled(self.rough)}
-        self.grids = self.evolution.slopes.grids()  # refined on the way
-        self.missed = 0
-
-    def __call__(self, t: np.ndarray) -> np.ndarray | None:
-        """The image; for the unknowns that are no average where their conditions are met, and None if they are not."""
-        try:
-            t = self._met(t) if self.own else t
-        except NotConverged:
+    def gap(v: list[Any]) -> list[Any] | None:
+        here, rate = at(v)
+        out = step_of.values(here)
+        if out is None:
             return None
-        return self.image(t)
+        ends = [(p, coordinate(out[k], signs[p])) for k in used for p in (step_of.evolution.places[k],)]
+        return [e - here[p] - rate * ways[p] for p, e in ends] + [mp.convert(c) for c in out[step_of.count :]]
 
-    def image(self, t: np.ndarray) -> np.ndarray | None:
-        """The image; the unknowns that are no average stay."""
-        out = self._values(t)
-        signs = self.evolution.signs[self.evolution.places]
-        if out is None or any(v * s < 0 for v, s in zip(out, signs, strict=False)):
+    with mp.workprec(bits):
+        v = [mp.zero] * len(moving) + [abs(mp.mpf(float(steps[lead])))] * (gone is None)
+        base, small = gap(v), mp.ldexp(1, -bits // 2)
+        columns = [gap([b + small * (j == k) for j, b in enumerate(v)]) for k in range(len(v))]
+        if base is None or None in columns:
             return None
-        moved = t.copy()
-        moved[self.evolution.places] = [float(_coordinate(v, s)) for v, s in zip(out, signs, strict=False)]
-        lowest = np.where(self.evolution.signs, np.minimum(FLOOR, 2 * t), -np.inf)  # a limit may be tested far below
-        moved = np.maximum(moved, lowest)
-        return moved if np.all(np.isfinite(moved)) else None
-
-    def met(self, t: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
-        """The point with its conditions met roughly, or as it is where they are met nowhere."""
-        for begin in (t, *(() if before is None or self.missed or not self.own else (self._kept(t, before),))):
-            try:
-                found, self.missed = self._met(begin, ROUGHLY) if self.own else t, 0
-            except NotConverged:
-                continue
-            return found
-        self.missed += 1
-        return t
-
-    def _kept(self, t: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """The point with its global variables where they were before, whatever their units are by now."""
-        names = self.evolution.unknowns
-        here, old = (dict(zip(names, self.evolution.place(v).tolist(), strict=True)) for v in (t, before))
-        kept = t.copy()
-        for k in self.own:
-            unit = next((e / names[k] for e in self.units.values() if e.has(names[k])), S.One)
-            ratio = float(unit.subs({**self.given.exact, **old}) / unit.subs({**self.given.exact, **here}))
-            kept[k] = _coordinate(old[names[k]] * ratio, self.evolution.signs[k])
-        return kept
-
-    def gone(
-        self, t: np.ndarray, steps: np.ndarray, before: np.ndarray
-    ) -> tuple[np.ndarray, dict[Symbol, float]] | None:
-        """The steps where some unknowns vanish at once, and what is then not fixed: None if conditions are not met."""
-        if not self.own:
-            return steps, {}
-        ahead = t + steps * np.log(DEEPER) / FLOOR
-        here = self.met(t, before)
-        there = self.met(ahead, here)
-        if self.missed:
+        slopes = [[(c[r] - b) / small for c in columns if c] for r, b in enumerate(base)]
+        sizes = [max(map(abs, row), default=mp.zero) for row in slopes]
+        own = sorted(range(len(used), len(base)), key=lambda r: sizes[r])
+        fixes = {*range(len(used)), *own[len(loose) :]}  # the other conditions fix nothing
+        rows = [r for r, size in enumerate(sizes) if size and r in fixes]
+        inverse = np.linalg.pinv(np.array([[float(s / sizes[r]) for s in slopes[r]] for r in rows] or [[1.0]]))
+        last = mp.zero
+        for _ in range(POLISHED if rows else 0):
+            misses = [base[r] / sizes[r] for r in rows]
+            if not (miss := max(map(abs, misses))):
+                last = mp.zero
+                break
+            step = [mp.mpf(float(s)) * miss for s in inverse @ np.array([float(m / miss) for m in misses])]
+            v = [b - s for b, s in zip(v, step, strict=True)]
+            last, base = max(map(abs, step)), gap(v)
+            if base is None or last > 1:
+                return None
+            if mp.ldexp(last, bits * 3 // 4) < 1:
+                break
+        if last * mp.mpf(10) ** (digits + 2) > 1:
             return None
-        t[self.own] = here[self.own]
-        steps[self.own] = (there - here)[self.own] / np.log(DEEPER) * FLOOR
-        names, small = self.evolution.unknowns, LOOSE * np.eye(len(t))
-        open_ = [k for k in self.own if not (names[k].is_nonnegative and t[k] < FLOOR / 2)]
-        ways = {k: way * LOOSE for k in open_ for way in (1, -1) if self._are_met(t + way * small[k])}
-        for k, way in ways.items():
-            t[k] += way  # away from the edge of what is possible
-        return steps, {names[k]: way for k, way in ways.items()}
-
-    def rest(
-        self,
-        t: np.ndarray,
-        steps: np.ndarray,
-        gap: float,
-        loose: Mapping[Symbol, float] | None = None,
-        gone: np.ndarray | None = None,
-    ) -> Rest:
-        """The limit that a point and its steps lead to; with digits, where nothing is integrated."""
-        names, loose = self.evolution.unknowns, loose or {}
-        point, drifts, gap = [mp.mpf(v) for v in self.evolution.place(t)], steps.tolist(), max(gap, STILL)
-        near, far = (None if self.numerical else self._polished(t, steps, loose, gone, r) for r in (1.0, FARTHER))
-        if near is not None and far is not None:
-            signs = self.evolution.signs
-            with mp.workprec(self._bits(far[0])):
-                moves = [abs(a - b) for a, b in zip(near[2], far[2], strict=True)]
-                if max(moves, default=mp.zero) < mp.mpf(10) ** -self.given.dps:
-                    point = [s * mp.exp(v) if s else mp.sinh(v) for s, v in zip(signs, far[0], strict=True)]
-                    drifts, gap = far[1], max(moves, default=mp.zero)
-        away = [1 if sign else mp.sign(v) for sign, v in zip(self.evolution.signs, point, strict=True)]
-        with mp.workprec(self._bits(t)):
-            drift = {s: d * a for s, d, a in zip(names, drifts, away, strict=True) if d}  # no sign: to either side
-        return Rest(dict(zip(names, point, strict=True)), drift, gap, loose)
-
-    def _polished(
-        self,
-        t: np.ndarray,
-        steps: np.ndarray,
-        loose: Mapping[Symbol, float],
-        gone: np.ndarray | None,
-        farther: float,
-    ) -> tuple[list[Any], list[Any], list[Any]] | None:
-        """The point farther out, its steps, and where it lies across them, by Newton's method with many digits.
-
-        What is gone stays; where nothing is, the unknowns go on along simple fractions of one rate.
-        """
-        digits, names = self.given.dps, self.evolution.unknowns
-        lead = int(np.argmax(np.abs(steps)))
-        depth = farther * max(DEEP * digits / 15, abs(float(t[lead])))
-        ways = [mp.mpf(round(4 * v)) / 4 for v in steps / abs(steps[lead])]
-        fixed = [k == lead for k in range(len(t))] if gone is None else list(gone)
-        moving = [k for k, s in enumerate(names) if not fixed[k] and s not in loose]
-        used = [k for k, p in enumerate(self.evolution.places) if gone is None or not gone[p]]
-        start = [mp.mpf(v) + way * (depth - abs(float(t[lead]))) for v, way in zip(t, ways, strict=True)]
-        bits, signs = self._bits(start), self.evolution.signs
-
-        def at(v: list[Any]) -> tuple[list[Any], Any]:
-            here = list(start)
-            for k, more in zip(moving, v, strict=False):
-                here[k] += more
-            return here, v[-1] if gone is None else mp.zero
-
-        def gap(v: list[Any]) -> list[Any] | None:
-            here, rate = at(v)
-            out = self._values(here)
-            if out is None:
-                return None
-            ends = [(p, _coordinate(out[k], signs[p])) for k in used for p in (self.evolution.places[k],)]
-            return [e - here[p] - rate * ways[p] for p, e in ends] + [mp.convert(c) for c in out[self.count :]]
-
-        with mp.workprec(bits):
-            v = [mp.zero] * len(moving) + [abs(mp.mpf(float(steps[lead])))] * (gone is None)
-            base, small = gap(v), mp.ldexp(1, -bits // 2)
-            columns = [gap([b + small * (j == k) for j, b in enumerate(v)]) for k in range(len(v))]
-            if base is None or None in columns:
-                return None
-            slopes = [[(c[r] - b) / small for c in columns if c] for r, b in enumerate(base)]
-            sizes = [max(map(abs, row), default=mp.zero) for row in slopes]
-            own = sorted(range(len(used), len(base)), key=lambda r: sizes[r])
-            fixes = {*range(len(used)), *own[len(loose) :]}  # the other conditions fix nothing
-            rows = [r for r, size in enumerate(sizes) if size and r in fixes]
-            inverse = np.linalg.pinv(np.array([[float(s / sizes[r]) for s in slopes[r]] for r in rows] or [[1.0]]))
-            last = mp.zero
-            for _ in range(POLISHED if rows else 0):
-                misses = [base[r] / sizes[r] for r in rows]
-                if not (miss := max(map(abs, misses))):
-                    last = mp.zero
-                    break
-                step = [mp.mpf(float(s)) * miss for s in inverse @ np.array([float(m / miss) for m in misses])]
-                v = [b - s for b, s in zip(v, step, strict=True)]
-                last, base = max(map(abs, step)), gap(v)
-                if base is None or last > 1:
-                    return None
-                if mp.ldexp(last, bits * 3 // 4) < 1:
-                    break
-            if last * mp.mpf(10) ** (digits + 2) > 1:
-                return None
-            here, rate = at(v)
-            far = [rate * way for way in ways] if gone is None else [mp.mpf(float(s)) for s in steps]
-            across = [h - way * here[lead] / ways[lead] for h, way, no in zip(here, ways, fixed, strict=True) if not no]
-        return here, far, across
-
-    def _bits(self, t: Any) -> int:
-        """Enough for what cancels at a point."""
-        return PREC + 4 * self.given.dps + 32 * int(max(abs(float(v)) for v in t) / 8 + 1)
-
-    def _are_met(self, t: np.ndarray) -> bool:
-        return bool(np.all(np.abs(self._conditions(t)) < SETTLED))
-
-    def _conditions(self, t: np.ndarray) -> np.ndarray:
-        out = self._values(t)
-        return np.full(len(self.own), np.nan) if out is None else np.array([float(v) for v in out[self.count :]])
-
-    def _met(self, t: np.ndarray, near: float = 0.0) -> np.ndarray:
-        start = t[self.own]
-
-        def placed(own: np.ndarray) -> np.ndarray:
-            here = t.copy()
-            here[self.own] = own
-            return here
-
-        @lru_cache(maxsize=len(start) + 1)
-        def conditions(*own: float) -> np.ndarray:
-            close = np.max(np.abs(np.array(own) - start)) < LONGEST
-            return self._conditions(placed(np.array(own))) if close else np.full(len(own), np.nan)
-
-        def slopes(own: np.ndarray) -> np.ndarray:
-            here = placed(own)
-            point = self.evolution.place(here)
-            if self.numerical and (found := self.evolution.gap(point, self.rough, self.grids)) is not None:
-                return np.asarray(-(found[1] * self.evolution.scale(point))[self.count :, self.own])
-            value = conditions(*own)
-            return np.array([(conditions(*(own + SHIFT * e)) - value) / SHIFT for e in np.eye(len(own))]).T
-
-        found = start
-        with np.errstate(all="ignore"):
-            for _ in range(MEASURED):  # how far away a condition is met, its slope there says: it may be of high order
-                own, size = found, float(np.max(np.abs(slopes(found)))) or 1.0
-
-                def scaled(own: np.ndarray, size: float = size) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-                    return conditions(*own) / size, lambda: slopes(own) / size
-
-                found = meet(scaled, own, near)
-                if np.max(np.abs(found - own)) < ROUGHLY:
-                    break
-        found = placed(found)
-        return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
-
-    def _values(self, t: Any) -> Any:
-        """The right-hand sides and the conditions, or None where they are not defined."""
-        if self.numerical:
-            out = _rough(self.evolution, self.rough, t, self.grids)
-            known = {k: _fine(self.evolution, one, self.given, t, self._bits(t)) for k, one in self.closed.items()}
-            if out is None or None in known.values():
-                return None
-            return [known[k][0] if k in known else v for k, v in enumerate(out)]
-        return _fine(self.evolution, self.exact, self.given, t, self._bits(t))
+        here, rate = at(v)
+        far = [rate * way for way in ways] if gone is None else [mp.mpf(float(s)) for s in steps]
+        across = [h - way * here[lead] / ways[lead] for h, way, no in zip(here, ways, fixed, strict=True) if not no]
+    return here, far, across
 
 
-def _coordinate(value: Any, sign: float) -> Any:
-    """The coordinate of an unknown."""
-    if not sign:
-        return mp.asinh(value)
-    return mp.log(abs(value)) if value else mp.mpf(FLOOR)
-
-
-def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray, grids: Grids) -> Any:
-    """The map in double, or None where it is not defined."""
-    point = evolution.place(t)
-    try:
-        evolution.plain.refine({**env, **dict(zip(evolution.unknowns, point.tolist(), strict=True))}, grids)
-        out = evolution.call(evolution.values, point, env, grids)[0]
-    except NotConverged:
-        return None
-    return out if np.all(np.isfinite(np.array(out, dtype=float))) else None
-
-
-def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: Any, prec: int) -> Any:
-    """The same with digits enough for what cancels."""
-    with mp.workprec(prec):
-        signs = zip(evolution.unknowns, evolution.signs, t, strict=True)
-        point = {s: sign * mp.exp(v) if sign else mp.sinh(v) for s, sign, v in signs}
-        try:
-            out = exact.at({**given.environment("mpmath"), **point}, prec, {})
-        except (ArithmeticError, NotConverged):
-            return None
-    return out if all(map(mp.isfinite, out)) else None
-
-
-__all__ = ["DEEPER", "NOISE", "PREC", "Rest", "at_rest"]
+__all__ = ["Rest", "at_rest"]

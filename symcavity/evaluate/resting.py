@@ -10,7 +10,8 @@ from sympy import Basic, Expr, Symbol
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum
-from symcavity.evaluate.rest import DEEPER, NOISE, PREC, Rest
+from symcavity.evaluate.rest import Rest
+from symcavity.evaluate.rest_map import DEEPER, NOISE, PREC
 from symcavity.evaluate.solution import Solution, limited
 from symcavity.evaluate.values import Given, Task
 

@@ -86,9 +86,9 @@ def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
     """Solve the closed equations at values that have been read."""
-    end = None
+    end = unpolished = None
     if is_mapped(task, given):
-        found, end = _evolved(task, given, observable, guess)
+        found, end, unpolished = _evolved(task, given, observable, guess)
         if found is not None:
             return found
     system = Reduced.of(task, given)
@@ -98,6 +98,8 @@ def solve_given(
         may_rest = none.evidence.is_at_rest if isinstance(none, Infeasible) else not task.convex
         if may_rest and (found := _resting(task, given, observable)) is not None:
             return found
+        if unpolished is not None:  # there is a solution, to some digits
+            raise unpolished from none
         if not (task.convex and may_rest):
             raise
         raise NotConverged(f"{none.found} The limit was not found.", hint="simulate(...) of the same values") from none
@@ -124,8 +126,11 @@ def solve_given(
 
 def _evolved(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None
-) -> tuple[Solution | None, BranchEnd | None]:
-    """Follow the state evolution of a convex problem to its one solution; or where a continuation to it ended."""
+) -> tuple[Solution | None, BranchEnd | None, NotConverged | None]:
+    """Follow the state evolution of a convex problem to its one solution.
+
+    Where it does not lead there: where a continuation ended, or why the root that was found has too few digits.
+    """
     env = given.environment("numpy")
     evolution, exact = task.evolution(given.laws)
     root, end = evolution.solve(env, guess), None
@@ -139,26 +144,26 @@ def _evolved(
         if end is not None and end.diverging and not end.still:
             raise _infeasible(given, (), end)
         if point is None and (found := _resting(task, given, observable)) is not None:
-            return found, None
+            return found, None, None
         root = None if point is None else evolution.near(env, point)
         if root is None and point is not None:
             start = np.array([point[s] for s in task.unknowns])
-            return _finish(Reduced.whole(task, given), start, observable), None
+            return _finish(Reduced.whole(task, given), start, observable), None, None
     if root is None:
-        return None, end
+        return None, end, None
     whole = Reduced.whole(task, given)
     if inadmissible(whole, root.point, solved=True):
-        return None, None
+        return None, None, None
     lost = evolution.lost(root.point, env)
     if given.is_quick(task) and root.error < ROUGHEST:
         quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
         rough = root.error > FINE and quick.digits < SHOWN
         if not rough and not _has_cancelled(quick, task, given):
-            return quick, None
+            return quick, None, None
         if rough and (given.double or not lost):
             known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
             warnings.warn(f"The solution at {_where(given)} is known to {known}.", RoughSolution, stacklevel=6)
-            return quick, None
+            return quick, None, None
 
     def refine(guard: int) -> dict[Symbol, Any]:
         with mp.workdps(given.dps + guard + GUARD):
@@ -168,9 +173,9 @@ def _evolved(
 
     try:
         values = refine(GUARD + lost)
-    except NotConverged:
-        return _resting(task, given, observable), None
-    return Solution(task, given, values, observable, refine, GUARD + lost), None
+    except NotConverged as unpolished:
+        return _resting(task, given, observable), None, unpolished
+    return Solution(task, given, values, observable, refine, GUARD + lost), None, None
 
 
 def _followed_to(
