@@ -61,7 +61,7 @@ class LawCode:
         parts = []
         sizes = len(self.law.equations) + 2 * len(self.law.pairs), len(self.defined)
         for call, rows in zip(self.planes, sizes, strict=True):
-            cells = np.array(call(*params), dtype=float)
+            cells = np.array(_called(call, params), dtype=float)
             count = len(cells) // (heard + len(self.unknowns))
             parts.append(np.concatenate([cells[:count, None], cells[count:].reshape(count, -1)], axis=1)[:rows])
         if not all(np.isfinite(part).all() for part in parts):
@@ -78,7 +78,7 @@ class LawCode:
         return out
 
     def _table(self, call: Any, args: Sequence[Any], count: int, width: int) -> np.ndarray:
-        cells = call(*args)
+        cells = _called(call, args)
         out = np.empty((len(cells), count), dtype=complex if any(map(np.iscomplexobj, args)) else float)
         for row, cell in zip(out, cells, strict=True):
             row[...] = cell
@@ -192,6 +192,12 @@ class LawCode:
             for k, u in enumerate(self.defined):
                 out |= {slope(u, s): whole[:, k, n] for n, s in enumerate(self.sources)}
         return out
+
+
+def _called(call: Any, args: Sequence[Any]) -> Any:
+    """Call code for arrays; dividing by a number that has faded gives infinity, as for arrays, and no error."""
+    with np.errstate(all="ignore"):
+        return call(*(np.asarray(v)[()] for v in args))
 
 
 __all__ = ["LawCode"]

@@ -114,7 +114,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         if np.any(gone & moments & (moved < falls)) and left < still:  # more quickly than any power
             t = np.where(gone | ~step_of.averages, t, moved)  # all else has settled
             powers = step_of.led(t, gone)
-            if powers is None or np.any(bounded & (powers < 0)):  # a norm diverges
+            if powers is None or np.any(bounded & moments & (powers < 0)):  # a norm diverges
                 return None
             ends = step_of.gone(t, FLOOR * powers, before)
             return None if ends is None else _taken(step_of, t, ends[0], left, ends[1], gone)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Float, Integer, S, Symbol
+from sympy import Basic, Expr, Float, Integer, S, Symbol, nan, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -112,7 +112,7 @@ class Solution:
             with mp.workdps(self.dps):
                 return self._number(+mp.convert(self.values[expr]), key)
         value = self._evaluate(expr)
-        if not mp.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr:
+        if not mp.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr and not reduced.has(zoo, nan):
             value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
         return self._number(value, key)
 

@@ -20,6 +20,7 @@ from symcavity.model.kinds import Kind
 REPAIRS, _NEWTON, _START, _ANOTHER = 40, 60, 9, 11
 _DRAWS = 60  # of global variables, where the law has no values at zero
 _SHORTEST, _ROUNDING, _CRAMPED = 1e-6, 1e-14, 1e-7
+_FLAT, _CURVED = 1e-11, 1e-2  # what rounding leaves of an equation, by a way along it; a shorter one shows no curvature
 
 
 @dataclass
@@ -203,9 +204,14 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     length = scale_of(state) / largest(*along.parts)
     rooms = {sign * length: _room(instance, state, shifted(state, along, sign * length)) for sign in (1, -1)}
     best = max(rooms, key=lambda k: rooms[k])
-    if rooms[best] < _CRAMPED:
-        return Surroundings(step, None, 0)
-    return Surroundings(step, shifted(state, along, rooms[best] * best), system.nullity)
+    room = rooms[best]
+    while room >= (_CRAMPED if instance.system.affine else _CURVED):
+        there = shifted(state, along, room * best)
+        _, value, total = _violation(instance, there)
+        if instance.system.affine or largest(*value.values(), total) < _FLAT * room * length:
+            return Surroundings(step, there, system.nullity)
+        room /= 2  # a law that bends may be flat nearby only, or have no curvature at one point
+    return Surroundings(step, None, 0)
 
 
 def _room(instance: Instance, state: State, there: State) -> float:

@@ -7,14 +7,15 @@ from functools import cached_property
 import numpy as np
 
 from symcavity.errors import FlatMinimum, NotConverged
-from symcavity.finite.instance import Instance
+from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import Moved
 from symcavity.finite.minimum import Solved, solve_instance
-from symcavity.finite.newton import linearise
+from symcavity.finite.newton import linearise, scale_of
 from symcavity.finite.parts import ByParts, jumps
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
+_BESIDE, _JUMP = 1e-12, 1e-3  # how far beside a solution slopes are compared, and by what share they may differ
 
 class Responses:
     """The response matrices of a solved instance, exact on its active set.
@@ -44,8 +45,20 @@ class Responses:
                 solved.flat[1],
                 "a penalty; another load",
             )
+        if _lies_on_a_kink(instance, solved.state):
+            raise NotConverged(
+                f"The instance with seed {instance.seed} has no response: its solution lies where a law changes its "
+                "slope, and moves differently to either side.",
+                hint="a generic instance; what does not respond, such as the states themselves",
+            )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
+        if self._system.nullity:
+            raise NotConverged(
+                f"The instance with seed {instance.seed} has no response: its minimum has no curvature in "
+                f"{self._system.nullity} directions.",
+                hint="a penalty; what does not respond, such as the states themselves",
+            )
         self._local: dict[tuple[Kind, int], np.ndarray] = {}
 
     def matrix(self, kind: Kind, field: int = 0) -> Moved:
@@ -83,6 +96,26 @@ class Responses:
         if (kind, field) not in self._local:
             self._local[kind, field] = np.einsum("nkn->nk", self.matrix(kind, field).site[kind]).copy()
         return self._local[kind, field][:, variable]
+
+
+def _lies_on_a_kink(instance: Instance, state: State) -> bool:
+    """Whether slopes of a law differ on both sides of a solution, as those of ``Max(0, u)**2`` do at zero."""
+    system, step = instance.system, _BESIDE * scale_of(state)
+    if system.affine:
+        return False
+    for kind, law in system.laws.items():
+        if law.sets is not None:
+            continue
+        n, fields = instance.size[kind], instance.fields(kind, state)
+        beside = [
+            instance.arguments(kind, State({**state.site, kind: state.site[kind] + s}, state.shared), fields + s)
+            for s in (-step, step)
+        ]
+        for table in (law.slopes, law.hears):
+            below, above = (table(args, n) for args in beside)
+            if np.any(np.abs(above - below) > _JUMP * (np.abs(above) + np.abs(below))):
+                return True
+    return False
 
 
 def response_by_source(

@@ -174,7 +174,8 @@ def _at_point(theory: Any, solution: Any, node: DisorderAverage) -> Expr:
     z, digits = Dummy("z", real=True), mp.dps
     values = {s: Float(solution[s], digits) for s in {*body.free_symbols, *variance.free_symbols} - {eta}}
     density = body.xreplace({eta: sqrt(variance) * z}).xreplace(values)
-    gaps = [first - second for kink in density.atoms(Max, Min) for first, second in combinations(kink.args, 2)]
+    ends = {end for kink in density.atoms(Max, Min) for end in kink.args if not end.has(Max, Min)}
+    gaps = [first - second for first, second in combinations(sorted(ends, key=str), 2)]  # a kink may stand in another
     breaks = [-gap.xreplace({z: S.Zero}) / gap.diff(z) for gap in gaps if gap.diff(z).is_number and gap.diff(z) != 0]
     return Rational(mp.nstr(mp_average(density, z, breaks, mp.prec), digits))
 

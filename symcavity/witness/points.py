@@ -190,8 +190,8 @@ def solved_point(theory: Theory, dps: int, *, sized: bool = False) -> tuple[Any,
         except SymcavityError as problem:
             last = str(problem).splitlines()[0]
             continue
-        if isinstance(solution, RestingSolution):
-            last = "at the seeded points the minimum is at rest, where the formulas are limits"
+        if solution.is_limit:
+            last = "at the seeded points the solution is a limit, which the formulas do not reach"
             continue
         where = ", ".join(f"{k} = {v}" for k, v in values.items() if isinstance(k, Symbol)) or "seeded values"
         return solution, digits, where

@@ -2,6 +2,7 @@
 
 import warnings
 
+import mpmath
 import pytest
 from scipy.integrate import quad
 from scipy.special import voigt_profile
@@ -21,8 +22,11 @@ from symcavity import (
     average,
     i,
     mu,
+    phi,
     response,
 )
+from symcavity.evaluate.integrals import LAWS, Pass
+from symcavity.evaluate.quenched import read_quenched
 
 x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
 gamma = Symbol("gamma", positive=True)
@@ -82,3 +86,15 @@ def test_a_squared_loss_knows_the_variance_only(law, spread):
 def test_tails_without_a_mean_modulus_of_any_digits_are_refused():
     with pytest.raises(ValuesError, match="no digits"):
         problem("huber").cavity().solve({**VALUES, e: StudentT("e", Rational(1, 2))})
+
+
+@pytest.mark.parametrize("far", [1, 30, 180, 400])
+def test_what_only_tails_contribute_to(far):
+    """The chance that the modulus of a Gaussian, times another, is beyond a bound: an integral of a Bessel function."""
+    y = Quenched("y", mu)
+    laws = read_quenched([y], {y: Normal("n", 0, 1)}, 15, {})
+    (value,) = Pass([average(phi(0, -far / Abs(y[mu])))])({LAWS: laws})
+    with mpmath.workdps(30):
+        ends = [far + step for step in (0, 1, 3, 6, 10, 15, 20, 30, 60, 200)]
+        exact = mpmath.quad(lambda s: mpmath.besselk(0, s), ends) / mpmath.pi
+    assert value == pytest.approx(float(exact), rel=1e-10)

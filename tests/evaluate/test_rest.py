@@ -221,3 +221,27 @@ def test_a_parameter_that_is_looked_for_has_no_limit_at_rest():
 def test_a_theory_at_rest_is_not_compared_with_the_naive_one():
     problem = ConvexProblem(half, [Abs(u) <= 1])
     assert not problem.cavity().derivation.verify(dps=20).failed
+
+
+def test_what_stands_still_only_with_what_has_vanished_goes_along():
+    """A loss that idles at zero: a quartic weight has no curvature there, and answers without bound."""
+    problem = ConvexProblem(Sum(w[i] ** 4, (i, 1, N)) / 4 + data(Max(0, Abs(u - y[mu]) - 5)))
+    values = {y: {1: "1/2", -1: "1/2"}, alpha: "3/2"}
+    solution = problem.cavity().solve(values)
+    assert solution[size] == 0
+    assert solution[response(w)] == mp.inf
+    sim = problem.simulate(values, N=40, seeds=2)
+    assert sim[size].mean < 1e-20  # one minimum, though its Hessian is zero
+    with pytest.raises(NotConverged, match="no curvature in 40 directions"):
+        sim[response(w)]
+
+
+def test_a_response_where_the_slope_of_a_law_jumps_is_not_measured():
+    """At zero the squares of positive parts are flat to one side: an instance has no response there."""
+    problem = ConvexProblem(half + data(Max(0, u) ** 2))
+    theory, sim = problem.cavity(), problem.simulate({alpha: 2}, N=40, seeds=2)
+    assert theory.solve({alpha: 2})[size] == 0
+    with pytest.raises(NotConverged, match="changes its slope"):
+        sim[response(w)]
+    shifted = ConvexProblem(half + data(Max(0, 1 - u) ** 2)).simulate({alpha: 2}, N=40, seeds=2)
+    assert 0 < shifted[response(w)].mean < 1

@@ -108,12 +108,26 @@ FALSE_ALARMS |= {
     ),
 }
 
+FALSE_ALARMS |= {
+    "kinks of which one stands in the other": ConvexProblem(
+        squares + Symbol("C", positive=True) * Sum(Max(0, 1 - Sum(x[mu, i] * w[i], (i, 1, N))), (mu, 1, P)), [], [norm]
+    ),
+}
+
 
 @pytest.mark.parametrize("name", FALSE_ALARMS)
 def test_a_right_record_gives_no_false_alarm(name):
     outcome = FALSE_ALARMS[name].cavity().derivation.verify(20)
     assert not failed(outcome)
     assert not outcome.unchecked
+
+
+def test_a_solution_that_is_a_limit_leaves_claims_unchecked():
+    """Half-spaces through the origin: at the load two, of all norms, responses are infinite."""
+    problem = ConvexProblem(squares, [Sum(x[mu, i] * w[i], (i, 1, N)) >= 0], [norm])
+    outcome = problem.cavity().derivation.verify(20)
+    assert not failed(outcome)
+    assert "eliminate.q_w" in {row.step.key for row in outcome.unchecked}
 
 
 def test_agreement_without_a_symmetry_is_reported():
