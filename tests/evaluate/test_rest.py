@@ -232,7 +232,7 @@ def test_what_stands_still_only_with_what_has_vanished_goes_along():
     assert solution[response(w)] == mp.inf
     sim = problem.simulate(values, N=40, seeds=2)
     assert sim[size].mean < 1e-20  # one minimum, though its Hessian is zero
-    with pytest.raises(NotConverged, match="no curvature in 40 directions"):
+    with pytest.raises(NotConverged, match="has no response"):
         sim[response(w)]
 
 
