@@ -18,6 +18,7 @@ POINTS = (40, 64, 100, 160, 256, 256, 360, 540)  # of each piece, at each level
 FINEST, DEEPEST = 4, len(POINTS) - 1  # the last levels for what counts at all, and for what only tails contribute to
 SINGLE, DOUBLINGS, BLOCKS = 16, 16, (12, 24, 48, 96, 192)  # values summed one by one; blocks; nodes of each, by level
 LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
+OUTSIDE = 1e6  # spreads, where no exponential tail is left
 FAINTEST = 1e-290  # nor do these, where all that there is lies in a tail
 ENDLESS, HEAVY = 1e9, 0.05  # spreads, and second moments there, beyond which doubles have nothing to add
 FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
@@ -102,6 +103,17 @@ def rule(variable: Any, level: int) -> Rule:
             f"The density of {variable} integrates to {total:.6g}.", "distributions with an integrable density"
         )
     return found[:, 0], found[:, 1] / total
+
+
+@lru_cache(maxsize=256)
+def finest(variable: Any) -> int:
+    """The finest level of the rules for a law: those that go far out are for tails that fall off like exponentials."""
+    if isinstance(variable, Counting):
+        return FINEST
+    centre, spread = location(variable)
+    with np.errstate(all="ignore"):
+        ends = np.array([density_of(variable)(np.float64(centre + way * OUTSIDE * spread)) for way in (-1, 1)])
+    return DEEPEST if np.all(np.nan_to_num(ends) * spread * OUTSIDE**6 < LEAST) else FINEST
 
 
 def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., Any]) -> list[tuple[Any, Any]]:
@@ -291,4 +303,4 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["DEEPEST", "FINEST", "LEAST", "Counting", "density_of", "exact_rule", "formula", "location", "rule"]
+__all__ = ["DEEPEST", "FINEST", "LEAST", "Counting", "density_of", "exact_rule", "finest", "formula", "location", "rule"]

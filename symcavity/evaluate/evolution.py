@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
+from symcavity.evaluate.anderson import LONGEST, accelerated
 from symcavity.evaluate.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.grids import PanelGrid
 from symcavity.evaluate.integrals import LAWS, Grids, Pass
@@ -29,7 +29,6 @@ from symcavity.model.equations import Equation
 MEMORY = 4  # iterates that the acceleration looks back upon
 MOST, UNDEFINED = 200, 12  # evaluations of the map, and how many of them may find no value
 CLOSE = 0.3  # from here on Newton's method is tried
-LONGEST = 2.0  # the longest step in the charts
 SETTLED, NOISY = 1e-8, 1e-4  # a Newton step as short as this leaves rounding only; what rounding may leave of one
 ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
 STRAYED = 2.0  # by how much a step of the map may grow
@@ -97,7 +96,8 @@ class Evolution:
         # a rule of integration may miss what is narrow: only of closed forms a zero is one
         fading = [k for k, s in enumerate(self.mapped) if s in responses and not self.exprs[k].has(*INTEGRALS)]
         self.fading = [k for k in fading if self.signs[self.places[k]]]
-        self.cancelling = Cancelling({k: e for k, e in enumerate(self.exprs) if not e.has(*INTEGRALS)}, self.unknowns)
+        closed = {k: e for k, e in enumerate(self.exprs) if not e.has(*INTEGRALS)}
+        self.cancelling = Cancelling(closed, self.unknowns, range(len(self.mapped), len(self.exprs)))
         self._values: Pass | None = None
         self._slopes: Pass | None = None
         # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
@@ -298,7 +298,7 @@ class Evolution:
                 return None
             trail = [*trail[-MEMORY:], (t, step)]
             # states have matrices of covariances; a combination with weights of both signs may be none
-            t = image if plain and size > MILD else _accelerated(trail, scale)
+            t = image if plain and size > MILD else accelerated(trail, scale)
         return None
 
     def _met(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
@@ -482,20 +482,6 @@ def _says_zero(difference: Any, s: Symbol) -> bool:
     """Whether an equation says that an unknown vanishes, as the multiplier of a condition that idles does."""
     factor = difference / s
     return bool(difference.has(s) and not factor.has(s) and factor.is_nonzero)
-
-
-def _accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarray) -> np.ndarray:
-    """Anderson's step: the combination of the last iterates whose step would be shortest."""
-    t, step = trail[-1]
-    if len(trail) > 2:
-        places = np.array([b[0] - a[0] for a, b in pairwise(trail)]).T
-        steps = np.array([b[1] - a[1] for a, b in pairwise(trail)]).T
-        weights = np.linalg.lstsq(steps / scale[:, None], step / scale, rcond=1e-8)[0]
-        moved = step - (places + steps) @ weights
-        if moved @ step > 0:  # away from where the map leads there is no solution of a convex problem
-            step = moved
-    longest = float(np.max(np.abs(step) / scale, initial=0.0))
-    return t + step * min(1.0, LONGEST / longest) if longest else t
 
 
 __all__ = ["Evolution", "Point", "Root"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sympy import Abs, Add, Expr, Pow, Sum, Symbol
@@ -10,6 +11,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage, LawSymbol
 from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.reflected import reflected
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
@@ -64,21 +66,30 @@ class Needs:
 def together(expr: Any) -> Any:
     """Write a sum of averages over values that may vanish, and by which they divide, as one average of the sum.
 
-    Each of them may diverge, and only their sum be finite: ``<phi(2, 1/|y|)>`` over a Gaussian y does.
+    Each of them may diverge, and only their sum be finite: ``<phi(2, 1/|y|)>`` over a Gaussian y does.  The same
+    polynomials that diverge cancel in the sum before any number is put in.
     """
+    return join(expr, _divides)
+
+
+def join(expr: Any, joins: Callable[[Expr], bool]) -> Any:
+    """Write sums of averages as averages of sums, those of which the bodies say so."""
     if not expr.args or not expr.has(Average):
         return expr
-    args = [together(a) for a in expr.args]
+    args = [join(a, joins) for a in expr.args]
     if expr.is_Add:
         sums: dict[Any, list[tuple[Expr, Expr]]] = {}
         for term in args:
             factor, node = term.as_independent(Average, as_Add=False)
-            joins = isinstance(node, Average) and not factor.has(SiteQuantity) and _divides(node.body)
-            key = frozenset(q.family for q in own_quantities(node.body)) if joins else None
-            sums.setdefault(key, []).append((term, factor * node.body if joins else term))
+            one = isinstance(node, Average) and not factor.has(SiteQuantity) and joins(node.body)
+            key = frozenset(q.family for q in own_quantities(node.body)) if one else None
+            sums.setdefault(key, []).append((term, factor * node.body if one else term))
         args = [term for term, _ in sums.pop(None, ())]
+        for key in sorted(sums, key=len):  # an average over fewer values is one over more as well
+            if whole := next((other for other in sums if key < other), None):
+                sums[whole] += sums.pop(key)
         for terms in sums.values():
-            args.append(Average(Add(*(body for _, body in terms))) if len(terms) > 1 else terms[0][0])
+            args.append(Average(reflected(Add(*(body for _, body in terms)))) if len(terms) > 1 else terms[0][0])
     return expr if tuple(args) == expr.args else expr.func(*args)
 
 
@@ -88,4 +99,4 @@ def _divides(body: Expr) -> bool:
     return any(isinstance(b, SiteQuantity) and isinstance(b.family, Quenched) for b in bases)
 
 
-__all__ = ["BOXES", "NODES", "Needs", "own_quantities", "together"]
+__all__ = ["BOXES", "NODES", "Needs", "join", "own_quantities", "together"]

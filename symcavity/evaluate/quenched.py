@@ -16,7 +16,7 @@ from sympy import Basic, Expr, Float, Rational, Tuple, sympify
 
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.densities import DEEPEST, FINEST, Counting, rule
+from symcavity.evaluate.densities import FINEST, Counting, finest, rule
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.quantities import Quenched, finite_law
@@ -115,7 +115,8 @@ class SiteLaw:
 
     def finest(self, families: Sequence[Quenched]) -> int:
         """The finest level of the rules for the densities of some parameters: far out for one of them at a time."""
-        return DEEPEST if sum(q in families for q, _ in self.continuous) == 1 else FINEST
+        own = [variable for q, variable in self.continuous if q in families]
+        return finest(own[0]) if len(own) == 1 else FINEST
 
     def is_ruled(self, families: Sequence[Quenched]) -> bool:
         """Whether averages over these parameters are integrals over a density."""

@@ -6,7 +6,7 @@ import mpmath
 import pytest
 from scipy.integrate import quad
 from scipy.special import voigt_profile
-from sympy import Abs, Piecewise, Rational, Sum, Symbol, sqrt
+from sympy import Abs, Max, Piecewise, Rational, Sum, Symbol, sqrt
 from sympy.stats import Cauchy, Laplace, Normal, StudentT
 
 from symcavity import (
@@ -98,3 +98,15 @@ def test_what_only_tails_contribute_to(far):
         ends = [far + step for step in (0, 1, 3, 6, 10, 15, 20, 30, 60, 200)]
         exact = mpmath.quad(lambda s: mpmath.besselk(0, s), ends) / mpmath.pi
     assert value == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_labels_that_multiply_a_margin_and_are_often_small():
+    """All messages are one, but where a label is beyond thirteen: the norm is that of a sum of independent terms."""
+    y, c = Quenched("y", mu), Symbol("c", positive=True)
+    field = Sum(Coupling("z", variance=c**2 / N)[mu, i] * w[i], (i, 1, N))
+    problem = ConvexProblem(
+        Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(Max(0, 1 - y[mu] * field), (mu, 1, P))
+    )
+    solution = problem.cavity().solve({y: Normal("n", 0, 1), alpha: "3/10", c: "1/10"})
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(0.003, rel=1e-13)
+    assert float(solution[response(w)]) == pytest.approx(1, rel=1e-13)
