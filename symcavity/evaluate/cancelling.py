@@ -88,8 +88,9 @@ class Cancelling:
         return max((int(mp.log10(size / abs(v))) + 1 for _, v, size, _ in mended if v), default=0)
 
     def _losing(self, x: np.ndarray, env: Mapping[Any, Any]) -> list[int]:
-        """Of which values rounding leaves too little."""
-        return self._short(self.rows, x, env) if self.rows else []
+        """Of which values rounding leaves too little, and more is to be had."""
+        losing = self._short(self.rows, x, env) if self.rows else []
+        return [k for k in losing if self._has_digits(k, env)]
 
     def _short(self, rows: Mapping[int, Sequence[Expr]], x: np.ndarray, env: Mapping[Any, Any]) -> list[int]:
         terms = iter(self._run([term for row in rows.values() for term in row], x, env)[0])
@@ -126,7 +127,7 @@ class Cancelling:
     ) -> Iterator[tuple[int, Any, Any, int]]:
         """With digits: place, value, the moduli of its terms together, bits."""
         for k in losing:
-            for bits in BITS if self._has_digits(k, env) else ():
+            for bits in BITS:
                 at = context(bits)
                 try:
                     exact = self._at(k, [at.mpf(v) for v in x.tolist()], env, at)

@@ -303,4 +303,6 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     return float(middle), float(last - first) / 2
 
 
-__all__ = ["DEEPEST", "FINEST", "LEAST", "Counting", "density_of", "exact_rule", "finest", "formula", "location", "rule"]
+__all__ = [
+    "DEEPEST", "FINEST", "LEAST", "Counting", "density_of", "exact_rule", "finest", "formula", "location", "rule"
+]
