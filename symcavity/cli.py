@@ -399,7 +399,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The arguments; those of the process by default.
     """
     if argv is None:
-        gc.freeze()  # in a process of our own, what was loaded is never garbage: it is not looked through, nor at the end
+        gc.freeze()  # what was loaded is never garbage: it is not looked through, nor at the end
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -52,7 +52,7 @@ def _density(x: Any, wp: int) -> Any:
 
 
 def _near(x: Any, prec: int) -> Any:
-    """The share between 0 and x over x times the density, ``sum_k x**(2 k)/(1*3*...*(2 k + 1))``: no term is negative."""
+    """The share between 0 and x over x times the density: ``sum_k x**(2 k)/(1*3*...*(2 k + 1))``."""
     count = _count(prec)
     wp = prec + 2 * (count + 1) * _magnitude(x) + prec.bit_length() + 20
     root = libmp.to_fixed(x, wp)
@@ -60,7 +60,7 @@ def _near(x: Any, prec: int) -> Any:
 
 
 def _far(x: Any, density: Any, prec: int) -> Any:
-    """The share below a negative x: ``density/|x| * sum_k (-1)**k 1*3*...*(2 k - 1)/x**(2 k)``, which ends by ``prec``."""
+    """The share below a negative x: ``density/|x| * sum_k (-1)**k 1*3*...*(2 k - 1)/x**(2 k)``."""
     wp = prec + _spare(prec)
     inverse = libmp.to_fixed(libmp.mpf_div(libmp.fone, libmp.mpf_mul(x, x), wp), wp)
     total = libmp.from_man_exp(_summed(-inverse, wp, _count(prec), rising=True), -wp, prec)
