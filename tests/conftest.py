@@ -18,7 +18,7 @@ def pytest_xdist_make_scheduler(config, log):
     """Neighbours in one process, since they share theories, which every process derives for itself."""
     from xdist.scheduler import WorkStealingScheduling
 
-    return WorkStealingScheduling(config, log)
+    return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
 
 
 @pytest.fixture
