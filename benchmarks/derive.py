@@ -40,7 +40,7 @@ def main(bench: Bench) -> None:
     for module in SYSTEMS[: bench.size(None, 2)]:
         name = module.__name__.rsplit(".", 1)[-1]
         bench.race(f"{name}, declaration to equations", 1, lambda m=module: derive(m.problem), sympy)
-    bench.race("process: symcavity derive gardner", 4.4, process(own, "derive", "gardner"), sympy)
+    bench.race("process: symcavity derive gardner", 3, process(own, "derive", "gardner"), sympy)
     solve = process(own, "solve", "gardner", "kappa=1/2")
     bench.race("process: symcavity solve gardner kappa=1/2", 2, solve, sympy)
 

@@ -13,6 +13,14 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Neighbours in one process, since they share theories, which every process derives for itself."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
+
+
 @pytest.fixture
 def typeset(tmp_path):
     """Typeset a source in ``tmp_path/paper.tex`` and give the log; a second pass resolves the references."""

@@ -9,4 +9,7 @@ try:
     import sympy  # noqa: F401
 finally:
     if _COLLECTS:
+        if not gc.get_freeze_count():  # nothing that others froze is let go
+            gc.freeze()
+            gc.unfreeze()  # all is in the oldest generation now, and was not looked at
         gc.enable()

@@ -54,11 +54,6 @@ class Unequal(Node):
         return f"[{printer.doprint(self.args[0])} != {printer.doprint(self.args[1])}]"
 
 
-def bound_indices(expr: Expr) -> set[Symbol]:
-    """All summation indices in an expression."""
-    return {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
-
-
 def flatten(expr: Expr) -> Expr:
     """Distribute products over sums and merge products of sums into multiple sums with distinct indices."""
     return Add(*(_flat_term(term) for term in Add.make_args(expand_mul(expr))))

@@ -38,6 +38,7 @@ from sympy import (
 )
 from sympy import sqrt as sym_sqrt
 
+from symcavity.algebra.normal import normal
 from symcavity.algebra.precision import GENERATED, context, mp
 from symcavity.errors import ValuesError
 
@@ -400,15 +401,10 @@ def _phis_mpf(n: int, x: Any, prec: int) -> list[Any]:
         return [_tail(k, libmp.mpf_neg(x), prec, wp) for k in range(n + 1)]
     if sign:
         wp += 2 * max(0, exponent + size) + _cancelled_bits(n, libmp.to_float(libmp.mpf_neg(x), strict=False))
-    a = libmp.mpf_mul(x, libmp.mpf_sqrt(libmp.fhalf, wp), wp)
-    left = sign != 0
-    twice = libmp.mpf_erfc(libmp.mpf_neg(a), wp) if left else libmp.mpf_add(libmp.fone, libmp.mpf_erf(a, wp), wp)
-    found = [libmp.mpf_shift(twice, -1)]
+    below, density = normal(x, wp) if exponent + size <= FAR else (libmp.fone, libmp.fzero)
+    found = [below]
     if n > 0:
-        half = libmp.mpf_shift(libmp.mpf_neg(libmp.mpf_mul(x, x)), -1)
-        norm = libmp.mpf_sqrt(libmp.mpf_shift(libmp.mpf_pi(wp), 1), wp)
-        density = libmp.mpf_div(libmp.mpf_exp(half, wp), norm, wp)
-        found.append(libmp.mpf_add(libmp.mpf_mul(x, found[0], wp), density, wp))
+        found.append(libmp.mpf_add(libmp.mpf_mul(x, below, wp), density, wp))
     for k in range(1, n):
         below = libmp.mpf_mul_int(found[-2], k, wp)
         found.append(libmp.mpf_add(libmp.mpf_mul(x, found[-1], wp), below, wp))

@@ -10,7 +10,6 @@ from symcavity.algebra.indexed import (
     NothingMatched,
     Unequal,
     average_pairs,
-    bound_indices,
     contract,
     explicit,
     flatten,
@@ -100,10 +99,6 @@ def test_a_fresh_index_is_new_and_of_the_same_kind(index):
         assert new.name not in {t.name for t in taken}
         assert new.assumptions0 == index.assumptions0
         taken.add(new)
-
-
-def test_bound_indices():
-    assert bound_indices(PRODUCTS["nested sums"]) == {i, mu}
 
 
 CONTRACTIONS = {

@@ -86,6 +86,22 @@ def test_no_digit_moves_when_the_precision_is_raised_up_to_a_thousand(n, x):
         assert relative(value, exact) < mpf(10) ** (1 - digits)
 
 
+@pytest.mark.parametrize("bits", [40, 100, 400, 1300])
+def test_the_series_meet_where_one_takes_over_from_the_other(bits):
+    """Around the argument whose density is the last bit, on both sides, against the error function of mpmath."""
+    rng = np.random.default_rng(bits)
+    edge = (bits / 0.72) ** 0.5
+    sides = [sign * round(edge * rng.uniform(0.8, 1.6) * 1024) / 1024 for sign in (-1, 1) for _ in range(8)]
+    for x in (*sides, 2.0**-90, -(2.0**-90), -200, -(2.0**90)):  # short, since they are taken as exact
+        with mp.workprec(bits):
+            found = mp_phi(0, mpf(x)), mp_phi(2, mpf(x))
+        with mp.workprec(3 * bits + 900):
+            below, density = mp.erfc(-mpf(x) / mp.sqrt(2)) / 2, mp.npdf(mpf(x))
+            cancelled = (1 + mpf(x) ** 2) * below + x * density
+            for value, expected in zip(found, (below, cancelled), strict=True):
+                assert abs(value / expected - 1) < mp.ldexp(1, 1 - bits), x
+
+
 def test_without_the_guard_digits_the_tail_is_lost():
     """The negative control: the closed form at 50 digits has nothing left at -200."""
     with mp.workdps(50):
