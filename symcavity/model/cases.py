@@ -8,7 +8,8 @@ from itertools import combinations
 from sympy import Abs, Add, Dummy, Eq, Expr, Heaviside, KroneckerDelta, Max, Min, Piecewise, Pow, S, Sum, cancel, sign
 from sympy.core.relational import Relational
 
-from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
+from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.fields import outer_sums
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 
@@ -49,7 +50,8 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
         along = term.xreplace({gap: z}).xreplace({inner: (z - (gap - rate * inner).expand()) / rate})
         try:
             breaks, pieces = to_piecewise_polynomial(along, z)
-        except NotPiecewisePolynomial:
+        except NotPiecewisePolynomial as open_:
+            _refuse_open(open_, gap)
             continue
         every = [_jumps(breaks, pieces, z, base) for base in range(len(pieces))]
         if any(c.has(*marks) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
@@ -63,6 +65,17 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
             beyond = (c * Max(0, way * (gap - t)) ** n for t, way, n, c in powers)
             return Add(pieces[base].xreplace({z: gap}), *beyond)
     return term
+
+
+def _refuse_open(error: NotPiecewisePolynomial, line: Expr) -> None:
+    """Refuse a bend that is there or not, as a global variable may be positive or negative: it is of no one form."""
+    if isinstance(error, Undetermined) and error.kind == "constant":
+        for g in sorted(error.expr.atoms(Global) - line.atoms(Global), key=str):
+            raise UnsupportedLaw(
+                f"Whether there is a bend, and where, depends on the sign of {g}, a variable that all sites share.",
+                "bends that are there whatever the global variables are",
+                f'if {g} is never negative: Global("{g}", positive=True)',
+            )
 
 
 def _jumps(
