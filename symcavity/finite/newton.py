@@ -57,7 +57,7 @@ def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
     if rows:
         total[rows] = body(args, n).sum(axis=0)
     for row, first in _idle(instance, kind):
-        total[row] = state.shared[system.partners[row]] if first else 0.0
+        total[row] = state.shared[system.partners[row]] - instance.held.get(row, 0.0) if first else 0.0
     return Gaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
 
 
