@@ -21,10 +21,9 @@ NEAR = (0.3, 0.03, *(1e-3,) * 10, 1e-6, 1e-9)  # how closely logarithms of value
 
 
 def open_conditions(instance: Instance) -> list[int]:
-    """The conditions on all sites that make a pair with a variable, and do not idle, where they are not linear."""
-    if instance.system.affine:
-        return []
-    return [r for r, partner in enumerate(instance.system.partners) if partner >= 0 and not instance.idle[r]]
+    """The conditions on all sites that make a pair with a variable, and do not idle, if some are not linear."""
+    mine = [r for r, partner in enumerate(instance.system.partners) if partner >= 0 and not instance.idle[r]]
+    return mine if any(r in instance.system.bent for r in mine) else []
 
 
 def by_held(instance: Instance, rows: Sequence[int], hopeful: float) -> Iterator[State]:
