@@ -235,7 +235,8 @@ class Instance:
             worst = max(worst, largest(law.residual(args, n) - self.source[kind]))
             p, q = law.p(args, n), law.q(args, n)
             sign = max(sign, largest(np.minimum(p, 0), np.minimum(q, 0)))
-            slack = max(slack, largest(p * q))
+            with np.errstate(invalid="ignore"):
+                slack = max(slack, largest(p * q))
             rows, body, _, _ = self.system.conditions[kind]
             total[rows] += body(args, n).sum(axis=0)
         for row, partner in enumerate(self.system.partners):

@@ -2,10 +2,25 @@
 
 import numpy as np
 import pytest
-from sympy import Max, Rational, Sum, Symbol
+from sympy import Abs, Max, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, alpha, average, i, mu
-from symcavity.errors import UnsupportedLaw
+from symcavity import (
+    Complementary,
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Global,
+    N,
+    P,
+    Quenched,
+    System,
+    alpha,
+    average,
+    i,
+    mu,
+)
+from symcavity.errors import DeclarationError, UnsupportedLaw
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
 h, squares = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(w[i] ** 2, (i, 1, N))
@@ -54,3 +69,24 @@ def test_a_square_above_a_threshold_of_open_sign_is_refused_with_the_way_out():
     v, y = Global("v"), Quenched("y", mu)
     with pytest.raises(UnsupportedLaw, match=r"if v is never negative: Global\(\"v\", positive=True\)"):
         ConvexProblem(Sum(Max(0, (y[mu] - h) ** 2 - v), (mu, 1, P)) + N * v / 2 + squares)
+
+
+def test_a_resource_that_is_washed_out_is_solved_from_where_its_law_is_finite():
+    """The chemostat: D (K - r) = r sum c n.  No start at zero, where the law has a pole, nor at other global values."""
+    n, r, D, m = Feature("n"), Datum("r"), Symbol("D", positive=True), Quenched("m", i, positive=True)
+    c = Coupling("c", mean=2 / N, variance=Rational(1, 4) / N)
+    K = Quenched("K", mu, positive=True)
+    eaten, gained = Sum(c[mu, i] * n[i], (i, 1, N)), Sum(c[mu, i] * r[mu], (mu, 1, P))
+    system = System([], [Complementary(r[mu], D + eaten - D * K[mu] / r[mu]), Complementary(n[i], m[i] - gained)])
+    run = system.simulate({alpha: 2, D: 1, K: {2: 1}, m: {1: 1}}, **RUN)
+    assert not run.failed
+    assert run.residuals.worst < 1e-10
+    supplied = run[average(r[mu] * (D + eaten) / D)].mean  # what comes in goes out
+    assert supplied == pytest.approx(2, abs=1e-9)
+
+
+def test_neighbours_are_refused_with_what_may_be_said():
+    loss = Sum((1 - h) ** 2, (mu, 1, P))
+    for steps in (Sum(Abs(w[i + 1] - w[i]), (i, 1, N - 1)), Sum(Abs(w[i] - w[i - 1]), (i, 2, N))):
+        with pytest.raises(DeclarationError, match="sites have no order"):
+            ConvexProblem(loss + steps)

@@ -1,4 +1,4 @@
-"""Witnesses of laws that are solved together, where such a law holds a quenched parameter that averages are taken over."""
+"""Witnesses of laws that are solved together and hold a quenched parameter, over which averages are taken."""
 
 from sympy import Eq, Sum, sqrt
 
