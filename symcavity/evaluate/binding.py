@@ -6,6 +6,7 @@ A set is a value that is no number, and that fixes the number of components of i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sympy import Integer
@@ -15,7 +16,7 @@ from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.evolution import Root
-from symcavity.evaluate.following import is_mapped
+from symcavity.evaluate.following import BranchEnd, is_mapped
 from symcavity.evaluate.reduced import Reduced, inadmissible
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
@@ -27,6 +28,7 @@ from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
+from symcavity.model.kinds import P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.averages import ProjectionAverage
@@ -195,10 +197,11 @@ def solve_bound(
     if not found:
         sure = [e for e in failed if isinstance(e, Infeasible)]
         missed = [e for e in failed if isinstance(e, NotConverged)]
-        if sure and missed:
+        ends = [e for e in sure if _runs_away(theory, e, values)]
+        if sure and missed and not ends:
             said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
             raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
-        raise (missed or failed)[0]
+        raise (ends or missed or failed)[0]
     return found[0]
 
 
@@ -209,6 +212,21 @@ def _evolved(branch: Theory, values: Mapping[Any, Any]) -> tuple[Reduced, Root |
     if not is_mapped(task, given):
         return None
     return Reduced.whole(task, given), task.evolution(given.laws)[0].solve(given.environment("numpy"))
+
+
+def _runs_away(theory: Theory, error: Infeasible, values: Mapping[Any, Any]) -> bool:
+    """Whether the solution of a convex problem ends where a norm diverges: it goes on on no other branch either."""
+    end = error.evidence
+    if not (theory.system.convex and isinstance(end, BranchEnd) and end.diverging and not end.still):
+        return False
+    for branch in theory.branches:  # that on which it was followed, with the signs that hold there
+        task = task_of(branch)
+        given = read_values(task, values, 15)
+        load = {k: float(v) * end.load / end.wanted for k, v in given.exact.items() if k in (alpha, P)}
+        whole = Reduced.whole(task, replace(given, exact={**given.exact, **load}))
+        if not inadmissible(whole, end.values):
+            return True
+    return False
 
 
 def _settled(branch: Theory, values: Mapping[Any, Any]) -> Root | None:

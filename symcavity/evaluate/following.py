@@ -21,6 +21,7 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
+NEAR = (1.7, 3.0, 5.0, 8.0)  # and where it begins if there is none at such loads
 FINEST, EDGE, TINY = 1e-6, 1e-9, 1e-9
 MOST = 300  # steps on one way
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
@@ -402,6 +403,7 @@ def along_load(
 
 
 __all__ = [
+    "NEAR",
     "STRONGEST",
     "WEAKEST",
     "BranchEnd",

@@ -15,6 +15,7 @@ from symcavity.algebra.signs import sign_given
 from symcavity.errors import Infeasible, NotConverged, RoughSolution, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
+    NEAR,
     STRONGEST,
     WEAKEST,
     BranchEnd,
@@ -179,12 +180,15 @@ def _evolved(
 
 
 def _followed_to(
-    task: Task, given: Given, *, mapped: bool
+    task: Task, given: Given, *, mapped: bool, near: bool = False
 ) -> tuple[Mapping[Symbol, Any] | None, BranchEnd | None]:
-    """The solution that continuation leads to, from milder values and from weak or large loads; or where one ended."""
-    if (point := along_values(task, given, mapped=mapped)) is not None:
+    """The solution that continuation leads to; or where one ended.
+
+    It begins at milder values, and at weak or large loads, or at loads that are ``near``.
+    """
+    if not near and (point := along_values(task, given, mapped=mapped)) is not None:
         return point, None
-    for begin in (WEAKEST, STRONGEST):
+    for begin in NEAR if near else (WEAKEST, STRONGEST):
         point, end = along_load(task, given, begin, mapped=mapped)
         if point is not None or end is not None:
             return point, end
@@ -250,6 +254,8 @@ def _search(
         admitted, rejected = sift(system, roots_of(system, None), first=True)
         if admitted:
             return admitted
+    if evidence is None and is_mapped(system.task, system.given):  # at large loads the states may be at rest
+        _, evidence = _followed_to(system.task, system.given, mapped=True, near=True)
     if evidence is None or (not system.left and any("not a number" in r for r in rejected)):
         raise _not_found(system, rejected)
     raise _infeasible(system.given, rejected, evidence)

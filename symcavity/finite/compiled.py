@@ -20,7 +20,7 @@ from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.laws import Law
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 
 Args = list[Any]
@@ -254,6 +254,8 @@ class CompiledSystem:
             bodies = [system.global_conditions[k][kind] for k in rows]
             self.conditions[kind] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
         self.count = len(system.global_conditions)
+        parts = [list(parts.values()) for parts in system.global_conditions]
+        self.bent = [k for k, bodies in enumerate(parts) if any(map(_bends, bodies))]  # conditions that are not linear
         self.partners = [-1 if g is None else system.globals.index(g) for g in system.partners]
         self.affine = all(law.affine for law in self.laws.values()) and self._affine_conditions()
         self.pairs = sum(law.kp for law in self.laws.values())
@@ -341,6 +343,12 @@ def _drawn(f: RandomField) -> SiteQuantity:
 def compile_system(system: System) -> CompiledSystem:
     """Return the compiled form of a system; it is made once for each system."""
     return CompiledSystem(system)
+
+
+def _bends(body: Expr) -> bool:
+    """Whether an expression is not linear in states."""
+    states = [q for q in site_quantities(body) if not isinstance(q.family, Quenched)]
+    return any(body.diff(q).has(*states) for q in states)
 
 
 __all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

@@ -110,6 +110,7 @@ class Instance:
         self._law = law
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
+        self.held: dict[int, float] = {}  # or is held at another number
         self.source = {s: np.zeros((self.size[s], law.ke)) for s, law in system.laws.items()}
         for k, label in enumerate(q for q in self.quenched if q.given is not None):
             self.quenched[label] = self.drawn(label, stream(seed, _LABELS, k))
@@ -192,6 +193,8 @@ class Instance:
         """Return the state where every variable is zero, but for global variables that are bounded by zero: one."""
         laws = self.system.laws
         shared = np.array([float(bool(g.is_nonnegative)) for g in self.system.globals])
+        for row, value in self.held.items():
+            shared[self.system.partners[row]] = value
         return State({s: np.zeros((self.size[s], laws[s].k)) for s in laws}, shared)
 
     def emissions(self, kind: Kind, state: State) -> np.ndarray:
@@ -232,7 +235,8 @@ class Instance:
             worst = max(worst, largest(law.residual(args, n) - self.source[kind]))
             p, q = law.p(args, n), law.q(args, n)
             sign = max(sign, largest(np.minimum(p, 0), np.minimum(q, 0)))
-            slack = max(slack, largest(p * q))
+            with np.errstate(invalid="ignore"):
+                slack = max(slack, largest(p * q))
             rows, body, _, _ = self.system.conditions[kind]
             total[rows] += body(args, n).sum(axis=0)
         for row, partner in enumerate(self.system.partners):

@@ -11,6 +11,7 @@ from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.certificate import proof
 from symcavity.finite.cuts import cutting_planes
+from symcavity.finite.held import by_held, open_conditions
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.interior import TARGETS, follow_path
 from symcavity.finite.messages import message_passing
@@ -140,8 +141,8 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
         raise UnsupportedLaw(
             f"The system has no inequality for the method {method!r}.", "the method 'newton'"
         )
-    solved = None
-    for target in TARGETS:
+    solved = _by_held(instance)
+    for target in TARGETS if solved is None or not solved.sharp else ():
         state, error = follow_path(instance, target)
         found = _finish(instance, state, "interior point") if error < _HOPEFUL else None
         solved = found or solved
@@ -159,6 +160,16 @@ def _solve(system: System, instance: Instance, method: str) -> Solved:
             if found is not None and (solved is None or found.sharp):
                 return found
     return solved or _failed(instance, state)
+
+
+def _by_held(instance: Instance) -> Solved | None:
+    """Solve with the variables of conditions that are not linear in them held, until the conditions are met."""
+    rows, found = open_conditions(instance), None
+    for state in by_held(instance, rows, _HOPEFUL) if rows else ():
+        found = _finish(instance, state, "interior point") or found
+        if found is not None and found.sharp:
+            break
+    return found
 
 
 def _by_active_set(system: System, instance: Instance) -> Solved | None:
@@ -250,7 +261,7 @@ def _smooth(instance: Instance) -> Solved:
     except np.linalg.LinAlgError as error:
         return _failed(instance, None, f": {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}")
     residuals, how = instance.residuals(state), "linear solve" if instance.system.affine else "newton"
-    solved = _settled(instance, state, residuals, how, True) if _holds(residuals, state) else None
+    solved = _settled(instance, state, residuals, how, True) if _holds(residuals, state) else _by_held(instance)
     farther = "; they hold the better the farther one goes: it lies at infinity" if _holds(residuals, state) else ""
     return solved or _failed(instance, state, farther)
 

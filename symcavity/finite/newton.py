@@ -58,7 +58,7 @@ def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
     if rows:
         total[rows] = body(args, n).sum(axis=0)
     for row, first in _idle(instance, kind):
-        total[row] = state.shared[system.partners[row]] if first else 0.0
+        total[row] = state.shared[system.partners[row]] - instance.held.get(row, 0.0) if first else 0.0
     return Gaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
 
 
@@ -349,7 +349,7 @@ def finite_start(instance: Instance) -> State:
     """Return the state zero, or one near it where the law is singular there: a norm, a quotient, a logarithm."""
     state = instance.start()
     begin, free = state.shared.copy(), np.array([not g.is_nonnegative for g in instance.system.globals], dtype=bool)
-    rng = stream(instance.seed, _START)
+    rng, finite = stream(instance.seed, _START), None
     tries = [(0.0, False), (1e-2, False), (1.0, False), (1.0, True)]
     for n, (size, above) in enumerate([*tries, *[(0.0, False)] * (_DRAWS if free.any() else 0)]):
         if n >= len(tries):  # globals in another order, such as thresholds between classes
@@ -363,10 +363,12 @@ def finite_start(instance: Instance) -> State:
         at = [gaps(instance, state, s) for s in kinds]
         steep = [slopes(instance, state, s) for s in kinds]
         instance.memory.clear()
-        inside = not size or all(np.all(v >= 0) for part in at for v in (part.p, part.q))
-        if inside and all(np.all(np.isfinite(v)) for part in (*at, *steep) for v in vars(part).values()):
-            break
-    return state
+        if not all(np.all(np.isfinite(v)) for part in (*at, *steep) for v in vars(part).values()):
+            continue
+        if not size or all(np.all(v >= 0) for part in at for v in (part.p, part.q)):
+            return state
+        finite = state.copy()
+    return finite or state
 
 
 __all__ = [

@@ -154,7 +154,10 @@ class Theory:
             (value,) = (e for e in equations[k].lhs.args if e != partner)
             equations[k] = Equation(value if holds else partner, S.Zero)
             decided.append(GreaterThan(partner if holds else value, 0, evaluate=False))
-        return self.replace(global_equations=equations, decided=tuple(decided))
+        idle = {p: S.Zero for k, holds in tight.items() if not holds and (p := self.system.partners[k]) is not None}
+        closures = {s: _where(value, idle) for s, value in self.closures.items()}
+        equations = [e if e.lhs in idle else Equation(_where(e.lhs, idle), e.rhs) for e in equations]
+        return self.replace(closures=closures, global_equations=equations, decided=tuple(decided))
 
     def _averaged(self, expr: Expr) -> Expr:
         return averaged_over(self.inserted, expr).xreplace(self.binding)
@@ -330,6 +333,12 @@ class Theory:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _where(expr: Expr, values: dict[Expr, Expr]) -> Expr:
+    """An expression at some values, or as it is where it has none there."""
+    found = expr.xreplace(values)
+    return expr if found.has(nan, zoo, oo) else found
 
 
 def _without_averages(expr: Expr) -> Expr:

@@ -8,7 +8,8 @@ from itertools import combinations
 from sympy import Abs, Add, Dummy, Eq, Expr, Heaviside, KroneckerDelta, Max, Min, Piecewise, Pow, S, Sum, cancel, sign
 from sympy.core.relational import Relational
 
-from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
+from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.fields import outer_sums
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 
@@ -33,12 +34,14 @@ def by_kinks(objective: Expr) -> Expr:
 def _rewritten(body: Expr) -> Expr:
     parts = [p for p in (*body.atoms(Sum), *site_quantities(body)) if site_quantities(p, Variable, Field)]
     marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in parts}
+    kept = list(marks.values())
+    marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
     moving = [*marks.values(), *body.atoms(Global)]
-    terms = (_term(term, moving) for term in Add.make_args(_apart(body.xreplace(marks), moving)))
+    terms = (_term(term, moving, kept) for term in Add.make_args(_apart(body.xreplace(marks), moving)))
     return Add(*terms).xreplace({mark: p for p, mark in marks.items()})
 
 
-def _term(term: Expr, moving: list[Expr]) -> Expr:
+def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
     """One term, by the first argument of its cases that leaves a polynomial on each side of every break."""
     for gap in _gaps(term, moving) if _is_cased(term, moving) else ():
         z = Dummy("z", real=True)
@@ -47,10 +50,11 @@ def _term(term: Expr, moving: list[Expr]) -> Expr:
         along = term.xreplace({gap: z}).xreplace({inner: (z - (gap - rate * inner).expand()) / rate})
         try:
             breaks, pieces = to_piecewise_polynomial(along, z)
-        except NotPiecewisePolynomial:
+        except NotPiecewisePolynomial as open_:
+            _refuse_open(open_, gap)
             continue
         every = [_jumps(breaks, pieces, z, base) for base in range(len(pieces))]
-        if any(c.has(*moving) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
+        if any(c.has(*marks) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
             continue
         is_stepped = any(s.has(*moving) for s in term.atoms(Heaviside, sign))
         if is_stepped or any(row[1:2] != [0] for _, _, row in every[0]):
@@ -61,6 +65,17 @@ def _term(term: Expr, moving: list[Expr]) -> Expr:
             beyond = (c * Max(0, way * (gap - t)) ** n for t, way, n, c in powers)
             return Add(pieces[base].xreplace({z: gap}), *beyond)
     return term
+
+
+def _refuse_open(error: NotPiecewisePolynomial, line: Expr) -> None:
+    """Refuse a bend that is there or not, as a global variable may be positive or negative: it is of no one form."""
+    if isinstance(error, Undetermined) and error.kind == "constant":
+        for g in sorted(error.expr.atoms(Global) - line.atoms(Global), key=str):
+            raise UnsupportedLaw(
+                f"Whether there is a bend, and where, depends on the sign of {g}, a variable that all sites share.",
+                "bends that are there whatever the global variables are",
+                f'if {g} is never negative: Global("{g}", positive=True)',
+            )
 
 
 def _jumps(
@@ -103,7 +118,7 @@ def _is_moved(node: Expr, moving: list[Expr]) -> bool:
 
 
 def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
-    """What decides the cases of a term, as far as it is linear in what varies."""
+    """What decides the cases of a term, if it is linear in what varies, or what it is a quadratic function of."""
     for node in sorted(term.atoms(*CASES, Abs, Max, Min), key=str):
         if isinstance(node, Piecewise):
             sides = [(r.lhs, r.rhs) for _, test in node.args for r in test.atoms(Relational)]
@@ -111,8 +126,9 @@ def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
             sides = list(combinations(node.args, 2)) if isinstance(node, Max | Min) else [(node.args[0], 0)]
         for first, second in sides:
             gap = first - second
-            if gap.has(*moving) and not any(gap.diff(m).has(*moving) for m in moving):
-                yield gap
+            for line in (gap, *(gap.diff(m) for m in moving)):
+                if line.has(*moving) and not any(line.diff(m).has(*moving) for m in moving):
+                    yield line
 
 
 __all__ = ["by_kinks"]

@@ -12,7 +12,7 @@ from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
-from symcavity.model.kinds import DATUM, FEATURE, Kind, i, is_index, kind_of_range, mu
+from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, i, is_index, kind_of_range, mu
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_slots, check_words, parameters_of
 from symcavity.model.support import stays_whole
@@ -138,6 +138,12 @@ class FieldBook:
         }
 
 
+NO_ORDER = (
+    "sites have no order, and no neighbours: short chains may be components of one site, as in "
+    'Feature("w", components=(k, 1, 3)); parts of a sum are factors that are zero or one, Quenched("c", i)'
+)
+
+
 def kind_of_sum(limits: Tuple) -> Kind | None:
     """Return the kind of site that a summation range such as (index, 1, N) runs over; None for components.
 
@@ -152,7 +158,7 @@ def kind_of_sum(limits: Tuple) -> Kind | None:
     index, low, size = limits
     if low != 1:
         raise DeclarationError(
-            f"A sum over the sites runs over {tuple(limits)}.", f"the whole range ({index}, 1, {size})"
+            f"A sum over the sites runs over {tuple(limits)}.", f"the whole range ({index}, 1, {size})", NO_ORDER
         )
     if is_index(index) and index != kind.index:
         raise DeclarationError(
@@ -210,12 +216,13 @@ def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, E
     if len(sites) != 1:
         paired = len(sites) > 1 and len({kind for _, kind in sites}) == 1
         level = 'a loss of pairs compares each site with a level that all share: b = Global("b") in place of the other'
+        partly = any(not kind and lim[-1].atoms(SiteCount) for lim, kind in site_limits)
         own = next((str(lim[2]) for lim in expr.limits if str(lim[-1]) in ("N", "P") and lim not in dict(sites)), "")
         raise DeclarationError(
             f"{expr} in {where} runs over {' and '.join(str(tuple(lim)) for lim in expr.limits)}"
             + (f", where {own} is a symbol of your own." if own else "."),
             "sums over (i, 1, N) or (mu, 1, P), one kind of site at a time; nested Sum(...) for another",
-            f"from symcavity import {own}" if own else level if paired else "",
+            f"from symcavity import {own}" if own else level if paired else NO_ORDER if partly else "",
         )
     (limits, kind) = sites[0]
     inner = [lim for lim, s in site_limits if not s]

@@ -22,6 +22,7 @@ from symcavity.witness.points import scatter, solved_point
 from symcavity.witness.registry import largest, numeric, result, witness
 
 POINTS = 2
+ROUNDED = 6  # powers of ten below the digits of a check, where there is rounding only
 FAR = 6.0  # standard errors, of as few independent sets of samples as there are
 
 
@@ -94,6 +95,8 @@ def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digi
             # of what vanishes no digits are known: each of its terms has them
             parts = [claim.lhs, -claim.rhs] if claim.lhs != 0 and claim.rhs != 0 else Add.make_args(claim.difference)
             values = [solution.number(part) for part in parts]
+            if all(abs(v) < mp.mpf(10) ** (-digits - ROUNDED) for v in values):  # each of them vanishes by itself
+                continue
             size = max(map(abs, values)) if all(values) and len(values) > 1 else max(1, *map(abs, values))
             gap = abs(mp.fsum(values)) / size
             if not mp.isfinite(gap):
