@@ -273,7 +273,8 @@ class OrderParameter(Symbol):
     def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base, _, label = self.name.partition("_")
         *parts, last = label.split("_")
-        inner = " ".join(latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part)
+        names = [latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part]
+        inner = (" \\, " if any("\\mathrm" in name for name in names) else " ").join(names)  # words need a space
         if base == "S":
             tex = f"S^{{{inner}}}"
             return raised(tex, exp)
