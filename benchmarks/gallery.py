@@ -1,14 +1,12 @@
 """The gallery: writes the table of ``docs/gallery.md``, one row for each system of ``derivations/``.
 
-``python benchmarks/gallery.py`` derives and solves every system, and writes the page; with ``--small`` it does the
-first three, and prints their rows.  The tests hold every row against a fresh solution, except for its times.
+Every system is derived and solved.  The tests hold every row against a fresh solution, except for its times.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
 import time
 from importlib import import_module
 from itertools import pairwise
@@ -73,7 +71,9 @@ def row(name: str) -> str:
 
 def main() -> None:
     """Write the page."""
-    small = "--small" in sys.argv[1:]
+    from timing import is_small  # beside this file, which the tests load from elsewhere
+
+    small = is_small("the first three systems; prints their rows, and writes nothing")
     import_module("scipy.optimize")  # not the first system's time
     row(NAMES[0])
     rows = []

@@ -93,7 +93,7 @@ def theory_html(theory: Theory) -> str:
     )
     rows, _, named = shorten([row_of(e) for e in shown.results if not alike.stood_for(e)], {}, fits)
     with_names = f"<p>with</p>{_lines(named)}" if named else ""
-    others = "<p>What is written for some components holds for all, with their numbers renamed.</p>" if alike else ""
+    others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
     return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}{others}"
 
 
