@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import time
-from importlib import import_module
+from importlib import import_module, reload
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,8 @@ def cells(name: str, module: Any, solution: Any) -> tuple[str, int, str, str]:
     """What a row says, but for its times."""
     first, *rest = module.__doc__.strip().split("\n\n")
     numbers = ", ".join(f"{label(o)} = {float(solution[o]):.6g}" for o in module.shown).replace("|", r"\|")
-    source = next((" ".join(part.split()) for part in rest if re.search(r"\((19|20)\d\d\)", part)), "known result")
+    cited = (" ".join(part.split()) for part in rest if re.search(r"\(([^()]*, )?(19|20)\d\d\)", part))
+    source = next(cited, module.problem.cite or "\N{EM DASH}")
     return f"[`{name}`](../derivations/{name}.py) {first}", lines(name), numbers, source
 
 
@@ -76,6 +77,7 @@ def main() -> None:
     small = is_small("the first three systems; prints their rows, and writes nothing")
     import_module("scipy.optimize")  # not the first system's time
     row(NAMES[0])
+    reload(import_module(f"symcavity.derivations.{NAMES[0]}"))  # a problem remembers its theories
     rows = []
     for name in NAMES[:3] if small else NAMES:
         rows.append(row(name))

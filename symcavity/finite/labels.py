@@ -32,7 +32,7 @@ def label(observable: Any) -> str:
     """Return an observable as a user writes it: the average of a condition, not of its indicator."""
     expr = sympify(observable)
     rule = {a: Symbol(f"average({c})") for a, c in _indicators(expr).items()}
-    return re.sub(r"\((\w+\[[^\]()]*\])\)(?=\*\*)", r"\1", str(expr.xreplace(rule)))
+    return str(expr.xreplace(rule))
 
 
 def label_tex(observable: Any) -> str:

@@ -320,9 +320,10 @@ def started(
         try:
             trail = [step(messages), step(messages)]
             messages.confirm()
-            return messages, trail
         except NotConverged as error:
             failure = failure or error
+        else:
+            return messages, trail
     assert failure is not None  # noqa: S101 - something has been tried
     raise failure
 

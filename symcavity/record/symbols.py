@@ -199,13 +199,6 @@ class CavitySymbol(Symbol):
             return f"{base}^{{{zeros}}}" + (f"_{{{lower}}}" if below else "")
         return f"{base}_{{{','.join([zeros, *tag, *([' '.join(below)] if below else [])])}}}"
 
-    @property
-    def precedence(self) -> int:
-        """Take brackets under a power, where an upper index already stands."""
-        from sympy.printing.precedence import PRECEDENCE
-
-        return PRECEDENCE["Pow"] - 1 if self.kind.upper else PRECEDENCE["Atom"]
-
 
 class ComponentSymbol(CavitySymbol):
     """A component of a vector or matrix of the inserted site: ``T_a``, ``F_ab``."""
@@ -281,10 +274,3 @@ class OrderParameter(Symbol):
         head = f"\\hat{{{latex_name(base)}}}" if last == "hat" else latex_name(base)
         tex = f"{head}_{{{inner}}}" if inner else head
         return f"{tex}^{{{exp}}}" if exp else tex
-
-    @property
-    def precedence(self) -> int:
-        """Take brackets under a power where an upper index already stands."""
-        from sympy.printing.precedence import PRECEDENCE
-
-        return PRECEDENCE["Pow"] - 1 if self.name.startswith("S_") else PRECEDENCE["Atom"]

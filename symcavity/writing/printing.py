@@ -15,7 +15,7 @@ from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, Family, SiteQuantity
+from symcavity.model.quantities import Complementary, Family
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml
@@ -74,8 +74,6 @@ class CavityPrinter(LatexPrinter):
     def _power_base(self, base: Expr) -> str:
         body = self._print(base)
         if not base.is_Symbol and precedence_traditional(base) < PRECEDENCE["Atom"]:
-            if isinstance(base, SiteQuantity) and "^" not in body:
-                return body
             return self._bracket(body)
         items = _tree(body).items
         crowded = (
