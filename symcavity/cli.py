@@ -83,7 +83,8 @@ def _add_target(parser: argparse.ArgumentParser, *, values: bool = False) -> Non
 
 
 def _add_instances(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--N", metavar="N[,N...]", help="features of an instance, as 400; several, as 100,200,400, extrapolate")
+    sizes = "features of an instance, as 400; several, as 100,200,400, extrapolate"
+    parser.add_argument("--N", metavar="N[,N...]", help=sizes)
     parser.add_argument("--seeds", type=int, default=10, help="instances at every point (default: 10)")
     parser.add_argument("--couplings", default="gaussian", help="gaussian (default), rademacher or uniform")
     parser.add_argument("--jobs", type=int, metavar="JOBS", help="processes to run on (default: this one)")

@@ -10,6 +10,7 @@ def without_steps(expr: Expr) -> Expr:
 
     Examples
     --------
+    >>> from sympy import Symbol
     >>> x = Symbol("x", real=True)
     >>> without_steps(2 * Max(0, x) * Heaviside(x))
     2*Max(0, x)
