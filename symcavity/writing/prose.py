@@ -138,7 +138,8 @@ def _problem(step: Step) -> Prose:
     globals_ = list(data.get("globals") or [])
     if data.get("minimize") is not None:
         shown = [("minimise ", data["minimize"])]
-        shown += [("subject to ", condition) for condition in data.get("subject_to") or []]
+        conditions = enumerate(data.get("subject_to") or [])
+        shown += [("and " if place else "subject to ", condition) for place, condition in conditions]
         said += ["We consider the convex problem"]
         if who:
             said += [" in ", *who]
