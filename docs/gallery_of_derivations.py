@@ -160,7 +160,7 @@ except NotConverged as error:
 '''
 
 
-def _features(values, enough=120):
+def _features(values, enough=100):
     """Return how many features an instance has: what the values say, or what serves for a picture."""
     arrays = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
     return values[N] if N in values else arrays[0] if arrays else enough
@@ -177,10 +177,10 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 24) for k in range(12, 37)]
+loads = [values[alpha] * Rational(k, 18) for k in range(9, 28)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: loads[4::8]}}, N={size}, seeds=4, values=others, observables=shown
+    {{alpha: loads[3::6]}}, N={size}, seeds=4, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
