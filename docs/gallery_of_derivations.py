@@ -180,7 +180,7 @@ others = {{key: value for key, value in values.items() if key != alpha}}
 loads = [values[alpha] * Rational(k, 18) for k in range(9, 28)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: loads[3::6]}}, N={size}, seeds=4, values=others, observables=shown
+    {{alpha: loads[3::6]}}, N={size}, seeds=10, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
@@ -190,7 +190,7 @@ picture = (curve + points).plot(alpha, shown[0])
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-simulation = problem.simulate(given, N={size}, seeds=4)
+simulation = problem.simulate(given, N={size}, seeds=10)
 comparison = theory.compare(simulation, shown)
 picture = comparison.plot()
 comparison
