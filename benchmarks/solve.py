@@ -1,11 +1,7 @@
-"""Solving closed equations against fixed points written by hand; ratios of interleaved runs, exit 1 past a bound.
-
-Run by hand: ``python benchmarks/solve.py [--small]``.
-"""
+"""Solving closed equations beside fixed points written by hand."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 from sympy import Abs, Max, Sum, Symbol, exp, log, sign
 from sympy.stats import Normal
+from timing import Bench, run
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
 
@@ -239,28 +236,8 @@ PROBLEMS: dict[str, tuple[Any, dict[Any, Any], Callable[[], np.ndarray]]] = {
 }
 
 
-def interleaved(ours: Callable[[], Any], hand: Callable[[], Any], repeats: int) -> tuple[float, float]:
-    """The shortest times of two calls, run in turn."""
-    best = [float("inf"), float("inf")]
-    for _ in range(repeats):
-        for k, call in enumerate((ours, hand)):
-            start = time.perf_counter()
-            call()
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best[0], best[1]
-
-
-def row(name: str, ours: float, hand: float, bound: float) -> bool:
-    ratio = ours / hand
-    print(f"{name:<46} {ours * 1e3:10.2f} {hand * 1e3:10.2f} {ratio:8.2f} {bound:6}", flush=True)
-    return ratio <= bound
-
-
-def main() -> int:
-    small = "--small" in sys.argv
-    good = True
-    print(f"{'':<46} {'ours, ms':>10} {'hand, ms':>10} {'ratio':>8} {'bound':>6}")
-    for name, (objective, values, hand) in list(PROBLEMS.items())[: 2 if small else None]:
+def main(bench: Bench) -> None:
+    for name, (objective, values, hand) in list(PROBLEMS.items())[: bench.size(None, 2)]:
         theory = ConvexProblem(minimize=objective).cavity()
         start = time.perf_counter()
         solution = theory.solve(values)
@@ -268,10 +245,9 @@ def main() -> int:
         by_hand = hand()
         s = next(v for k, v in solution.values.items() if str(k) == "S_w")
         assert abs(float(s) / by_hand[0] - 1) < GOAL, (name, s, by_hand)
-        bound = 10
-        good &= row(name, *interleaved(partial(theory.solve, values), hand, 3 if small else 15), bound)
-        good &= row("  its first solve, against 500 ms", first, 0.5, 1)
-    digits = 20 if small else 30
+        bench.race(name, 10, partial(theory.solve, values), hand, repeats=15)
+        bench.row("  its first solve, against 500 ms", 1, [(first, 0.5)])
+    digits = bench.size(30, 20)
     objective, values, _ = PROBLEMS["logistic with ridge"]
     theory = ConvexProblem(minimize=objective).cavity()
     exact = theory.solve(values, dps=digits)
@@ -279,12 +255,9 @@ def main() -> int:
         a, l = mpmath.mpf(2), mpmath.mpf(1) / 10
         s, q = exact_logistic(a, l, digits)
         assert abs(exact[average(w[i] ** 2)] / q - 1) < mpmath.mpf(10) ** (1 - digits)
-        times = interleaved(
-            lambda: theory.solve(values, dps=digits), lambda: exact_logistic(a, l, digits), 1 if small else 3
-        )
-    good &= row(f"{digits} digits of logistic regression", *times, 3)
-    return 0 if good else 1
+        solved, by_hand = partial(theory.solve, values, dps=digits), partial(exact_logistic, a, l, digits)
+        bench.race(f"{digits} digits of logistic regression", 3, solved, by_hand, repeats=3)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

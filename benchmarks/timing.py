@@ -53,7 +53,7 @@ class Bench:
         """Tell whether the packages of a row are there; where not, say what to install."""
         absent = [package for package in packages if find_spec(package) is None]
         if absent:
-            print(f"{name}: skipped without {', '.join(absent)}; pip install 'symcavity[bench]'", flush=True)
+            print(f"{name}: skipped without {', '.join(absent)}; pip install -e '.[bench]'", flush=True)
         return not absent
 
     def race(
@@ -122,15 +122,20 @@ class Bench:
         print(f"{name:<{WIDTH}} {ours:>11} {other:>11} {ratio:>9} {bound:>9}{end}", flush=True)
 
 
+def is_small(words: str) -> bool:
+    """Read the command line of the script that runs: whether it has ``--small``, which the words explain."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    parser.add_argument("--small", action="store_true", help=words)
+    return bool(parser.parse_args().small)
+
+
 def run(main: Callable[[Bench], None]) -> NoReturn:
     """Run a benchmark as a process with one thread of linear algebra, and leave with its status."""
     if any(os.environ.get(name) != "1" for name in THREADS):
         # the libraries read this when they are loaded, which they are by now: begin again
         command, single = [sys.executable, *sys.orig_argv[1:]], {**os.environ, **dict.fromkeys(THREADS, "1")}
         os.execve(sys.executable, command, single)  # noqa: S606 - this very process
-    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
-    parser.add_argument("--small", action="store_true", help="everything once, at its smallest size, no bounds")
-    bench = Bench(parser.parse_args().small)
+    bench = Bench(is_small("everything once, at its smallest size, no bounds"))
     main(bench)
     if bench.missed:
         print("missed: " + "; ".join(bench.missed))

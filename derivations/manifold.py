@@ -2,6 +2,7 @@
 
 Clark & Sompolinsky, section 3 and appendix (whose A.10 leaves out the tip of the cone); Chung, Lee and
 Sompolinsky, Phys. Rev. X 8, 031003 (2018).
+
 Values: ``kappa`` or ``alpha``, and the set: ``theory.solve({kappa: "1/2", g: Ball(5, 1)})``.
 """
 

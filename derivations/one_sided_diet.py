@@ -2,7 +2,8 @@
 
 Values: ``alpha``, ``sigma`` and the correlation ``rho`` between what a consumer gains and what a resource
 loses; the law of the carrying capacities ``K``. At ``rho = 1`` the system is a minimisation; with less
-reciprocity its fixed point becomes unstable, and the abundances never settle.
+reciprocity its fixed point becomes unstable, and the abundances never settle.  Where consumers are few, the
+equations have a second solution, which is unstable: ``SeveralSolutions``, and a gap in the curve.
 
 E. Blumenthal, J. W. Rocks, P. Mehta, Phys. Rev. Lett. 132, 127401 (2024).
 """

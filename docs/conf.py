@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "subsection_order": ExplicitOrder(["*"]),
     "download_all_examples": False,
     "show_memory": False,
+    "remove_config_comments": True,
     "min_reported_time": 1e9,
     "run_stale_examples": gallery_of_derivations.is_stale(BUILT / "engine", ENGINE),
     "abort_on_example_error": True,

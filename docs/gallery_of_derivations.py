@@ -160,7 +160,7 @@ except NotConverged as error:
 '''
 
 
-def _features(values, enough=60):
+def _features(values, enough=100):
     """Return how many features an instance has: what the values say, or what serves for a picture."""
     arrays = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
     return values[N] if N in values else arrays[0] if arrays else enough
@@ -177,9 +177,11 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 12) for k in range(6, 19)]
+loads = [values[alpha] * Rational(k, 18) for k in range(9, 28)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
-points = problem.sweep({{alpha: loads[2::4]}}, N={size}, seeds=4, values=others, observables=shown)
+points = problem.sweep(
+    {{alpha: loads[3::6]}}, N={size}, seeds=10, values=others, observables=shown
+)
 picture = (curve + points).plot(alpha, shown[0])
 '''
     return f'''# %%
@@ -187,7 +189,8 @@ picture = (curve + points).plot(alpha, shown[0])
 
 from symcavity import N
 
-simulation = problem.simulate({{key: value for key, value in values.items() if key != N}}, N={size}, seeds=4)
+given = {{key: value for key, value in values.items() if key != N}}
+simulation = problem.simulate(given, N={size}, seeds=10)
 comparison = theory.compare(simulation, shown)
 picture = comparison.plot()
 comparison

@@ -26,6 +26,8 @@ _VALUES = """values:
   y=1:0.8,-1:0.2                         a law of a quenched parameter, value:weight
   l=0.2,1.8                              an array, one value a site
   rho=@modes.csv   rho=@modes.npy        an array from a file
+  g_S=Ball(2,1)    g_S=@points.npy       a convex set
+  K/N=3/2          K=150                 the number of sites of a further kind
 """
 
 
@@ -82,7 +84,8 @@ def _add_target(parser: argparse.ArgumentParser, *, values: bool = False) -> Non
 
 
 def _add_instances(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--N", metavar="N[,N...]", help="features of an instance; several extrapolate in 1/N")
+    sizes = "features of an instance, as 400; several, as 100,200,400, extrapolate"
+    parser.add_argument("--N", metavar="N[,N...]", help=sizes)
     parser.add_argument("--seeds", type=int, default=10, help="instances at every point (default: 10)")
     parser.add_argument("--couplings", default="gaussian", help="gaussian (default), rademacher or uniform")
     parser.add_argument("--jobs", type=int, metavar="JOBS", help="processes to run on (default: this one)")
@@ -232,7 +235,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_target(solve, values=True)
     solve.add_argument("--dps", type=int, default=15, help="significant digits (default: 15)")
     solve.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after so many seconds")
-    solve.add_argument("--certify", action="store_true", help="prove that there is one solution, and where")
+    solve.add_argument("--certify", action="store_true", help="prove in which intervals the numbers lie")
     solve.add_argument("--json", action="store_true", help="print JSON; numbers are strings, with all digits")
     solve.add_argument(
         "--show", action="append", default=[], metavar="OBSERVABLE", help="print this observable too (repeatable)"

@@ -135,8 +135,10 @@ class BipartiteSystem(_Confrontable, SystemData):
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
     name : str, optional
         A title for the derivation.
-    cite, source : str and dict, optional
-        A work, and its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
+    cite : str, optional
+        A work, which derivations cite.
+    source : dict, optional
+        Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
         Names of observables: ``{E: average(...)}``.
 
@@ -199,8 +201,10 @@ class ConvexProblem(_Confrontable, Problem):
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
     name : str, optional
         A title.
-    cite, source : str and dict, optional
-        A work, and its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
+    cite : str, optional
+        A work, which derivations cite.
+    source : dict, optional
+        Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
         Names of observables: ``{E: average(...)}``.
 
@@ -251,8 +255,6 @@ class Theory(StudiedTheory):
 
     Attributes
     ----------
-    feature, datum : SiteView
-        The single-site theories of the two sides.
     order_parameters : dict
         Each order parameter's symbol, and the average or response that it stands for.
     equations : list of Equation

@@ -125,7 +125,8 @@ def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> Conve
     if len(different) == 1:
         return next(iter(found.values()))
     if not found:
-        made = [n for n, v in namespace.items() if isinstance(v, types.FunctionType)]
+        own = (namespace.get("__name__"), types.FunctionType)  # not what the file imports
+        made = [n for n, v in namespace.items() if (getattr(v, "__module__", ""), type(v)) == own]
         raise DeclarationError(
             f"{origin} declares no problem.",
             "a file whose top level makes one ConvexProblem, BipartiteSystem or System",

@@ -109,7 +109,7 @@ def test_a_theory_shows_one_of_what_is_alike_and_says_what_responds_to_what():
     page = softmax.problem.cavity()._repr_html_()
     rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
     assert len(rows) == len(set(rows)) == 8  # two of nine responses and two of six moments, of either kind
-    assert "holds for all, with their numbers renamed" in page
+    assert "holds for any others in their places" in page
     assert len(softmax.problem.cavity().order_parameters) == 30
     meanings = [row.partition("<td style")[2] for row in rows]
     assert len(set(meanings)) == len(rows)  # each response says to which field

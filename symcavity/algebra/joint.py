@@ -32,7 +32,7 @@ SCRAMBLE = LawSymbol("scramble", "\\text{samples}")
 
 def slope(x: LawSymbol, source: LawSymbol) -> LawSymbol:
     """The response of an unknown to a source."""
-    return LawSymbol(f"d{x.name}/d{source.name}", f"\\partial {x.tex} / \\partial {source.tex}")
+    return LawSymbol(f"d{x.name}/d{source.name}", f"\\frac{{\\partial {x.tex}}}{{\\partial {source.tex}}}")
 
 
 class JointLaw(Basic):

@@ -233,7 +233,7 @@ def whole_numbers(text: str, name: str) -> list[int]:
     return [int(p) for p in parts]
 
 
-_OPTIONS = "dps|timeout|seeds|couplings|N"
+_OPTIONS = "dps|timeout|seeds|couplings|N|steps|damping"
 
 
 def in_shell(text: str) -> str:
@@ -242,7 +242,10 @@ def in_shell(text: str) -> str:
     text = re.sub(rf"\b({_OPTIONS})=(?=[\d ;,.]|$)", r"--\1 ", text)
     law = str.maketrans("", "", " '")
     text = re.sub(r"\{(\w+): \{([^{}]*)\}\}", lambda m: f"{m[1]}={m[2].translate(law)}", text)
-    return re.sub(r"\{(?!value\b)(\w+(?:/\w+)?): ([^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?", r"\1=\2", text)
+    text = re.sub(r"\{(?!value\b)(\w+(?:/\w+)?): ([^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?", r"\1=\2", text)
+    text = re.sub(r"\bbounds=\(([^(), ]+), ([^(), ]+)\)", r"--over NAME=\1,\2", text)
+    text = re.sub(r"(?:\b(?:theory|problem)\.)?\b(simulate|solve)\(\.\.\.\)(?!\.)", r"symcavity \1", text)
+    return text.replace("problem.cavity()", "--method cavity")
 
 
 # -- observables ---------------------------------------------------------------------------------------

@@ -63,14 +63,9 @@ def check_figure(name: str | None) -> None:
     check_writable(name)
     if Path(name).suffix.lower() not in {".pdf", ".png", ".svg", ".eps"}:
         raise ValuesError(f"The figure {name} has no known format.", "names that end in .pdf, .png or .svg")
-    from importlib.util import find_spec
+    from symcavity.finite.plots import need_matplotlib
 
-    from symcavity.errors import MissingDependency
-
-    if find_spec("matplotlib") is None:
-        raise MissingDependency(
-            "Plots need matplotlib, which is not installed.", "", "pip install 'symcavity[all]'"
-        )
+    need_matplotlib()
 
 
 __all__ = ["check_figure", "check_writable", "save_figure", "say", "write"]

@@ -28,10 +28,7 @@ def optimize(args: argparse.Namespace) -> int:
     system, theory = read_theory(args)
     values = read_pairs(args.values, system)
     of = read_observable(args.of, system, theory.order_parameters)
-    over, bounds = _named(args.over, theory), None
-    if "=" in args.over:
-        ((over, ends),) = read_grid([args.over], system)[0].items()
-        bounds = _two(ends, args.over)
+    over, bounds = _range(args.over, system) if "=" in args.over else (_named(args.over, theory), None)
     found = theory.optimize(of, over, values, bounds=bounds, maximize=args.maximize, dps=args.dps)
     print(f"{'largest' if args.maximize else 'smallest'} {args.of}: {found}")
     return 0
@@ -45,9 +42,9 @@ def boundary(args: argparse.Namespace) -> int:
     values = read_pairs(args.values, system)
     words = ("stability", "feasibility")
     what = args.what if args.what in words else read_observable(args.what, system, theory.order_parameters)
-    ((across, ends),) = read_grid([args.across], system)[0].items()
+    across, ends = _range(args.across, system)
     along = read_grid([args.along], system)[0] if args.along else None
-    found = theory.boundary(what, {across: _two(ends, args.across)}, along, values, dps=args.dps)
+    found = theory.boundary(what, {across: ends}, along, values, dps=args.dps)
     print(found)
     if args.csv:
         write(args.csv, found.to_csv())
@@ -56,10 +53,12 @@ def boundary(args: argparse.Namespace) -> int:
     return 0
 
 
-def _two(ends: Any, text: str) -> tuple[Any, Any]:
-    if len(ends) != 2:
-        raise ValuesError(f"The range is {text!r}.", "two numbers", "alpha=1,3")
-    return ends[0], ends[1]
+def _range(text: str, system: Any) -> tuple[Any, tuple[Any, Any]]:
+    """Read a parameter and the two ends of its range."""
+    if text.count(",") != 1:
+        raise ValuesError(f"The range is {text!r}.", "a parameter and two numbers", "alpha=1,3")
+    ((parameter, (low, high)),) = read_grid([text], system)[0].items()
+    return parameter, (low, high)
 
 
 def _named(text: str, theory: Any) -> Any:

@@ -55,7 +55,7 @@ def flint() -> Any:
         import flint as library
     except ImportError:
         raise MissingDependency(
-            "Certificates are made by python-flint, which is not installed.", hint="pip install 'symcavity[certify]'"
+            "Certificates are made by python-flint, which is not installed.", hint="pip install python-flint"
         ) from None
     return library
 

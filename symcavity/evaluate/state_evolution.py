@@ -23,7 +23,7 @@ from symcavity.method.messages import conditions_met, first_responses
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.writing.displays import Formula, html
 
 #: For a variance and a response of zero, by which closed forms divide: smooth laws need the larger variance, and those
@@ -195,6 +195,10 @@ class _Steps:
             self.places[kind].append(s)
             still = first.get(kind, -almost if s.is_nonpositive else almost)
             self.env[s] = still if meaning.has(SiteResponse) else self.nothing if s.is_nonnegative else 0.0
+            if kind in first and not meaning.has(SiteResponse):  # its states are zero, what is given is not
+                quiet = meaning.xreplace(dict.fromkeys(site_quantities(meaning, Variable, Field), S.Zero))
+                (value,) = Pass([absorb(quiet, gaussian)])(self.env)
+                self.env[s] = float(value) or self.env[s]
         self.env |= {g: float(bool(g.is_nonnegative)) for g in theory.system.globals}
         cached = theory.memory.setdefault("steps", {})
         mark = tuple(sorted(gaussian.items(), key=str))

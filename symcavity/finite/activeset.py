@@ -93,7 +93,7 @@ def dense_solve(
         raise MissingDependency(
             "The active-set solver daqp is not installed.",
             "daqp 0.7 or later",
-            "pip install 'symcavity[all]'",
+            "pip install daqp",
         ) from None
     z, _, flag, info = daqp.solve(np.diag(curvature), slope, matrix, high, low, sense.astype(np.intc))
     if flag == -1:

@@ -226,7 +226,7 @@ def default_observables(system: System) -> list[Expr]:
         signed = {q for p in law.pairs for q in p.pair if isinstance(q, SiteQuantity)}
         moving = [f for f in law.fields if f.states()]
         heard = {s for f in system.sent_by(law.kind) for s in f.states()}
-        for q in law.unknowns:
+        for q in sorted(law.unknowns, key=lambda q: q not in heard):  # what others hear comes first
             if not isinstance(q.family, Variable) or q in auxiliary:
                 continue
             over = [(q.indices[-1], *q.family.components[1:])] if stays_whole(q) else []

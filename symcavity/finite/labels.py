@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sympy import Expr, Piecewise, Symbol, latex, sympify
-from sympy.core.relational import Relational
+from sympy import Expr, Piecewise, Symbol, sympify
 from sympy.logic.boolalg import Boolean
 
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.model.averages import Average
+from symcavity.writing.printing import tex
 
 
 def _indicators(expr: Expr) -> dict[Average, Boolean]:
@@ -31,26 +32,14 @@ def label(observable: Any) -> str:
     """Return an observable as a user writes it: the average of a condition, not of its indicator."""
     expr = sympify(observable)
     rule = {a: Symbol(f"average({c})") for a, c in _indicators(expr).items()}
-    return re.sub(r"\((\w+\[[^\]()]*\])\)(?=\*\*)", r"\1", str(expr.xreplace(rule)))
+    return str(expr.xreplace(rule))
 
 
 def label_tex(observable: Any) -> str:
     """Return the LaTeX of an observable, with probabilities for averages of conditions."""
     expr = sympify(observable)
-    rule = {}
-    for a, c in _indicators(expr).items():
-        sides = f"{latex(c.lhs)} {_SIGNS.get(type(c).__name__, '?')} {latex(c.rhs)}"
-        rule[a] = Symbol(f"P\\left({sides if isinstance(c, Relational) else latex(c)}\\right)")
-    return str(latex(expr.xreplace(rule)))
+    rule = {a: TexSymbol(f"P({c})", f"P\\left({tex(c)}\\right)") for a, c in _indicators(expr).items()}
+    return re.sub(r"\\([gl])e\b", r"\\\1eq", tex(expr.xreplace(rule)))  # plots know the longer names only
 
-
-_SIGNS = {
-    "StrictGreaterThan": ">",
-    "GreaterThan": "\\ge",
-    "StrictLessThan": "<",
-    "LessThan": "\\le",
-    "Equality": "=",
-    "Unequality": "\\ne",
-}
 
 __all__ = ["label", "label_tex"]

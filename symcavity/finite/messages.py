@@ -27,6 +27,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 _ROUNDS, _SETTLED, _STILL, _MOST_PAIRS, _DAMPED = 80, 2, 1e-2, 4, 0.6
+_JUMP = 1e-2  # what is sent moves by less where a field changes its sign that is next to nothing
 _AWAY, _WHISPER, _FIRST = 1e9, 1e-6, 13  # a field of nothing decides which side of a kink a site takes
 
 
@@ -177,10 +178,14 @@ class Messages:
         for sender in dict.fromkeys(f.sender for f in law.fields):
             told = self._told[sender, kind]  # what stands of it in what is sent, where moves are made by a share
             self._told[sender, kind] = told + share * (self.sent[sender] - told)
+        quietly = np.where(np.isin(np.arange(law.m), quiet), -eta, eta)
+        turned = self._solved(kind, quietly, coupling) if quiet else None  # where a law jumps, no mean response is
         answer = self._solved(kind, eta, coupling)
         now = answer.sent
         if not np.all(answer.found):
             raise unsolved(law, answer)
+        if turned is not None and np.any(np.abs(turned.sent - now) > _JUMP * (1 + np.abs(now))):
+            raise NotConverged(f"What the {kind.sites} send jumps where they hear nothing.", best=self.state)
         if not np.all(np.abs(now) < _AWAY):
             raise NotConverged(f"What the {kind.sites} send grows without end.", best=self.state)
         self.answers[kind], self.cavity[kind], self.self_coupling[kind] = answer, eta, coupling
@@ -191,6 +196,12 @@ class Messages:
         self.sent[kind] = self.sent[kind] + share * change
         self.state.shared = shared + share * (self.state.shared - shared)
         return float(np.linalg.norm(change) / (np.linalg.norm(now) or 1.0))
+
+    def confirm(self) -> None:
+        """Refuse first responses of a sign that sites, once they have heard something, do not have."""
+        for kind, value in self.still.items():
+            if np.vdot(self._responses[kind], self._first(kind, value)) < 0:
+                raise NotConverged(f"The {kind.sites} respond with another sign than at first.", best=self.state)
 
     def _fields(self, kind: Kind) -> np.ndarray:
         """What the sites of a kind hear; sums of given parameters are taken once."""
@@ -294,7 +305,8 @@ def started(
     """Return the messages of an instance after two steps, and what the function that takes them returned.
 
     The sites of the first kind have heard nothing yet.  Where a law alone has no solution, some kinds, as few as will
-    do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through both.
+    do, keep still in the first step, with responses -1 or 1: the first choice with which all sites get through both,
+    and respond with the sign that was given to them.
 
     Raises
     ------
@@ -306,9 +318,12 @@ def started(
     for first in first_responses(list(instance.system.laws)):
         messages.begin(first)
         try:
-            return messages, [step(messages), step(messages)]
+            trail = [step(messages), step(messages)]
+            messages.confirm()
         except NotConverged as error:
             failure = failure or error
+        else:
+            return messages, trail
     assert failure is not None  # noqa: S101 - something has been tried
     raise failure
 

@@ -294,7 +294,7 @@ class MessagePassing:
             f"Message passing does not converge for {listed(run.seed for run in bad)} of {len(self.runs)}. {why}",
             best=self,
             residual=max(last, default=float("nan")),
-            hint="values at which theory.solve(...).stability is below one; more steps, damping=0.5; simulate(...)",
+            hint="values at which the theory is stable, more steps than these, damping=0.5, or simulate(...)",
         )
 
     @property

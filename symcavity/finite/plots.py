@@ -22,9 +22,7 @@ COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#d08c00", "#6a4c93", "#3b3b3b", "#1
 def need_matplotlib() -> None:
     """Say so where nothing can be drawn."""
     if find_spec("matplotlib") is None:
-        raise MissingDependency(
-            "matplotlib is not installed.", "matplotlib 3.8 or later", "pip install 'symcavity[all]'"
-        )
+        raise MissingDependency("matplotlib is not installed.", "matplotlib 3.8 or later", "pip install matplotlib")
 
 
 def _styled(draw: Callable[..., Any]) -> Callable[..., Any]:

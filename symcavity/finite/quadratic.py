@@ -436,7 +436,7 @@ def _clarabel() -> Any:
         raise MissingDependency(
             "The conic solver clarabel is not installed.",
             "clarabel 0.9 or later",
-            "pip install 'symcavity[all]'",
+            "pip install clarabel",
         ) from None
     return clarabel
 

@@ -13,7 +13,7 @@ from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.couplings import correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
-from symcavity.model.quantities import Field, Global, SiteQuantity
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, families
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
@@ -46,6 +46,9 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     else:
         equations, conditions = system.typed
         data |= {"equations": list(equations), "conditions": list(conditions)}
+    typed = {q.name: q.given for q in families([*data.get("subject_to", ()), data.get("minimize", S.Zero)], Quenched)}
+    named = [Equation(q.given, typed[q.name]) for q in system.quenched if q.given is not None and q.name in typed]
+    data["heard"] = [claim for claim in named if claim.lhs != claim.rhs]
     couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
     claims = []
     for number, x in enumerate(couplings):

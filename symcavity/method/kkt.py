@@ -15,6 +15,7 @@ from typing import Any
 from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
 
 from symcavity.algebra.exponentials import as_fraction
+from symcavity.algebra.hinges import without_steps
 from symcavity.algebra.signs import sign_given, sign_of, weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.method.lagrangian import Lagrangian
@@ -329,7 +330,7 @@ def _message(
     if not f.states():
         return S.Zero
     side = f.hearer
-    raw = as_fraction(-record.site[side].diff(f.symbol), f.symbol)
+    raw = as_fraction(without_steps(-record.site[side].diff(f.symbol)), f.symbol)
     placeholders = [g.symbol for g in record.problem.book.all(side)]
     states = site_quantities(raw, Variable)
     linear = not raw.has(*placeholders) and all(not raw.diff(a).has(*states) for a in states)

@@ -20,7 +20,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import AtStep
 
 _FORBIDDEN = 1e6
-FIRST = (-1.0, 1.0)
+FIRST = (1.0, -1.0)
 
 
 def first_responses(kinds: list[Kind]) -> list[dict[Kind, float]]:

@@ -110,7 +110,7 @@ def site_average(theory: Theory, meaning: Expr) -> Equation | None:
         return None
     (kind,) = {kind for q in site_quantities(body) for kind in q.site}
     value = theory.inserted[kind].ensemble.at_site(body)
-    own = site_quantities(value, Quenched)
+    own = [q for q in site_quantities(value, Quenched) if kind in q.site] if kind.index in value.free_symbols else []
     if not own or value.has(ProjectionAverage) or value.count_ops() > READABLE or value.is_polynomial(*own):
         return None  # of a polynomial the average is seen at once
     return Equation(DisorderAverage(at_zero(body, kind)), at_zero(simplest(value), kind))

@@ -23,11 +23,11 @@ from symcavity.model.quantities import site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import MANY, OrderParameter
+from symcavity.record.symbols import MANY, AtStep, OrderParameter
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 
-GAIN = OrderParameter("Lambda", positive=True)
+GAINS = ("Lambda", "Gamma", "Xi", "G")  # what the gain may be called: as nothing else of the system is
 
 
 @dataclass(frozen=True)
@@ -188,23 +188,25 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
         return []
     make = make.within("Stability")
     symbols = _named(found.spreads)
+    now = [AtStep(symbol, 0) for symbol in symbols]
     claims = [
-        Equation(symbol, Add(*(gain * other for gain, other in zip(row, symbols, strict=True))))
+        Equation(AtStep(symbol, 1), Add(*(gain * other for gain, other in zip(row, now, strict=True))))
         for symbol, row in zip(symbols, found.matrix, strict=True)
     ]
     if not any(claim.rhs != 0 for claim in claims):
         return []
     averages = {node for row in found.matrix for e in row for node in over_sites(e) if node.has(SiteResponse)}
     fields = [
-        (s.first.eta, s.second.eta, at_zero(s.profile, s.hearer) * symbol)
-        for s, symbol in zip(found.spreads, symbols, strict=True)
+        (s.first.eta, s.second.eta, at_zero(s.profile, s.hearer) * size)
+        for s, size in zip(found.spreads, now, strict=True)
     ]
+    fixed = any(f.emission.xreplace(dict.fromkeys(f.states(), 0)) != 0 for f in theory.system.fields)
     steps = [
         make(
             "stability.spread",
             "spread",
             claims,
-            data={"fields": fields},
+            data={"fields": fields, "fixed": fixed},
             assumptions=(("independence", {}), ("linear_response", {"order": ORDER})),
             rests_on=("disorder", *(f"{kind.key}.response" for kind in theory.inserted)),
             evidence={"spreads": found.spreads, "symbols": symbols},
@@ -216,18 +218,25 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
             rests_on=tuple(f"{kind.key}.solution" for kind in theory.inserted),
         ),
     ]
-    gain = found.product
+    product = found.product
+    gain = _gain_symbol(theory.system)
     steps.append(
         make(
             "stability",
             "stability",
-            [] if gain is None else [Equation(GAIN, gain)],
-            data={"round": found.there_and_back, "gain": GAIN, "convex": theory.system.convex},
+            [] if product is None else [Equation(gain, product)],
+            data={"round": found.there_and_back, "gain": gain, "convex": theory.system.convex},
             rests_on=("stability.spread",),
             evidence={"symbols": symbols},
         )
     )
     return steps
+
+
+def _gain_symbol(system: System) -> OrderParameter:
+    """The symbol of the gain, of a letter that the system leaves free."""
+    taken = {*system.variables, *(p.name for p in system.parameters), *(q.name for q in system.quenched)}
+    return OrderParameter(next((name for name in GAINS if name not in taken), GAINS[0]), positive=True)
 
 
 def _named(spreads: Sequence[Spread]) -> list[OrderParameter]:
@@ -250,4 +259,4 @@ def _named(spreads: Sequence[Spread]) -> list[OrderParameter]:
     return out
 
 
-__all__ = ["GAIN", "Gains", "Spread", "gains", "stability_steps"]
+__all__ = ["Gains", "Spread", "gains", "stability_steps"]

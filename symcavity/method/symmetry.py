@@ -124,7 +124,9 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
 
 
 def _listed(items: Sequence[Any]) -> list[Any]:
-    return [part for k, item in enumerate(items) for part in ((", ", item) if k else (item,))]
+    """Return ``a, b and c``, as words and expressions."""
+    marks = ["", *[", "] * (len(items) - 2), " and "]
+    return [part for mark, item in zip(marks, items, strict=False) for part in ((mark, item) if mark else (item,))]
 
 
 def _broken(law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Expr]) -> list[Any]:
@@ -293,5 +295,4 @@ def _words(found: Symmetry) -> list[Any]:
     if not found:
         return ["The reason: ", *found.parts]
     scaled = [*found.scaled, *found.feature_scaled]
-    names = [part for k, q in enumerate(scaled) for part in ((", ", q) if k else (q,))]
-    return ["Here ", *names, " may be divided by ", FACTOR, " at fixed fields."]
+    return ["Here ", *_listed(scaled), " may be divided by ", FACTOR, " at fixed fields."]

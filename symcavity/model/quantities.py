@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from sympy import Basic, Expr, S, Sum, Symbol, SympifyError, Tuple, sympify
-from sympy.printing.precedence import PRECEDENCE
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.signs import FewValued
@@ -434,11 +433,6 @@ class SiteQuantity(FewValued, Expr):
 
     def _eval_is_positive(self) -> bool | None:
         return True if isinstance(self.family, Quenched) and self.family.positive else None
-
-    @property
-    def precedence(self) -> int:
-        """Bind weaker than a power where an upper index already stands."""
-        return PRECEDENCE["Pow"] - 1 if any(k.upper for k in self.family.slots) else PRECEDENCE["Atom"]
 
     def _sympystr(self, printer: Any) -> str:
         return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.indices)}]"

@@ -199,13 +199,6 @@ class CavitySymbol(Symbol):
             return f"{base}^{{{zeros}}}" + (f"_{{{lower}}}" if below else "")
         return f"{base}_{{{','.join([zeros, *tag, *([' '.join(below)] if below else [])])}}}"
 
-    @property
-    def precedence(self) -> int:
-        """Take brackets under a power, where an upper index already stands."""
-        from sympy.printing.precedence import PRECEDENCE
-
-        return PRECEDENCE["Pow"] - 1 if self.kind.upper else PRECEDENCE["Atom"]
-
 
 class ComponentSymbol(CavitySymbol):
     """A component of a vector or matrix of the inserted site: ``T_a``, ``F_ab``."""
@@ -273,17 +266,11 @@ class OrderParameter(Symbol):
     def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base, _, label = self.name.partition("_")
         *parts, last = label.split("_")
-        inner = " ".join(latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part)
+        names = [latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part]
+        inner = (" \\, " if any("\\mathrm" in name for name in names) else " ").join(names)  # words need a space
         if base == "S":
             tex = f"S^{{{inner}}}"
             return raised(tex, exp)
         head = f"\\hat{{{latex_name(base)}}}" if last == "hat" else latex_name(base)
         tex = f"{head}_{{{inner}}}" if inner else head
         return f"{tex}^{{{exp}}}" if exp else tex
-
-    @property
-    def precedence(self) -> int:
-        """Take brackets under a power where an upper index already stands."""
-        from sympy.printing.precedence import PRECEDENCE
-
-        return PRECEDENCE["Pow"] - 1 if self.name.startswith("S_") else PRECEDENCE["Atom"]

@@ -162,7 +162,7 @@ def boundary(
         near = line.near
     if not points:
         raise NotConverged(
-            f"{what!s} is not lost over {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range across"
+            f"{what!s} is not lost over {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range"
         )
     return Boundary(str(what), label, name, tuple(points))
 
@@ -219,7 +219,7 @@ class _Line:
         if not self.solved and not isinstance(self.what, Equality):
             raise NotConverged(
                 f"The theory has no solution with what is to be lost, for {self.across} from {low:g} to {high:g}.",
-                hint="another range across",
+                hint="another range",
             )
         return found
 

@@ -10,6 +10,7 @@ from symcavity.algebra.precision import mp
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.record.symbols import AtStep
 from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.registry import result, witness
 from symcavity.witness.statistics import coupling_variances, mean_over
@@ -94,16 +95,23 @@ class Changes:
         return (values[1] - values[0]) / world.value(f.emission, {**env, f.sender.index: other})
 
 
+def _next(world: World, step: Step) -> dict[Any, Any]:
+    """The sizes after a step, by what the claims say of those before it."""
+    now = {AtStep(s, 0): s for s in step.evidence["symbols"]}
+    return {c.lhs.args[0]: world.value(c.rhs.xreplace(now)) for c in step.claims}
+
+
 @witness("spread")
 def spread(step: Step, _dps: int) -> list[Verdict]:
     """The covariance of every pair of fields at every site, after the changes have gone through all senders."""
     theory = step.evidence["theory"]
-    ok = [c.lhs for c in step.claims] == list(step.evidence["symbols"])
+    symbols = list(step.evidence["symbols"])
+    ok = [c.lhs for c in step.claims] == [AtStep(s, 1) for s in symbols]
     for seed in (4, 9):
         changes = Changes(theory, step, seed)
         world = changes.world
         before = {s: world.value(s) for s in changes.symbols}
-        after = {c.lhs: world.value(c.rhs) for c in step.claims}
+        after = _next(world, step)
         for kind, rows in changes.rows.items():
             for f, g in product([row.field for row in rows], repeat=2):
                 for at, *own in product(world.sites(kind), changes.points(f.components), changes.points(g.components)):
@@ -128,7 +136,7 @@ def stability(step: Step, _dps: int) -> list[Verdict]:
             here = {s: v / total for s, v in here.items()}
             for _ in range(steps):
                 world.given |= {("symbol", s.name): v for s, v in here.items()}
-                here = {c.lhs: world.value(c.rhs) for c in first.claims}
+                here = _next(world, first)
             growth.append(mp.fsum(here.values()))
         factor = world.value(step.claims[0].rhs) if step.claims else _eigenvalue(theory.gains.matrix, world) ** steps
         ok = ok and abs(growth[-1] - factor) < NEAR * growth[-1]

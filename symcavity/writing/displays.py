@@ -16,7 +16,7 @@ from symcavity.writing.abbreviate import shorten
 from symcavity.writing.components import Alike
 from symcavity.writing.lines import lines
 from symcavity.writing.markup import Row, parse, to_tex
-from symcavity.writing.mathml import to_mathml
+from symcavity.writing.mathml import displayed, to_mathml
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
 from symcavity.writing.shown import as_shown
@@ -93,18 +93,18 @@ def theory_html(theory: Theory) -> str:
     )
     rows, _, named = shorten([row_of(e) for e in shown.results if not alike.stood_for(e)], {}, fits)
     with_names = f"<p>with</p>{_lines(named)}" if named else ""
-    others = "<p>What is written for some components holds for all, with their numbers renamed.</p>" if alike else ""
+    others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
     return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}{others}"
 
 
 def _lines(rows: Iterable[Row]) -> str:
     """Formulas in lines that fit a page, aligned at their relations."""
 
-    def cell(row: Row, side: str) -> str:
-        return f'<div style="text-align:{side}"><math displaystyle="true">{to_mathml(row)}</math></div>'
+    def cell(row: Row, side: str, continued: bool = False) -> str:
+        return f'<div style="text-align:{side}">{displayed(row, continued)}</div>'
 
     every = [line for row in rows for line in aligned_lines([row], PAGE)]
-    body = "".join(cell(line.left, "right") + cell(line.right, "left") for line in every)
+    body = "".join(cell(line.left, "right") + cell(line.right, "left", line.continued) for line in every)
     grid = "display:grid;grid-template-columns:max-content max-content;gap:.5em .3em;align-items:baseline"
     return f'<div style="{grid};overflow:auto hidden;padding:.5em 0">{body}</div>'
 

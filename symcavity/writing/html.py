@@ -18,7 +18,7 @@ from symcavity.writing.layout import (
     layout,
 )
 from symcavity.writing.markup import Row
-from symcavity.writing.mathml import to_mathml
+from symcavity.writing.mathml import displayed, to_mathml
 from symcavity.writing.printing import tree
 from symcavity.writing.rows import aligned_lines, fragment_tree
 
@@ -206,7 +206,7 @@ def _inline(fragments: Any) -> str:
 def _cell(meaning: Any) -> str:
     if isinstance(meaning, list | tuple):
         return _inline(meaning)
-    return escape(meaning) if isinstance(meaning, str) else _displayed(tree(meaning))
+    return escape(meaning) if isinstance(meaning, str) else displayed(tree(meaning))
 
 
 def _fragment(fragment: Any) -> str:
@@ -237,10 +237,6 @@ def _block(block: Block) -> str:
     return _display(block)
 
 
-def _displayed(row: Row) -> str:
-    return f'<math displaystyle="true">{to_mathml(row)}</math>'
-
-
 def _display(block: Display) -> str:
     rows = []
     alone = len(block.groups) == 1
@@ -257,13 +253,11 @@ def _group(group: Group, alone: bool) -> list[str]:
         anchor = f' id="{escape(label(group.label))}"' if group.label and place == 0 else ""
         if (alone and len(found) == 1) or (not line.left.items and not line.continued and place == 0):
             whole = Row((*line.left.items, *line.right.items), (*line.left.spaced, *line.right.spaced))
-            cells = f'<td class="m" colspan="2">{_displayed(whole)}</td>'
+            cells = f'<td class="m" colspan="2">{displayed(whole)}</td>'
         else:
             mark = "r c" if line.continued else "r"
-            left = _displayed(line.left) if line.left.items else ""
-            right = _displayed(line.right)
-            if line.continued:
-                right = right.replace('form="prefix"', 'form="infix"', 1)
+            left = displayed(line.left) if line.left.items else ""
+            right = displayed(line.right, line.continued)
             cells = f'<td class="l">{left}</td><td class="{mark}">{right}</td>'
         out.append(f'<tr{anchor}>{cells}<td class="n">{number}</td></tr>')
     return out

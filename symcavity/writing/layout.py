@@ -314,9 +314,8 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         out += ["Its order parameters, each defined where it is first used, are "]
         out += [*listed(symbol for symbol, _ in parameters), ". "]
     if alike:
-        out += ["A number in brackets, ", Formula("(1)"), ", says which component is meant. An equation or a "]
-        out += ["definition that is written for some of them holds for all, with their numbers, and the labels that "]
-        out += ["belong to them, renamed in any way. "]
+        out += ["A number in brackets, ", Formula("(1)"), ", says which component is meant. What is written for some "]
+        out += ["components holds for any others in their places, with the labels that belong to them. "]
     out += ["Angle brackets are averages: over the couplings, or, which is the same for many sites, over the sites of "]
     out += ["a kind. Each equation names the equations that it rests on, and the reason for which its rule applies."]
     return out

@@ -132,7 +132,9 @@ def _unfold(items: Sequence[Node], a: int, b: int) -> list[Node] | None:
     for place in range(a, b):
         item = items[place]
         core = item.base if isinstance(item, Script) else item
-        if isinstance(core, Fence | Frac) and width(core) > size and _breakable(core):
+        named = isinstance(item, Script) and item.sub is not None  # an average over this variable is read as a whole
+        whole = named and isinstance(core, Fence) and core.left == "\\langle"
+        if isinstance(core, Fence | Frac) and not whole and width(core) > size and _breakable(core):
             best, size = place, width(core)
     if best is None:
         return None

@@ -138,3 +138,10 @@ def _table_mathml(node: Table) -> str:
     if node.name != "cases":
         return table
     return f'<mrow><mo stretchy="true" fence="true" form="prefix">{{</mo>{table}</mrow>'
+
+
+def displayed(line: Row, continued: bool = False) -> str:
+    """A line of a display; the sign at the head of one that goes on stands between two terms."""
+    out = to_mathml(line)
+    out = out.replace('form="prefix"', 'form="infix"', 1) if continued else out
+    return f'<math displaystyle="true">{out}</math>'

@@ -21,9 +21,9 @@ def _is_indicator(node: Any) -> bool:
 _MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
     (
         lambda node: isinstance(node, Max) and 0 in node.args,
-        ["A bracket ", Formula("[x]_+ = \\max(x, 0)"), " is a positive part. "],
+        ["A bracket ", Formula("\\left[x\\right]_+ = \\max(x, 0)"), " is a positive part. "],
     ),
-    (_is_indicator, [Formula("\\mathbf{1}[A]"), " is one where ", Formula("A"), " holds, and zero elsewhere. "]),
+    (_is_indicator, [Formula("\\mathbf{1}[\\cdot]"), " is one where the condition in it holds, and zero elsewhere. "]),
     (
         lambda node: isinstance(node, Heaviside),
         [Formula("\\Theta(x)"), " is one for positive ", Formula("x"), ", and zero for negative. "],

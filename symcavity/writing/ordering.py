@@ -21,6 +21,7 @@ from sympy import (
     preorder_traversal,
 )
 
+from symcavity.algebra.joint import LawSymbol
 from symcavity.algebra.text import text
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
@@ -34,6 +35,8 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
     core = core.args[0] if isinstance(core, AtStep) else core
     if core.is_number:
         rank = 0
+    elif isinstance(core, LawSymbol):
+        rank = 6  # a response: states of a law are written as such
     elif isinstance(core, Symbol):
         rank = 4 if isinstance(core, CavitySymbol) else 3 if isinstance(core, OrderParameter) else 1
     elif isinstance(core, SiteQuantity):

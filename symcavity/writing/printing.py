@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
+from sympy import Abs, Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
@@ -15,7 +15,7 @@ from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, Family, SiteQuantity
+from symcavity.model.quantities import Complementary, Family
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
 from symcavity.writing.mathml import to_mathml
@@ -74,8 +74,6 @@ class CavityPrinter(LatexPrinter):
     def _power_base(self, base: Expr) -> str:
         body = self._print(base)
         if not base.is_Symbol and precedence_traditional(base) < PRECEDENCE["Atom"]:
-            if isinstance(base, SiteQuantity) and "^" not in body:
-                return body
             return self._bracket(body)
         items = _tree(body).items
         crowded = (
@@ -266,7 +264,8 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Abs(self, expr: Any, exp: str | None = None) -> str:
         power = f"^{{{exp}}}" if exp else ""
-        return f"\\left|{self._print(expr.args[0])}\\right|{power}"
+        body = -expr.args[0] if is_turned(expr.args[0]) else expr.args[0]
+        return f"\\left|{self._print(body)}\\right|{power}"
 
     def _print_Heaviside(self, expr: Any, exp: str | None = None) -> str:
         power = f"^{{{exp}}}" if exp else ""
@@ -284,7 +283,9 @@ class CavityPrinter(LatexPrinter):
         upper = any(
             getattr(index, "name", "").rstrip("0123456789'_") in _DATUM_INDICES for index in expr.args
         )
-        marks = " ".join(self._print(index) for index in expr.args)
+        indices = sorted(expr.args, key=lambda index: bool(index.is_number))  # a label, then the value that it may have
+        between = " " if all(index.is_Symbol for index in indices) else ", "
+        marks = between.join(self._print(index) for index in indices)
         out = f"\\delta{'^' if upper else '_'}{{{marks}}}"
         return f"{self._bracket(out)}^{{{exp}}}" if exp else out
 
@@ -305,6 +306,8 @@ class CavityPrinter(LatexPrinter):
         signs = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
         if expr.rhs == 0 and not isinstance(expr.lhs, Add) and is_negative(expr.lhs):
             expr = expr.reversedsign
+        if isinstance(expr.rhs, Abs) and not isinstance(expr.lhs, Abs):
+            expr = expr.reversed
         return f"{self._print(expr.lhs)} {signs[expr.rel_op]} {self._print(expr.rhs)}"
 
     def _print_And(self, expr: Any) -> str:

@@ -138,7 +138,8 @@ def _problem(step: Step) -> Prose:
     globals_ = list(data.get("globals") or [])
     if data.get("minimize") is not None:
         shown = [("minimise ", data["minimize"])]
-        shown += [("subject to ", condition) for condition in data.get("subject_to") or []]
+        conditions = enumerate(data.get("subject_to") or [])
+        shown += [("and " if place else "subject to ", condition) for place, condition in conditions]
         said += ["We consider the convex problem"]
         if who:
             said += [" in ", *who]
@@ -154,7 +155,7 @@ def _problem(step: Step) -> Prose:
     if data.get("fixed"):
         said += ["We hold fixed ", *listed(data["fixed"]), ". "]
     if data.get("ranges"):
-        said += ["Parameters are such that ", *listed(data["ranges"]), ". "]
+        said += ["The parameters satisfy ", *listed(data["ranges"]), ". "]
     if globals_:
         said += [f"The {plural(len(globals_), 'variable', 'variables')} ", *listed(globals_)]
         said += [f" {plural(len(globals_), 'is', 'are')} shared by all sites. "]
@@ -162,7 +163,7 @@ def _problem(step: Step) -> Prose:
     if quenched:
         said += [f"The quenched {plural(len(quenched), 'parameter', 'parameters')} ", *listed(quenched)]
         said += [f" {plural(len(quenched), 'is', 'are')} drawn once and then held fixed"]
-        said += [*_laws(data.get("quenched") or []), ". "]
+        said += [*_laws(data.get("quenched") or [], data.get("heard") or []), ". "]
     choices = list(data.get("choices") or [])
     for label in dict.fromkeys(c.args[0] for c in choices):
         mine = [c for c in choices if c.args[0] == label]
@@ -173,7 +174,7 @@ def _problem(step: Step) -> Prose:
     return Prose([*said, "We take ", *limit(data.get("kinds") or (FEATURE, DATUM)), "."])
 
 
-def _laws(quenched: Iterable[Any]) -> Fragments:
+def _laws(quenched: Iterable[Any], heard: Iterable[Any]) -> Fragments:
     out: Fragments = []
     for family in quenched:
         law = family.law if isinstance(family, Quenched) else None
@@ -183,7 +184,9 @@ def _laws(quenched: Iterable[Any]) -> Fragments:
         pairs = [[value, " with probability ", weight] for value, weight in law.args]
         for place, pair in enumerate(pairs):
             out += [*(["" if not place else ", " if place < len(pairs) - 1 else " and "]), *pair]
-        out += [", so that its square is one"] if is_sign(family) else []
+        on = [claim for claim in heard if claim.lhs == family.given]
+        out += [", where ", *listed(on)] if on else []
+        out += [f"{'; ' if on else ', so that '}its square is one"] if is_sign(family) else []
     return [*out, ")"] if out else []
 
 
@@ -248,9 +251,9 @@ def _lagrangian(step: Step) -> Prose:
         before += [
             "The term ",
             kink,
-            " is not smooth; it is replaced by its least upper bound ",
-            symbol,
-            ". ",
+            " has a kink; in its place stands a variable ",
+            formula(symbol, "\\ge", kink),
+            ", which is no larger at the minimum. ",
         ]
     for node, product, slack, multiplier in step.data.get("norms") or []:
         before += ["The norm ", node, " is the largest ", product, " of all vectors with ", formula(slack, "\\ge", 0)]
@@ -273,15 +276,14 @@ def _stationarity(step: Step) -> Prose:
     states = states_of(step)
     if not states:
         return Prose([Given("Stationarity of the Lagrangian gives")])
-    before: Fragments = [Given("Stationarity of the Lagrangian with respect to "), *listed(states)]
-    before += [" gives" if len(states) < 2 else " gives, in this order,"]
+    before: Fragments = [Given("Stationarity of the Lagrangian with respect to "), *listed(states), " gives"]
     return Prose(before, again=before)
 
 
 @rule("global_condition")
 def _global_condition(_step: Step) -> Prose:
-    lead = Given("A sum over all sites is self-averaging: per site, the condition of what all sites share becomes")
-    return Prose([lead], again=[lead])
+    lead = "A condition on a sum over all sites becomes one on an average, which is self-averaging:"
+    return Prose([Given(lead)], again=[Given("Likewise")])
 
 
 @rule("dual")

@@ -36,7 +36,7 @@ def load(step: Step) -> Prose:
 
 def load_identity(_step: Step) -> Prose:
     """The load by the exact identity."""
-    return Prose([Given("By this identity the load is")])
+    return Prose([Given("The load is")])
 
 
 def elimination(_step: Step) -> Prose:
@@ -149,7 +149,7 @@ def spread(step: Step) -> Prose:
         before += [", with ", *listed(rows)]
     before += [". A site answers with its own response, and what the sites emit adds up in the next fields, with "]
     before += ["independent couplings: variances add, and after one step from kind to kind they are"]
-    return Prose(before, ["Emissions that are given once and for all do not change."])
+    return Prose(before, ["Parts of emissions that are given do not change."] if step.data.get("fixed") else [])
 
 
 def _covariance(a: Any, b: Any, value: Any) -> Formula:

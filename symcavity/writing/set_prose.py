@@ -16,7 +16,7 @@ def support_function(step: Step) -> Prose:
     before: Fragments = ["The support function ", formula(node.g), " of the set ", name, " is the least product "]
     before += ["of a vector with the points of the set. Its gradient is the point at which the minimum is taken, the "]
     before += ["anchor point,"]
-    return Prose(before, ["Only the convex hull of the set matters; it does not hold the origin."])
+    return Prose(before, ["Only the convex hull of the set matters; it must not contain the origin."])
 
 
 def minimum(step: Step) -> Prose:
@@ -27,7 +27,7 @@ def minimum(step: Step) -> Prose:
         Given("The law of the new site, with its complementary pairs, is the set of optimality conditions of a"),
         " convex problem in one vector: ", "the projection of its field on a convex set," if hard else "the minimum",
     ]  # fmt: skip
-    after: Fragments = ["In general the distance is that from the field and its source, ", formula(_field(step)), "."]
+    after: Fragments = ["With a source the distance is that from ", formula(_field(step)), "."]
     after += [" The minimum exists and is unique, because the function is strictly convex; that the set be smooth is "]
     return Prose(before, [*after, "not needed."])
 
@@ -104,8 +104,10 @@ def touching_response(step: Step) -> Prose:
         (
             " is; it is not a projection, for its eigenvalues lie between 0 and 1 and are in general neither "
             "(for a ball "
-            "of radius R they are 1 and "
+            "of radius "
         ),
+        formula("R"),
+        " they are 1 and ",
         formula("1 / (1 + R", step.data["strength"], step.data["lam"], "/ \\rho)"),
         ", where ",
         formula("\\rho"),
@@ -181,11 +183,12 @@ def regimes(step: Step) -> Prose:
         " with the whole set on the margin",
     ]  # fmt: skip
     before += [", and ", formula(r, "= 4"), " with the multiplier at its bound,"] if step.data["cap"] != oo else [","]
+    between = "For sets with edges there is one between the second and the third: on a proper face, "
     if step.data["softness"] != 0:
         face = ", it is minus the number of directions that the face spans, plus the last term with its normal."
-        return Prose(before, ["On a proper face of a set with edges, ", formula(r, "= 2"), face])
+        return Prose(before, [between, formula(r, "= 2"), face])
     after: Fragments = [
-        "On a proper face of a set with edges, ", formula(r, "= 2"), (
+        between, formula(r, "= 2"), (
             ", it is minus the number of absorbed directions, "
         "plus the contribution of the curvature of the face if it has any. Leaving out the third regime makes the "
         "response of the features wrong."),

@@ -11,6 +11,7 @@ from sympy import (
     Abs,
     Add,
     Basic,
+    Dummy,
     Expr,
     Integral,
     Mul,
@@ -72,8 +73,12 @@ def as_shown(derivation: Derivation) -> Derivation:
             return (base if node.exp.is_odd else S.One) if node.exp.is_Integer else node
         return S.One if isinstance(node, Abs) else base
 
-    @cache  # equal claims stay equal, whatever the bound variables in them are called
+    alike: dict[Any, Any] = {}
+
+    @cache
     def one_side(obj: Any) -> Any:
+        if isinstance(obj, Basic) and obj.has(Dummy):  # what is equal but for the names of bound variables is one
+            obj = alike.setdefault(obj.as_dummy(), obj)
         return _over_one(_signed(written(obj)))
 
     def written(obj: Any) -> Any:

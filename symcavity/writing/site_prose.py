@@ -22,13 +22,9 @@ def branches(step: Step) -> Prose:
         return Prose([Given("The law of a single site is solved by")], used)
     before: Fragments = []
     if branches:
-        before += [
-            (
-                f"The complementary pairs leave {_count(len(branches))} "
-                f"{plural(len(branches), 'branch', 'branches')}"
-            )
-        ]
-        before += [". In each, one member of every pair is zero:"]
+        which = "The complementary pairs leave" if step.data.get("paired") else "The law has"
+        each = ". In each, one member of every pair is zero:" if step.data.get("paired") else ":"
+        before += [f"{which} {_count(len(branches))} {plural(len(branches), 'branch', 'branches')}{each}"]
         before += [Show(tuple(_branch_row(branch) for branch in branches), numbered=False)]
     before += [Given("For each value of the field exactly one branch is consistent, and the solution is")]
     if field_ is not None:
@@ -67,10 +63,11 @@ def _comma(groups: Iterable[Fragments]) -> Fragments:
 def joint(step: Step) -> Prose:
     """What a law of several states fixes together."""
     pairs = [Complementary(p, q) for p, q in step.data.get("pairs") or []]
-    before = ["For each value of ", *listed(step.data["fields"]), " the law fixes ", *listed(step.data["unknowns"])]
+    before = [Given("For each value of "), *listed(step.data["fields"]), " the law fixes "]
     after: Fragments = ["It is to be read together with ", *listed(pairs), ". "] if pairs else []
     after += ["These are the optimality conditions of a convex problem of one site, which has one solution. "]
-    return Prose([*before, " together:"], [*after, "They are solved by Newton's method."])
+    before += [*listed(step.data["unknowns"]), " together by"]
+    return Prose(before, [*after, "They are solved by Newton's method."])
 
 
 def joint_slopes(step: Step) -> Prose:

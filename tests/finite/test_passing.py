@@ -387,3 +387,14 @@ def test_state_evolution_of_sets_with_slack(shape):
     values = {**soft_manifold.values, soft_manifold.g: shape}
     run = soft_manifold.problem.message_passing(values, N=150, seeds=8, steps=3)
     assert run.compare(soft_manifold.problem.cavity(), soft_manifold.shown, steps=[1, 2, 3]).worst < 4.5
+
+
+@pytest.mark.parametrize("name", ["box_detection", "minority", "robust_regression"])
+def test_sites_without_a_penalty_begin_as_the_state_evolution_does(name):
+    """They keep still at first: their states are zero, what is given is not, and their response has its own sign."""
+    module = import_module(f"symcavity.derivations.{name}")
+    run = module.problem.message_passing(module.values, N=500, seeds=6, steps=4)
+    assert run.compare(module.problem.cavity(), module.shown[:1], steps=[1, 2, 3]).worst < 4
+    evolution = module.problem.cavity().state_evolution(module.values, steps=1)
+    first = run[module.shown[0]][0]
+    assert abs(evolution[module.shown[0]][0] - first.mean) < 4 * first.stderr + 1e-6

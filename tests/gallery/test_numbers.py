@@ -101,8 +101,8 @@ def test_basis_pursuit_recovers_up_to_the_published_line():
         assert (float(found[error("basis_pursuit")]) == 0) == recovered
 
 
-def test_robust_regression_as_computed_elsewhere():
-    """The error is 0.412190952374, as computed elsewhere."""
+def test_the_error_of_robust_regression():
+    """The error is 0.412190952374, which was computed without this package."""
     agree("robust_regression", {error("robust_regression"): 0.412190952374}, 1e-11)
 
 
@@ -495,8 +495,8 @@ def test_expected_shortfall():
     agree("expected_shortfall", {m.shown[0]: q, m.v: level(q, width)})
 
 
-def test_zero_sum_as_computed_elsewhere():
-    """The value of the game is 0.657373990051, as computed elsewhere."""
+def test_the_value_of_the_zero_sum_game():
+    """The value of the game is 0.657373990051, which was computed without this package."""
     m = module("zero_sum")
     agree("zero_sum", {m.shown[1]: 0.661693690063, m.shown[2]: 0.330846845031}, 1e-11)
     assert number("zero_sum", m.V) == pytest.approx(0.657373990051, rel=1e-10)

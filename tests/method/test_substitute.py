@@ -106,7 +106,7 @@ def test_the_statistics_are_those_of_many_random_couplings():
         points.append((phi @ (phi.T @ messages) - (phi**2).sum(axis=1) * messages) / n)
     q = np.mean(messages**2)
     claims = {str(c.lhs): c.rhs for c in steps(record("kernel_ridge"))["statistics"].claims}
-    closed = claims["⟨(zeta[mu])**2⟩"]
+    closed = claims["⟨zeta[mu]**2⟩"]
     assert str(closed) == "q_varepsilon*P*Sum(rho[i]**2, (i, 1, N))/gamma**2 + Sum(a[i]**2, (i, 1, N))"
     assert np.mean(np.square(ridge)) == pytest.approx(p * q * np.sum(rho**2) + np.sum(first**2), rel=0.03)
     (closed,) = [c.rhs for c in steps(record("gardner"))["statistics"].claims if str(c.rhs) == "q_lambda*alpha"]

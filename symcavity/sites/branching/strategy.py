@@ -14,6 +14,7 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.feedback import solve_with_feedback
+from symcavity.sites.branching.solution import Region
 from symcavity.sites.protocol import SiteProblem, Solution
 from symcavity.sites.site import Site, response_steps
 
@@ -73,12 +74,12 @@ class Branching:
         relations = sign_relations(site)
         branches: list[Any] = []
         t = solution.reflection * eta
-        for region in solution.regions:
-            bounds = [t > region.low] if region.low is not None else []
-            bounds += [t < region.high] if region.high is not None else []
-            values = {q.xreplace(zero): v.xreplace(here) for q, v in region.values.items()}
+        for alike in _merged(solution.regions):
+            low, high, values = alike[0].low, alike[-1].high, alike[0].values
+            bounds = [t > low] if low is not None else []
+            bounds += [t < high] if high is not None else []
             condition = And(*bounds).xreplace(here) if bounds else None
-            branches.append(([], condition, values))
+            branches.append(([], condition, {q.xreplace(zero): v.xreplace(here) for q, v in values.items()}))
         claims = [Equation(q.xreplace(zero), _named(solution.expression(q), here)) for q in solution.unknowns]
         implicit = solution.is_implicit
         if implicit:
@@ -93,12 +94,24 @@ class Branching:
                 "kind": site.kind,
                 "branches": branches if several and not implicit else [],
                 "field": eta,
+                "paired": bool(site.law.pairs),
                 "convex": site.problem.convex,
                 "sign_assumptions": relations,
             },
             assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.effective_law",),
         )
+
+
+def _merged(regions: Sequence[Region]) -> list[list[Region]]:
+    """Regions in their order, in runs that have the same states: a kink that no state shows parts nothing."""
+    runs: list[list[Region]] = []
+    for region in regions:
+        if runs and region.low == runs[-1][-1].high and region.values == runs[-1][-1].values:
+            runs[-1].append(region)
+        else:
+            runs.append([region])
+    return runs
 
 
 def _named(expr: Expr, rule: dict[Any, Any]) -> Expr:

@@ -105,7 +105,7 @@ class Joint:
                     "kind": site.kind,
                     "unknowns": unknowns,
                     "pairs": [tuple(map(shown, pair)) for pair in law.pairs],
-                    "fields": [h.eta for h in site.problem.ordered()],
+                    "fields": [h.eta for h in site.problem.heard],
                 },
                 assumptions=(("convexity", {}), *((("sign", {"relations": relations}),) if relations else ())),
                 rests_on=(f"{key}.effective_law",),
