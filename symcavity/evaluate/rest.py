@@ -6,7 +6,7 @@ diverges move by equal steps, and all else has settled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,10 +26,14 @@ MISSED = 10  # rounds in a row in which the conditions are met nowhere, and none
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 ALIKE, ROUGH, STILL = 0.05, 1e-11, 1e-15
 BEYOND = 300.0  # where a limit is tested once more
+CONSTANT = 1.5  # by how much farther, so that no digits of a constant go with the square root of what vanishes
+SHORT, STRIDE = 0.5, 8.0  # how much farther out at a time, at first and then
 FARTHER = 1.25  # how much farther out a limit with digits is taken once more
+SLOW = 10  # by how much a step may at least be shorter than the one before, without new slopes
 POLISHED = 40  # steps that make many digits of those in double
 
 Point = dict[Symbol, Any]
+Polished = tuple[list[Any], list[Any], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,8 @@ def _limit(
     t: np.ndarray, ways: np.ndarray, step: np.ndarray, moved: RestMap, *, numerical: bool
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
     """A point far out on the way to a limit, its steps, and how well the limit is known."""
-    if not numerical:
+    # of a bias that goes to a constant double has no digits left that tell how, where all else is as small as that
+    if not numerical and not any(ways[k] == 0 and abs(t[k]) > NOISE for k in moved.own):
         found = _marching(t, ways, step, DEEP, SETTLED, moved)
         return (*found[:2], SETTLED) if found is not None and _goes_on(found, ways, moved) else None
     lead = int(np.argmax(np.abs(ways)))
@@ -205,7 +210,7 @@ def _taken(
     """The limit that a point and its steps lead to; with digits, where nothing is integrated."""
     names, loose = step_of.evolution.unknowns, loose or {}
     point, drifts, gap = [mp.mpf(v) for v in step_of.evolution.place(t)], steps.tolist(), max(gap, STILL)
-    near, far = (None if step_of.numerical else _polished(step_of, t, steps, loose, gone, r) for r in (1.0, FARTHER))
+    near, far = _far_out(step_of, t, steps, loose, gone)
     if near is not None and far is not None:
         signs = step_of.evolution.signs
         with mp.workprec(step_of.bits(far[0])):
@@ -219,27 +224,63 @@ def _taken(
     return Rest(dict(zip(names, point, strict=True)), drift, gap, loose)
 
 
+def _far_out(
+    step_of: RestMap, t: np.ndarray, steps: np.ndarray, loose: Mapping[Symbol, float], gone: np.ndarray | None
+) -> tuple[Polished | None, Polished | None]:
+    """Two polished points far out, or none."""
+    if step_of.numerical:
+        return None, None
+    lead, follows = int(np.argmax(np.abs(steps))), bool(step_of.own) and gone is None
+    begin = abs(float(t[lead]))
+    ends = [r * max(DEEP * (CONSTANT if follows else 1) * step_of.given.dps / 15, begin) for r in (1, FARTHER)]
+    near = [begin + SHORT * k for k in range(3)]  # how a bias goes to its constant is seen here
+    path: list[tuple[float, Polished]] = []
+    for depth in sorted({*near, *np.arange(near[-1], ends[1], STRIDE).tolist(), *ends}) if follows else ends:
+        tick(f"a minimum at rest, {depth:.0f} of {ends[1]:.0f} deep")
+        start = _ahead(step_of, path, depth) if follows and len(path) > 2 else list(path[-1][1][0] if path else t)
+        if (there := _polished(step_of, start, steps, loose, gone, depth)) is None:
+            return None, None
+        path.append((depth, there))
+    found = dict(path)
+    return found[ends[0]], found[ends[1]]
+
+
+def _ahead(step_of: RestMap, path: Sequence[tuple[float, Polished]], depth: float) -> list[Any]:
+    """The last point, with what goes to a constant where it should be farther out: it goes like an exponential."""
+    points = [found[0] for _, found in path]
+    here, before = list(points[-1]), points[-2]
+    with mp.workprec(step_of.bits([*here, depth])):
+        for k in step_of.own:
+            first, second = points[1][k] - points[0][k], points[2][k] - points[1][k]
+            if first and second and 0 < second / first < 1:
+                rate = mp.log(first / second) / SHORT
+                share = mp.exp(-rate * (path[-1][0] - path[-2][0]))
+                end = (here[k] - share * before[k]) / (1 - share)
+                here[k] = end + (here[k] - end) * mp.exp(-rate * (depth - path[-1][0]))
+    return here
+
+
 def _polished(
     step_of: RestMap,
-    t: np.ndarray,
+    t: Sequence[Any],
     steps: np.ndarray,
     loose: Mapping[Symbol, float],
     gone: np.ndarray | None,
-    farther: float,
-) -> tuple[list[Any], list[Any], list[Any]] | None:
-    """The point farther out, its steps, and where it lies across them, by Newton's method with many digits.
+    depth: float,
+) -> Polished | None:
+    """The point so far out, its steps, and where it lies across them, by Newton's method with many digits.
 
     What is gone stays; where nothing is, the unknowns go on along simple fractions of one rate.
     """
     digits, names = step_of.given.dps, step_of.evolution.unknowns
     lead = int(np.argmax(np.abs(steps)))
-    depth = farther * max(DEEP * digits / 15, abs(float(t[lead])))
     ways = [mp.mpf(round(4 * v)) / 4 for v in steps / abs(steps[lead])]
     fixed = [k == lead for k in range(len(t))] if gone is None else list(gone)
     moving = [k for k, s in enumerate(names) if not fixed[k] and s not in loose]
     used = [k for k, p in enumerate(step_of.evolution.places) if gone is None or not gone[p]]
-    start = [mp.mpf(v) + way * (depth - abs(float(t[lead]))) for v, way in zip(t, ways, strict=True)]
-    bits, signs = step_of.bits(start), step_of.evolution.signs
+    bits, signs = step_of.bits([*t, depth]), step_of.evolution.signs
+    with mp.workprec(bits):
+        start = [mp.mpf(v) + way * (depth - abs(mp.mpf(t[lead]))) for v, way in zip(t, ways, strict=True)]
 
     def at(v: list[Any]) -> tuple[list[Any], Any]:
         here = list(start)
@@ -255,29 +296,42 @@ def _polished(
         ends = [(p, coordinate(out[k], signs[p])) for k in used for p in (step_of.evolution.places[k],)]
         return [e - here[p] - rate * ways[p] for p, e in ends] + [mp.convert(c) for c in out[step_of.count :]]
 
-    with mp.workprec(bits):
-        v = [mp.zero] * len(moving) + [abs(mp.mpf(float(steps[lead])))] * (gone is None)
-        base, small = gap(v), mp.ldexp(1, -bits // 2)
+    def jacobian(v: list[Any], base: list[Any]) -> tuple[list[int], list[Any], list[Any], np.ndarray] | None:
+        small = mp.ldexp(1, -bits // 2)
         columns = [gap([b + small * (j == k) for j, b in enumerate(v)]) for k in range(len(v))]
-        if base is None or None in columns:
+        if None in columns:
             return None
         slopes = [[(c[r] - b) / small for c in columns if c] for r, b in enumerate(base)]
+        reach = [max(map(abs, column)) or mp.one for column in zip(*slopes, strict=True)]  # a bias may count most
+        slopes = [[s / c for s, c in zip(row, reach, strict=True)] for row in slopes]
         sizes = [max(map(abs, row), default=mp.zero) for row in slopes]
         own = sorted(range(len(used), len(base)), key=lambda r: sizes[r])
         fixes = {*range(len(used)), *own[len(loose) :]}  # the other conditions fix nothing
         rows = [r for r, size in enumerate(sizes) if size and r in fixes]
         inverse = np.linalg.pinv(np.array([[float(s / sizes[r]) for s in slopes[r]] for r in rows] or [[1.0]]))
-        last = mp.zero
-        for _ in range(POLISHED if rows else 0):
+        return rows, sizes, reach, inverse
+
+    with mp.workprec(bits):
+        v = [mp.zero] * len(moving) + [abs(mp.mpf(float(steps[lead])))] * (gone is None)
+        base, found, last, before = gap(v), None, mp.zero, mp.zero
+        for _ in range(POLISHED):
+            if base is None:
+                return None
+            found = jacobian(v, base) if last * SLOW >= before else found
+            if found is None:
+                return None
+            rows, sizes, reach, inverse = found
             misses = [base[r] / sizes[r] for r in rows]
-            if not (miss := max(map(abs, misses))):
+            if not (miss := max(map(abs, misses), default=mp.zero)):
                 last = mp.zero
                 break
-            step = [mp.mpf(float(s)) * miss for s in inverse @ np.array([float(m / miss) for m in misses])]
+            way = inverse @ np.array([float(m / miss) for m in misses])
+            step = [mp.mpf(float(s)) * miss / c for s, c in zip(way, reach, strict=True)]
             v = [b - s for b, s in zip(v, step, strict=True)]
-            last, base = max(map(abs, step)), gap(v)
-            if base is None or last > 1:
+            before, last = last, max(map(abs, step))
+            if last > 1:
                 return None
+            base = gap(v)
             if mp.ldexp(last, bits * 3 // 4) < 1:
                 break
         if last * mp.mpf(10) ** (digits + 2) > 1:

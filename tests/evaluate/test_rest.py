@@ -245,3 +245,17 @@ def test_a_response_where_the_slope_of_a_law_jumps_is_not_measured():
         sim[response(w)]
     shifted = ConvexProblem(half + data(Max(0, 1 - u) ** 2)).simulate({alpha: 2}, N=40, seeds=2)
     assert 0 < shifted[response(w)].mean < 1
+
+
+def test_a_bias_that_goes_to_the_labels_of_most_data():
+    """Residuals of most data vanish along with the weights: the bias is their label, to all digits."""
+    bias, cost = Global("b"), Symbol("C", positive=True)
+    problem = ConvexProblem(half * 2 + Sum(Abs(w[i]), (i, 1, N)) + cost * data(Abs(y[mu] - u - bias)))
+    values = {y: {2: "1/3", -1: "2/3"}, alpha: 2, cost: 1}
+    solution = problem.cavity().solve(values)
+    assert solution[size] == 0
+    assert abs(solution[bias] + 1) < 1e-15
+    assert solution.digits == 15
+    sim = problem.simulate(values, N=60, seeds=2)
+    assert sim[size].mean < 1e-12
+    assert sim[bias].mean == pytest.approx(-1, abs=1e-8)
