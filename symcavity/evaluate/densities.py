@@ -111,9 +111,11 @@ def finest(variable: Any) -> int:
     if isinstance(variable, Counting):
         return FINEST
     centre, spread = location(variable)
+    low, high = (float(e) for e in (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup))
+    ends = [x for x in (centre - OUTSIDE * spread, centre + OUTSIDE * spread) if low < x < high]
     with np.errstate(all="ignore"):
-        ends = np.array([density_of(variable)(np.float64(centre + way * OUTSIDE * spread)) for way in (-1, 1)])
-    return DEEPEST if np.all(np.nan_to_num(ends) * spread * OUTSIDE**6 < LEAST) else FINEST
+        left = [density_of(variable)(np.float64(x)) * spread * OUTSIDE**6 for x in ends]
+    return DEEPEST if all(w < LEAST for w in left) else FINEST
 
 
 def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., Any]) -> list[tuple[Any, Any]]:
