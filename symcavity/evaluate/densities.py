@@ -25,6 +25,7 @@ FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
 LONG = 6.0  # where the line is cut off that stands for a half-line or for the way to an end
 STEP = 0.025  # in which it is walked along, to see what counts
 PER_DIGIT, GROWTH = 5.0, 1.25  # points of each piece beyond double, and their growth from level to level
+FARTHER_OUT = 1.5  # as many points for rules that go far out
 
 Rule = tuple[np.ndarray, np.ndarray]
 Place = Callable[[Any], tuple[Any, Any]]
@@ -137,9 +138,11 @@ def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., 
         )
     x = Dummy("x", real=True)
     pdf = compiled(formula(variable, x), x)
+    far = finest(variable) == DEEPEST  # an average may be as small as the precision, and come from there
+    least, dense = (context.eps**2, FARTHER_OUT) if far else (context.eps, 1.0)
     while True:
-        count = int(PER_DIGIT * context.dps * GROWTH**level) + 8
-        found = _weighed(variable, context, pdf, partial(_exact_gauss, context, count), context.eps)
+        count = int(PER_DIGIT * dense * context.dps * GROWTH**level) + 8
+        found = _weighed(variable, context, pdf, partial(_exact_gauss, context, count), least)
         norm = context.fsum(w for _, w in found)
         if abs(norm - 1) < context.eps * 1e6 or level > 6:
             return [(node, weight / norm) for node, weight in found]
