@@ -160,20 +160,21 @@ def _gathered(expr: Any) -> Any:
         factors = Mul.make_args(term)
         heavy = [f for f in factors if f.has(Average, Function)]
         parts.setdefault(Mul(*heavy), []).append(Mul(*(f for f in factors if f not in heavy)))
-    if len(parts) < 2 or max(map(len, parts.values())) < 2:
-        return expr
+    alone = Add(*parts.pop(S.One, ()))
     before: dict[Expr, list[Expr]] = {}
     for heavy, light in parts.items():
         coefficient = factor(Add(*light))
         sign = -1 if -coefficient in before else 1
         before.setdefault(sign * coefficient, []).append(sign * heavy)
+    if len(before) == sum(map(len, parts.values())):
+        return expr
     new = Add(*(coefficient * Add(*some) for coefficient, some in before.items()))
-    return new if new.count_ops() < expr.count_ops() else expr
+    return new + min(alone, factor(alone), key=lambda form: form.count_ops())
 
 
 def _cleared(base: Add) -> tuple[Expr, Expr]:
-    """What is divided by, as a sum without fractions and a factor, where its terms are fractions of single quantities."""
-    below = [factor for term in base.args for factor in fraction(term)[1].as_ordered_factors()]
+    """What is divided by, as a sum without fractions and a factor, where what its own terms are divided by is single."""
+    below = [f for term in base.args for f in fraction(term)[1].as_ordered_factors()]
     single = all(f.as_base_exp()[0].is_Atom or isinstance(f.as_base_exp()[0], phi | Average) for f in below)
     if not single or not any(term.as_coeff_Mul()[0].q != 1 for term in base.args):
         return base, S.One
@@ -196,8 +197,10 @@ def _signed(node: Any) -> Any:
     if isinstance(new, Average | Sum):
         number, body = new.args[0].as_coeff_Mul()
         bound = [limits[0] for limits in new.args[1:]]
-        outside = [f for f in Mul.make_args(body) if isinstance(new, Sum) and type(f) is Symbol and f not in bound]
-        return Mul(number, *outside, new.func(Mul(*(f for f in Mul.make_args(body) if f not in outside)), *new.args[1:]))
+        factors = Mul.make_args(body) if isinstance(new, Sum) else (body,)
+        outside = [f for f in factors if type(f) is Symbol and f not in bound]
+        inside = Mul(*(f for f in factors if f not in outside))
+        return Mul(number, *outside, new.func(inside, *new.args[1:]))
     if isinstance(new, Add):
         every = Add(*(_turned(term, every=True) for term in new.args))
         return every if len(Add.make_args(every)) < len(new.args) else new
