@@ -6,6 +6,7 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
@@ -93,9 +94,9 @@ class SiteView:
 
     def __str__(self) -> str:
         lines = [self._site.kind.site.partition(" ")[2], *(f"  {e}" for e in self.equations)]
-        lines += [f"  <{a}**2> = {c}" if a == b else f"  <{a} {b}> = {c}" for (a, b), c in self.field.items()]
-        lines += [f"  <{f}> = {m}" for f, m in self.self_couplings.items()]
-        lines += [f"  {q} = {v}" for q, v in self.solution.items()]
+        lines += [f"  <{f'{a}**2' if a == b else f'{a} {b}'}> = {plain(c)}" for (a, b), c in self.field.items()]
+        lines += [f"  <{f}> = {plain(m)}" for f, m in self.self_couplings.items()]
+        lines += [f"  {q} = {plain(v)}" for q, v in self.solution.items()]
         return "\n".join(lines)
 
     __repr__ = __str__

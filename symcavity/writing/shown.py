@@ -168,12 +168,19 @@ def _gathered(expr: Any) -> Any:
         before.setdefault(sign * coefficient, []).append(sign * heavy)
     if len(before) == sum(map(len, parts.values())):
         return expr
-    new = Add(*(coefficient * Add(*some) for coefficient, some in before.items()))
+    new = Add(*(coefficient * _together(some) for coefficient, some in before.items()))
     return new + min(alone, factor(alone), key=lambda form: form.count_ops())
 
 
+def _together(terms: Sequence[Expr]) -> Expr:
+    """The sum of some terms, with the factors that all of them have in front."""
+    shared = set.intersection(*(set(Mul.make_args(term)) for term in terms))
+    before = Mul(*(f for f in Mul.make_args(terms[0]) if f in shared and f != -1))
+    return before * Add(*(term / before for term in terms))
+
+
 def _cleared(base: Add) -> tuple[Expr, Expr]:
-    """What is divided by, as a sum without fractions and a factor, where what its own terms are divided by is single."""
+    """What is divided by, as a sum without fractions and a factor, if its own terms are divided by single ones."""
     below = [f for term in base.args for f in fraction(term)[1].as_ordered_factors()]
     single = all(f.as_base_exp()[0].is_Atom or isinstance(f.as_base_exp()[0], phi | Average) for f in below)
     if not single or not any(term.as_coeff_Mul()[0].q != 1 for term in base.args):
