@@ -181,8 +181,8 @@ def _together(terms: Sequence[Expr]) -> Expr:
 
 def _cleared(base: Add) -> tuple[Expr, Expr]:
     """What is divided by, as a sum without fractions and a factor, if its own terms are divided by single ones."""
-    below = [f for term in base.args for f in fraction(term)[1].as_ordered_factors()]
-    single = all(f.as_base_exp()[0].is_Atom or isinstance(f.as_base_exp()[0], phi | Average) for f in below)
+    below = [f.as_base_exp() for term in base.args for f in fraction(term)[1].as_ordered_factors()]
+    single = all((b.is_Atom or isinstance(b, phi | Average)) and p.is_Integer for b, p in below)
     if not single or not any(term.as_coeff_Mul()[0].q != 1 for term in base.args):
         return base, S.One
     powers = [fraction(term)[1].as_powers_dict() for term in base.args if not fraction(term)[1].is_Integer]
@@ -221,7 +221,8 @@ def _turned(term: Any, every: bool = False) -> Any:
     turn = [may and (b.could_extract_minus_sign() if every else is_turned(b)) for b, may in some]
     clear = {b: _cleared(b) for b, p in powers if b.is_Add and p.is_Integer and p.is_negative}
     if any(shared != 1 for _, shared in clear.values()):
-        return _turned(Mul(*((Mul(clear[b][0], 1 / clear[b][1]) if b in clear else b) ** p for b, p in powers)), every)
+        parts = [(*clear.get(b, (b, S.One)), p) for b, p in powers]
+        return _turned(Mul(*(base**p * shared**-p for base, shared, p in parts)), every)
     if not any(turn):
         return term
     sign = S.NegativeOne ** Add(*(p for (_, p), turned in zip(powers, turn, strict=True) if turned))

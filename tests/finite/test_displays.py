@@ -39,6 +39,8 @@ def theory():
         (2.5e-9, 3.3e-11, "2.500(33)e-09"),
         (0.5, float("nan"), "0.5"),
         (0.5, 0.0, "0.5"),
+        (0.2, 2e-17, "0.2"),
+        (0.0, 2e-17, "0.0(2.0)e-17"),
     ],
 )
 def test_errors_stand_in_the_last_two_digits(value, error, shown):
