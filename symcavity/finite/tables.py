@@ -40,7 +40,7 @@ def with_error(value: float, error: float) -> str:
     Parameters
     ----------
     value, error : float
-        The number and its standard error; without one that is more than rounding the number stands alone, to six digits.
+        The number and its standard error; without one beyond rounding the number stands alone, to six digits.
     """
     if not (math.isfinite(value) and math.isfinite(error) and error > sys.float_info.epsilon * abs(value)):
         return f"{value:.6g}"
