@@ -372,11 +372,6 @@ class Theory(StudiedTheory):
 
         return Derivation.of(record(self))
 
-    def _repr_html_(self) -> str:
-        from symcavity.writing.displays import theory_html
-
-        return theory_html(self)
-
 
 # -- the record ----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What users hold shows itself in a notebook: HTML that parses, with the numbers that the text has."""
 
+import pickle
 import re
 import xml.etree.ElementTree as ET
 
@@ -114,3 +115,14 @@ def test_a_theory_shows_one_of_what_is_alike_and_says_what_responds_to_what():
     meanings = [row.partition("<td style")[2] for row in rows]
     assert len(set(meanings)) == len(rows)  # each response says to which field
     assert "renamed" not in clusters_hinge.problem.cavity()._repr_html_()
+
+
+def test_equations_and_sites_are_formulas_and_equations_are_a_list(theory):
+    shown = theory.equations._repr_html_()
+    assert isinstance(theory.equations, list)
+    assert list(theory.equations) == theory.equations[:]
+    for part in (shown, theory.feature._repr_html_(), theory.datum._repr_html_()):
+        ET.fromstring(f"<div>{part}</div>")  # noqa: S314 - our own markup
+        assert part.count("<math") >= 4
+    assert shown.count("=</mo>") >= len(theory.equations)
+    assert type(pickle.loads(pickle.dumps(theory.equations))) is list  # noqa: S301 - our own

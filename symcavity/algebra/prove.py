@@ -37,6 +37,7 @@ from symcavity.algebra.node import raised
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
 from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
+from symcavity.algebra.text import plain
 from symcavity.errors import ValuesError
 
 __all__ = ["Check", "Proof", "ProofStep", "TruncatedIntegral", "check", "prove"]
@@ -112,7 +113,7 @@ class ProofStep:
         return Eq(self.lhs, self.rhs, evaluate=False)
 
     def __str__(self) -> str:
-        return f"{self.lhs} = {self.rhs}\n      {self.text}"
+        return f"{plain(self.lhs)} = {plain(self.rhs)}\n      {self.text}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The text of an expression, of which each part is printed once: what sorts by names asks for it again and again."""
+"""The text of an expression: to sort by, where each part is printed once, and as people write it."""
 
 from __future__ import annotations
 
@@ -26,4 +26,16 @@ def text(expr: Basic) -> str:
     return str(_Printer({"order": None}).doprint(expr))
 
 
-__all__ = ["text"]
+class _PlainPrinter(StrPrinter):
+    def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
+        terms = super()._as_ordered_terms(expr, order=order)
+        lead = next((k for k, term in enumerate(terms) if not term.as_coeff_Mul()[0].is_negative), 0)
+        return [terms[lead], *terms[:lead], *terms[lead + 1 :]]
+
+
+def plain(expr: Any) -> str:
+    """Return the text as people write it: what is subtracted in a sum comes after what is not."""
+    return str(_PlainPrinter().doprint(expr))
+
+
+__all__ = ["plain", "text"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ def run_sweep(
             file=files[1],
             executor=args.jobs,
         )
-        sweep = sweep + Sweep(_measured(finite.rows, system), finite.columns)
+        sweep = sweep + replace(finite, rows=_measured(finite.rows, system))
     return sweep, lambda: sweep.plot(
         label(x), label(y), labels={label(o): f"${label_tex(o)}$" for o in (x, y)}
     )

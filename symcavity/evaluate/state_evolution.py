@@ -99,8 +99,9 @@ class StateEvolution:
         return [k for k in (0, 1, 2, 3, 5, 10, 20, 40, 80, 160) if k < self.steps] + [self.steps]
 
     def __str__(self) -> str:
-        lines = [self._head, "  step " + "".join(f"{s!s:>14}" for s in self.values)]
-        lines += [f"  {k:4d} " + "".join(f"{v[k]:14.6g}" for v in self.values.values()) for k in self._shown]
+        wide = {s: max(14, len(str(s)) + 2) for s in self.values}
+        lines = [self._head, "  step " + "".join(f"{s!s:>{wide[s]}}" for s in self.values)]
+        lines += [f"  {k:4d} " + "".join(f"{v[k]:{wide[s]}.6g}" for s, v in self.values.items()) for k in self._shown]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -9,6 +9,7 @@ from sympy import Expr, Piecewise, Symbol, sympify
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.texsymbol import TexSymbol
+from symcavity.algebra.text import plain
 from symcavity.model.averages import Average
 from symcavity.writing.printing import tex
 
@@ -31,14 +32,14 @@ def _indicators(expr: Expr) -> dict[Average, Boolean]:
 def label(observable: Any) -> str:
     """Return an observable as a user writes it: the average of a condition, not of its indicator."""
     expr = sympify(observable)
-    rule = {a: Symbol(f"average({c})") for a, c in _indicators(expr).items()}
-    return str(expr.xreplace(rule))
+    rule = {a: Symbol(f"average({plain(c)})") for a, c in _indicators(expr).items()}
+    return plain(expr.xreplace(rule))
 
 
 def label_tex(observable: Any) -> str:
     """Return the LaTeX of an observable, with probabilities for averages of conditions."""
     expr = sympify(observable)
-    rule = {a: TexSymbol(f"P({c})", f"P\\left({tex(c)}\\right)") for a, c in _indicators(expr).items()}
+    rule = {a: TexSymbol(f"P({plain(c)})", f"P\\left({tex(c)}\\right)") for a, c in _indicators(expr).items()}
     return re.sub(r"\\([gl])e\b", r"\\\1eq", tex(expr.xreplace(rule)))  # plots know the longer names only
 
 

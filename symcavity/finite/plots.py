@@ -159,15 +159,24 @@ def _size(row: Mapping[str, Any]) -> int:
 
 def _telling(rows: Sequence[Mapping[str, Any]], x: str) -> list[str]:
     """Name the parameters that tell curves apart: those that vary, without what runs along the curves."""
-    theory = [r for r in rows if not _size(r)] or rows
+    found = varied(rows)
+    running = x if x in _parameters(rows) else max(found, key=lambda name: found[name], default=x)
+    return [name for name in found if name != running]
+
+
+def varied(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The parameters of a sweep that vary, with the number of their values; those of the theory where it has rows."""
+    return {name: len(values) for name, values in _parameters(rows).items() if len(values) > 1}
+
+
+def _parameters(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[Any, None]]:
+    """The values of each parameter at the points of a sweep."""
     found: dict[str, dict[Any, None]] = {}
-    for row in theory:
+    for row in [r for r in rows if not _size(r)] or rows:
         for part in str(row.get("point", "")).split("; "):
             if (name := part.partition("=")[0]) in row:
                 found.setdefault(name, {})[row[name]] = None
-    varied = {name: len(values) for name, values in found.items() if len(values) > 1}
-    running = x if x in found else max(varied, key=lambda name: varied[name], default=x)
-    return [name for name in varied if name != running]
+    return found
 
 
 def _short(value: Any) -> str:
@@ -463,4 +472,5 @@ __all__ = [
     "plot_steps",
     "plot_sweep",
     "rows_of_two",
+    "varied",
 ]

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sympy import Expr, sympify
+from sympy import Expr, Symbol, sympify
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import bind, solve_theory, task_of
@@ -45,10 +45,13 @@ class Sweep:
         One for each point (and seed): parameters, observables, residuals, and the error if it failed.
     columns : tuple of str
         The columns, in order.
+    observables : tuple of Expr
+        What was computed or measured.
     """
 
     rows: list[Row]
     columns: tuple[str, ...]
+    observables: tuple[Expr, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -57,7 +60,8 @@ class Sweep:
         return len(self.rows)
 
     def __add__(self, other: Sweep) -> Sweep:
-        return Sweep(self.rows + other.rows, tuple(dict.fromkeys(self.columns + other.columns)))
+        columns = tuple(dict.fromkeys(self.columns + other.columns))
+        return Sweep(self.rows + other.rows, columns, tuple(dict.fromkeys(self.observables + other.observables)))
 
     @property
     def failed(self) -> list[Row]:
@@ -69,11 +73,23 @@ class Sweep:
         key = name if isinstance(name, str) else label(name)
         return [row.get(key) for row in self.rows]
 
-    def plot(self, x: Any, y: Any, **options: Any) -> Any:
-        """Plot one column against another; see :func:`symcavity.finite.plots.plot_sweep`."""
-        from symcavity.finite.labels import label_tex
-        from symcavity.finite.plots import plot_sweep
+    def plot(self, x: Any = None, y: Any = None, **options: Any) -> Any:
+        """Plot one column against another; see :func:`symcavity.finite.plots.plot_sweep`.
 
+        Without names it is the parameter that varies, and the observable, where there is one of each.
+
+        Raises
+        ------
+        ValuesError
+            If there are several that may be meant, or none.
+        """
+        from symcavity.finite.labels import label_tex
+        from symcavity.finite.plots import plot_sweep, varied
+
+        if x is None:
+            x = _only(list(map(Symbol, varied(self.rows))), "parameter that varies", "x")
+        if y is None:
+            y = _only([o for o in self.observables if any(map(_has, self.column(o)))], "observable", "y")
         keys = [v if isinstance(v, str) else label(v) for v in (x, y)]
         tex = {k: f"${label_tex(v)}$" for k, v in zip(keys, (x, y), strict=True) if not isinstance(v, str)}
         return plot_sweep(self.rows, *keys, labels=tex | dict(options.pop("labels", {})), **options)
@@ -85,7 +101,7 @@ class Sweep:
     def _table(self) -> list[list[str]]:
         """Return the head and the rows of what is shown, without columns that are empty."""
         shown = [c for c in self.columns if c not in {"point", "error"}]
-        shown = [c for c in shown if any(row.get(c) not in (None, "") for row in self.rows)] or shown
+        shown = [c for c in shown if any(map(_has, self.column(c)))] or shown
         return [shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)]
 
     @property
@@ -103,6 +119,22 @@ class Sweep:
         return html(head, body) + (f"<p>{escape(self.warning)}</p>" if self.warning else "")
 
     __repr__ = __str__
+
+
+def _has(value: Any) -> bool:
+    return value not in (None, "")
+
+
+def _only(columns: Sequence[Expr], what: str, axis: str) -> Expr:
+    """The one column that an axis can show."""
+    if len(columns) != 1:
+        raise ValuesError(
+            f"The axis {axis} of the plot is not named, and this sweep has "
+            f"{f'more than one {what}: ' + ', '.join(map(label, columns)) if columns else f'no {what}'}.",
+            f"sweeps with one {what}, or the names of both columns",
+            "sweep.plot(alpha, average(w[i]**2))",
+        )
+    return columns[0]
 
 
 def _shown(value: Any) -> str:
@@ -260,7 +292,7 @@ def _run(
         latest = {place_of(r): r for r in store.rows}
     mine = [r for k, r in latest.items() if k in order]
     mine.sort(key=lambda r: order[place_of(r)])
-    return Sweep(mine, tuple(columns))
+    return Sweep(mine, tuple(columns), job.observables)
 
 
 def _key(point: Any, n: Any, seed: Any) -> tuple[str, int, int]:

@@ -40,9 +40,9 @@ def with_error(value: float, error: float) -> str:
     Parameters
     ----------
     value, error : float
-        The number and its standard error; without a positive one the number stands alone, to six digits.
+        The number and its standard error; without one beyond rounding the number stands alone, to six digits.
     """
-    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+    if not (math.isfinite(value) and math.isfinite(error) and error > sys.float_info.epsilon * abs(value)):
         return f"{value:.6g}"
     place = math.floor(math.log10(error)) - 1
     digits = round(error / 10.0**place)

@@ -11,6 +11,7 @@ from sympy import Basic, Dummy, Expr, GreaterThan, Rational, S, StrictGreaterTha
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
@@ -327,7 +328,7 @@ class Theory:
     def __str__(self) -> str:
         head = "Naive mean-field theory" if self.is_naive else "Cavity theory"
         lines = [f"{head}{' of ' + self.system.name if self.system.name else ''}"]
-        lines += [f"  {s} = {m}" for s, m in self.order_parameters.items()]
+        lines += [f"  {s} = {plain(m)}" for s, m in self.order_parameters.items()]
         lines.append("  closed by")
         lines += [f"  {e}" for e in self.equations]
         return "\n".join(lines)

@@ -6,8 +6,10 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import SiteResponse
+from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.protocol import Ensemble
 from symcavity.sites.site import Site
@@ -36,8 +38,12 @@ class SiteView:
     @property
     def equation(self) -> Any:
         """The equations of the inserted site, in which the fields are explicit."""
-        found = self._site.equations()
-        return found[0] if len(found) == 1 else tuple(found)
+        return self.equations[0] if len(self.equations) == 1 else self.equations
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """The same, however many they are."""
+        return tuple(self._site.equations())
 
     @property
     def field(self) -> dict[tuple[Symbol, Symbol], Expr]:
@@ -53,8 +59,13 @@ class SiteView:
     @property
     def self_coupling(self) -> Any:
         """The mean self-coupling; a dictionary where there are several."""
-        means = self._site.means
-        return next(iter(means.values())) if len(means) == 1 else dict(means)
+        means = self.self_couplings
+        return next(iter(means.values())) if len(means) == 1 else means
+
+    @property
+    def self_couplings(self) -> dict[Any, Expr]:
+        """The means of all self-couplings, however many they are."""
+        return dict(self._site.means)
 
     @property
     def solution(self) -> dict[SiteQuantity, Expr]:
@@ -82,11 +93,10 @@ class SiteView:
         return self._site.ensemble
 
     def __str__(self) -> str:
-        equations = self.equation if isinstance(self.equation, tuple) else (self.equation,)
-        lines = [self._site.kind.site.partition(" ")[2], *(f"  {e}" for e in equations)]
-        lines += [f"  <{a}**2> = {c}" if a == b else f"  <{a} {b}> = {c}" for (a, b), c in self.field.items()]
-        lines += [f"  <{f}> = {m}" for f, m in self._site.means.items()]
-        lines += [f"  {q} = {v}" for q, v in self.solution.items()]
+        lines = [self._site.kind.site.partition(" ")[2], *(f"  {e}" for e in self.equations)]
+        lines += [f"  <{f'{a}**2' if a == b else f'{a} {b}'}> = {plain(c)}" for (a, b), c in self.field.items()]
+        lines += [f"  <{f}> = {plain(m)}" for f, m in self.self_couplings.items()]
+        lines += [f"  {q} = {plain(v)}" for q, v in self.solution.items()]
         return "\n".join(lines)
 
     __repr__ = __str__

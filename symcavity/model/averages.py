@@ -8,6 +8,7 @@ from sympy import Add, Expr, Piecewise, sqrt, sympify
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.node import Node, raised
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Family, SiteQuantity
@@ -49,8 +50,8 @@ class Average(Node):
 
     _eval_is_rational_function = _eval_is_algebraic_expr = _eval_is_polynomial
 
-    def _sympystr(self, printer: Any) -> str:
-        return f"average({printer.doprint(self.args[0])})"
+    def _sympystr(self, _printer: Any) -> str:
+        return f"average({plain(self.args[0])})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle"

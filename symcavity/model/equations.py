@@ -9,6 +9,7 @@ from typing import Any
 
 from sympy import And, Basic, Dummy, Equality, Expr, Piecewise, S, Symbol, latex
 
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.exact import exact
@@ -37,7 +38,7 @@ class Equation:
         return Equation(self.lhs.xreplace(rule), self.rhs.xreplace(rule))
 
     def __str__(self) -> str:
-        return f"{self.lhs} = {self.rhs}"
+        return f"{plain(self.lhs)} = {plain(self.rhs)}"
 
     __repr__ = __str__
 

@@ -9,6 +9,7 @@ from typing import Any
 from sympy import Add, Basic, Dummy, Equality, Expr, GreaterThan, Integer, LessThan, Mul, S, Sum
 from sympy.core.relational import Relational
 
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.cases import by_kinks
 from symcavity.model.centring import Centring, in_one_unit
@@ -452,8 +453,8 @@ class Problem:
 
     def __str__(self) -> str:
         minimize, subject_to = self.typed
-        lines = [f"minimise    {minimize}"]
-        lines += [f"subject to  {c}" for c in subject_to]
+        lines = [f"minimise    {plain(minimize)}"]
+        lines += [f"subject to  {plain(c)}" for c in subject_to]
         lines += [f"where       {r}" for r in self.ranges]
         lines += [f"fixed       {e}" for e in self.fixed]
         return "\n".join(lines)

@@ -15,7 +15,7 @@ from sympy import Basic, Expr, S, Sum, Symbol, SympifyError, Tuple, sympify
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.signs import FewValued
-from symcavity.algebra.text import text
+from symcavity.algebra.text import plain, text
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.dependent import read_joint
@@ -462,8 +462,8 @@ class Complementary(Basic):
         """The two non-negative expressions."""
         return self.args[0], self.args[1]
 
-    def _sympystr(self, printer: Any) -> str:
-        p, q = map(printer.doprint, self.args)
+    def _sympystr(self, _printer: Any) -> str:
+        p, q = map(plain, self.args)
         return f"0 <= {p} ⊥ {q} >= 0"
 
     def _latex(self, printer: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol, Tuple
 
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.centring import Centring, in_one_unit
 from symcavity.model.emissions import Emissions
@@ -358,7 +359,7 @@ class System:
             lines.append(f"  {law.kind.sites} {law.index} = 1..{law.kind.size}")
             lines += [f"    {e}" for e in law.written()] + [f"    {p}" for p in law.pairs]
         for parts, partner in zip(self.global_conditions, self.partners, strict=True):
-            total = " + ".join(f"sum over {s.index} of {body}" for s, body in parts.items())
+            total = " + ".join(f"sum over {s.index} of {plain(body)}" for s, body in parts.items())
             lines.append(f"  global: {total} = 0" if partner is None else f"  global: 0 <= {partner} ⊥ {total} >= 0")
         lines += [f"  fixed: {e}" for e in self.fixed]
         return "\n".join(lines)

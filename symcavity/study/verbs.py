@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from symcavity.method.theory import Theory
+from symcavity.writing.verbs import WrittenTheory
 
 if TYPE_CHECKING:
     from symcavity.study.boundary import Boundary
     from symcavity.study.optimum import Optimum
 
 
-class StudiedTheory(Theory):
+class StudiedTheory(WrittenTheory):
     """A theory that can be asked for derivatives, optima and boundaries."""
 
     def sensitivity(

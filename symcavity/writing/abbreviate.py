@@ -136,6 +136,12 @@ def _parts(wide: Sequence[Row], every: Sequence[Row]) -> dict[Node, float]:
     }
 
 
+def repeats(row: Row) -> int:
+    """How often the part stands in a formula that stands there most often, of those that are worth a name."""
+    count = Counter(part for part in _candidates(row) if width(part) >= _WORTH)
+    return max(count.values(), default=0)
+
+
 def _named(tree: Any, names: dict[Node, Node], bare: Iterable[Node] | None = None) -> Any:
     """A formula with names in place of parts, the inner ones first; round mere names no brackets are left."""
     whose = frozenset(names.values() if bare is None else bare)
@@ -176,4 +182,4 @@ def _bare(row: Row, names: frozenset[Node]) -> Row:
     return Row(tuple(items), row.spaced)
 
 
-__all__ = ["name_of", "shorten"]
+__all__ = ["name_of", "repeats", "shorten"]

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from sympy import Add, Sum
 
 from symcavity.method.declared import declaration, sources
+from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation
 from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import DisorderAverage
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.components import Alike
 from symcavity.writing.lines import lines
@@ -23,6 +25,7 @@ from symcavity.writing.shown import as_shown
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory
+    from symcavity.method.views import SiteView
     from symcavity.model.problem import Problem
     from symcavity.model.system import System
 
@@ -80,10 +83,7 @@ def _broken(obj: Any) -> str:
 
 def theory_html(theory: Theory) -> str:
     """Return the order parameters with their meanings, and the closed equations, as MathML; one of those alike."""
-    make = StepMaker({}, theory.is_naive)
-    declared = (*declaration(theory.system, make), *sources(theory.system, make))  # quenched parameters, what is heard
-    steps = tuple(replace(step, claims=()) for step in declared)
-    shown = as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(theory.equations)))
+    shown = _shown(theory, theory.equations)
     alike = Alike(shown)
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
@@ -91,10 +91,37 @@ def theory_html(theory: Theory) -> str:
         f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'><math>{mathml(m)}</math></td></tr>"
         for s, m in shown.parameters if s not in alike.others
     )
-    rows, _, named = shorten([row_of(e) for e in shown.results if not alike.stood_for(e)], {}, fits)
-    with_names = f"<p>with</p>{_lines(named)}" if named else ""
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
-    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_lines(rows)}{with_names}{others}"
+    closed = _closed([e for e in shown.results if not alike.stood_for(e)])
+    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{closed}{others}"
+
+
+def equations_html(theory: Theory, equations: Sequence[Equation]) -> str:
+    """Return equations of a theory, every one that there is, as MathML."""
+    return _closed(_shown(theory, equations).results)
+
+
+def site_html(site: SiteView) -> str:
+    """Return what a theory says of a site: its law, what it hears, its states and their responses, as MathML."""
+    field = [Equation(DisorderAverage(a * b), c) for (a, b), c in site.field.items()]
+    feedback = [Equation(DisorderAverage(f), mean) for f, mean in site.self_couplings.items()]
+    states = [Equation(q, value) for q, value in site.solution.items()]
+    every = {"law": site.equations, "cavity field": field, "self-coupling": feedback, "states": states}
+    return "".join(f"<p>{word}</p>{_closed(some)}" for word, some in every.items() if some)
+
+
+def _shown(theory: Theory, equations: Sequence[Equation]) -> Derivation:
+    """The order parameters and some equations, in the form in which they are read."""
+    make = StepMaker({}, theory.is_naive)
+    declared = (*declaration(theory.system, make), *sources(theory.system, make))  # quenched parameters, what is heard
+    steps = tuple(replace(step, claims=()) for step in declared)
+    return as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(equations)))
+
+
+def _closed(equations: Iterable[Equation]) -> str:
+    """Equations in lines, with names for what is too wide for one."""
+    rows, _, named = shorten([row_of(e) for e in equations], {}, fits)
+    return _lines(rows) + (f"<p>with</p>{_lines(named)}" if named else "")
 
 
 def _lines(rows: Iterable[Row]) -> str:
@@ -109,4 +136,4 @@ def _lines(rows: Iterable[Row]) -> str:
     return f'<div style="{grid};overflow:auto hidden;padding:.5em 0">{body}</div>'
 
 
-__all__ = ["Formula", "html", "problem_latex", "system_latex", "theory_html"]
+__all__ = ["Formula", "equations_html", "html", "problem_latex", "site_html", "system_latex", "theory_html"]

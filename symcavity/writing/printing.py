@@ -264,8 +264,10 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Abs(self, expr: Any, exp: str | None = None) -> str:
         power = f"^{{{exp}}}" if exp else ""
-        body = -expr.args[0] if is_turned(expr.args[0]) else expr.args[0]
-        return f"\\left|{self._print(body)}\\right|{power}"
+        body = self._print(expr.args[0])
+        if body.startswith("-") or is_turned(expr.args[0]):  # one of both signs reads better
+            body = self._print(-expr.args[0])
+        return f"\\left|{body}\\right|{power}"
 
     def _print_Heaviside(self, expr: Any, exp: str | None = None) -> str:
         power = f"^{{{exp}}}" if exp else ""

@@ -10,6 +10,7 @@ from sympy import Add, Sum
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
+from symcavity.writing.abbreviate import repeats
 from symcavity.writing.fragments import Formula
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.markup import Atom, Row, parse
@@ -17,6 +18,7 @@ from symcavity.writing.printing import tree
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
 PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
+_SOME, _OFTEN = 4, 5  # a formula of more lines than these, one part of which stands in it more often, is so too
 GAP = 4.6  # between formulas in one line
 _ASIDE, _ABREAST = 31.0, 58.0  # widths of an equation that may share a line, and of those that do
 
@@ -62,7 +64,8 @@ def _cut(row: Row, start: int, stop: int | None) -> Row:
 def fits(row: Row) -> bool:
     """Whether a formula may stand as it is."""
     found = lines(row, PAGE)
-    return len(found) <= LINES and all(width(line) <= 1.06 * PAGE for line in found)
+    long = len(found) > LINES or (len(found) > _SOME and repeats(row) > _OFTEN)
+    return not long and all(width(line) <= 1.06 * PAGE for line in found)
 
 
 def row_of(obj: Any) -> Row:

@@ -13,6 +13,7 @@ from sympy import (
     Basic,
     Dummy,
     Expr,
+    Function,
     Integral,
     Mul,
     Piecewise,
@@ -20,9 +21,12 @@ from sympy import (
     Rational,
     S,
     Sum,
+    Symbol,
     Tuple,
     default_sort_key,
+    factor,
     floor,
+    fraction,
     igcd,
     ilcm,
     sign,
@@ -79,7 +83,7 @@ def as_shown(derivation: Derivation) -> Derivation:
     def one_side(obj: Any) -> Any:
         if isinstance(obj, Basic) and obj.has(Dummy):  # what is equal but for the names of bound variables is one
             obj = alike.setdefault(obj.as_dummy(), obj)
-        return _over_one(_signed(written(obj)))
+        return _gathered(_over_one(_signed(written(obj))))
 
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
@@ -145,16 +149,65 @@ def _over_one(total: Any) -> Any:
     return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
 
 
+def _gathered(expr: Any) -> Any:
+    """The same with one term for each average, or function, of a sum: what stands before it is factored."""
+    if isinstance(expr, Mul):
+        return Mul(*map(_gathered, expr.args))
+    if not isinstance(expr, Add) or expr.has(Sum, Integral, Piecewise):
+        return expr
+    parts: dict[Expr, list[Expr]] = {}
+    for term in expr.args:
+        factors = Mul.make_args(term)
+        heavy = [f for f in factors if f.has(Average, Function)]
+        parts.setdefault(Mul(*heavy), []).append(Mul(*(f for f in factors if f not in heavy)))
+    alone = Add(*parts.pop(S.One, ()))
+    before: dict[Expr, list[Expr]] = {}
+    for heavy, light in parts.items():
+        coefficient = factor(Add(*light))
+        sign = -1 if -coefficient in before else 1
+        before.setdefault(sign * coefficient, []).append(sign * heavy)
+    if len(before) == sum(map(len, parts.values())):
+        return expr
+    new = Add(*(coefficient * _together(some) for coefficient, some in before.items()))
+    return new + min(alone, factor(alone), key=lambda form: form.count_ops())
+
+
+def _together(terms: Sequence[Expr]) -> Expr:
+    """The sum of some terms, with the factors that all of them have in front."""
+    shared = set.intersection(*(set(Mul.make_args(term)) for term in terms))
+    before = Mul(*(f for f in Mul.make_args(terms[0]) if f in shared and f != -1))
+    return before * Add(*(term / before for term in terms))
+
+
+def _cleared(base: Add) -> tuple[Expr, Expr]:
+    """What is divided by, as a sum without fractions and a factor, if its own terms are divided by single ones."""
+    below = [f.as_base_exp() for term in base.args for f in fraction(term)[1].as_ordered_factors()]
+    single = all((b.is_Atom or isinstance(b, phi | Average)) and p.is_Integer for b, p in below)
+    if not single or not any(term.as_coeff_Mul()[0].q != 1 for term in base.args):
+        return base, S.One
+    powers = [fraction(term)[1].as_powers_dict() for term in base.args if not fraction(term)[1].is_Integer]
+    least = {b: max(some.get(b, S.Zero) for some in powers) for some in powers for b in some if not b.is_Rational}
+    shared = Mul(ilcm(*(term.as_coeff_Mul()[0].q for term in base.args)), *(b**p for b, p in least.items()))
+    return Add(*(term * shared for term in base.args)), shared
+
+
 @lru_cache(maxsize=4096)
 def _signed(node: Any) -> Any:
-    """The same with no sign in an average, and one form of what is divided by, or squared, so that like terms add."""
+    """The same with no sign in an average, and one form of what is divided by, or squared, so that like terms add.
+
+    What does not depend on the index of a sum stands before it; nothing is divided by a sum with fractions in it.
+    """
     if not isinstance(node, Basic) or not node.has(Add):
         return node
     args = [_signed(arg) for arg in node.args]
     new = node.func(*args) if args != list(node.args) else node
     if isinstance(new, Average | Sum):
         number, body = new.args[0].as_coeff_Mul()
-        return number * new.func(body, *new.args[1:])
+        bound = [limits[0] for limits in new.args[1:]]
+        factors = Mul.make_args(body) if isinstance(new, Sum) else (body,)
+        outside = [f for f in factors if type(f) is Symbol and f not in bound]
+        inside = Mul(*(f for f in factors if f not in outside))
+        return Mul(number, *outside, new.func(inside, *new.args[1:]))
     if isinstance(new, Add):
         every = Add(*(_turned(term, every=True) for term in new.args))
         return every if len(Add.make_args(every)) < len(new.args) else new
@@ -166,6 +219,10 @@ def _turned(term: Any, every: bool = False) -> Any:
     powers = [factor.as_base_exp() for factor in Mul.make_args(term)] if isinstance(term, Mul | Pow) else []
     some = [(b, b.is_Add and p.is_Integer and (every or p.is_even or p.is_negative)) for b, p in powers]
     turn = [may and (b.could_extract_minus_sign() if every else is_turned(b)) for b, may in some]
+    clear = {b: _cleared(b) for b, p in powers if b.is_Add and p.is_Integer and p.is_negative}
+    if any(shared != 1 for _, shared in clear.values()):
+        parts = [(*clear.get(b, (b, S.One)), p) for b, p in powers]
+        return _turned(Mul(*(base**p * shared**-p for base, shared, p in parts)), every)
     if not any(turn):
         return term
     sign = S.NegativeOne ** Add(*(p for (_, p), turned in zip(powers, turn, strict=True) if turned))

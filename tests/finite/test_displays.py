@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sympy import Rational, Symbol
 
-from symcavity import Equation, alpha, average
+from symcavity import Equation, ValuesError, alpha, average
 from symcavity.derivations import soft_margin
 from symcavity.finite import plot_distribution
 from symcavity.finite.sweep import Sweep
@@ -39,6 +39,8 @@ def theory():
         (2.5e-9, 3.3e-11, "2.500(33)e-09"),
         (0.5, float("nan"), "0.5"),
         (0.5, 0.0, "0.5"),
+        (0.2, 2e-17, "0.2"),
+        (0.0, 2e-17, "0.0(2.0)e-17"),
     ],
 )
 def test_errors_stand_in_the_last_two_digits(value, error, shown):
@@ -61,6 +63,24 @@ def test_every_value_of_a_second_parameter_has_its_curve():
     assert points.lines[0].get_color() == lines[1].get_color() != lines[0].get_color()
     told = [text.get_text() for text in ax.get_legend().get_texts()]
     assert told == ["$C$ = 1", "$C$ = 2", "$C$ = 5", "theory", "simulation, $N=50$"]
+
+
+def test_a_sweep_draws_itself_where_one_choice_is_there(theory):
+    loads = [Rational(3, 2), 2]
+    sweep = theory.sweep({alpha: loads, C: [1]}, observables=[average(w**2)])
+    ax = sweep.plot()
+    (line,) = ax.get_lines()
+    assert list(line.get_xdata()) == [1.5, 2]
+    assert list(line.get_ydata()) == [float(theory.solve({alpha: a, C: 1})[average(w**2)]) for a in loads]
+    assert ax.get_xlabel() == "$\\alpha$"
+    wide = theory.sweep({alpha: loads, C: [1, 2]}, observables=[average(w**2), average(lam)])
+    with pytest.raises(ValuesError, match="parameter that varies: C, alpha"):
+        wide.plot()
+    with pytest.raises(ValuesError, match=r"more than one observable: average\(w\[i\]\*\*2\), average\(lambda\[mu\]\)"):
+        wide.plot(alpha)
+    assert [line.get_label() for line in wide.plot(alpha, average(lam)).get_lines()] == ["$C$ = 1", "$C$ = 2"]
+    with pytest.raises(ValuesError, match="no parameter that varies"):
+        theory.sweep({alpha: [2], C: [1]}, observables=[average(w**2)]).plot()
 
 
 def test_a_line_is_broken_where_there_is_no_solution():

@@ -4,17 +4,20 @@ import importlib
 import re
 
 import pytest
-from sympy import Abs, Max, Rational, S, Symbol, exp, fraction, sqrt, symbols, together
+from sympy import Abs, Max, Rational, S, Sum, Symbol, exp, fraction, sqrt, symbols, together
 
+from symcavity import Feature, N, i
 from symcavity.algebra.phi import phi
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
+from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter
-from symcavity.writing.abbreviate import shorten
+from symcavity.writing.abbreviate import repeats, shorten
 from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import Row, items_of, parse, to_tex
 from symcavity.writing.printing import tex, tree
+from symcavity.writing.rows import fits
 from symcavity.writing.shown import as_shown
 
 a, b, c, d, x, y = symbols("a b c d x y", positive=True)
@@ -136,6 +139,42 @@ def test_averages_hold_no_sign_and_like_terms_add():
     assert r"\left\langle -" not in text
     square = r"\left( 1 - M_{v w} \right)^{2}"
     assert rf"q_{{\lambda}} = \frac{{{square} + q_{{\Delta w}}}}{{\left( 1 + S^{{\Delta w}} \right)^{{2}}}}." in text
+
+
+def test_what_averages_share_is_written_once_and_nothing_is_divided_by_fractions():
+    def shown(expr):
+        step = Step("a", "closure", (Equation(d, expr),))
+        (claim,) = as_shown(Derivation("", "", (step,))).steps[0].claims
+        assert claim.lhs == d
+        assert together(claim.rhs - expr).expand() == 0
+        return claim.rhs
+
+    one, two = phi(1, x), phi(2, y)
+    assert shown(a * one + a * b * one + 2 * a * two) == a * (1 + b) * one + 2 * a * two
+    assert shown(a * one - a * phi(1, y) + b**2 + 2 * b + 1) == a * (one - phi(1, y)) + (1 + b) ** 2
+    assert shown(a * one + b * two + c) == a * one + b * two + c
+    assert shown(-one / (Rational(1, 2) - one / (2 * two))) == -2 * one * two / (two - one)
+    assert shown(a / (1 + exp(a) / 2) ** 2) == 4 * a / (2 + exp(a)) ** 2
+    for kept in (1 / (1 + a / b), 1 / (Rational(1, 2) + exp(-a)), 1 / (a + b)):
+        assert shown(kept) == kept
+
+
+def test_parameters_stand_before_a_sum_and_what_it_counts_stays():
+    w, k = Feature("w"), Symbol("k", integer=True)
+    every = Sum(a * (w[i] ** 2 + 1) / 2, (i, 1, N))
+    step = Step("a", "lagrangian", (Equation(d, every), Equation(d, Sum(k * x**k, (k, 1, 3)))))
+    first, second = as_shown(Derivation("", "", (step,))).steps[0].claims
+    assert first.rhs == a * Sum(w[i] ** 2 + 1, (i, 1, N)) / 2
+    assert second.rhs == Sum(k * x**k, (k, 1, 3))
+
+
+def test_a_long_formula_that_repeats_itself_is_given_a_name():
+    long = exp(a) + exp(b) + exp(c) + exp(d)
+    repeated = Equation(x, sum((Symbol(f"s_{k}") * exp(k * a) / long**k for k in range(1, 25)), a))
+    (row,), _, named = shorten([tree(repeated)], {}, fits)
+    assert [flat(line) for line in named] == [flat(parse("\\mathcal{A}_{1} = e^{a} + e^{b} + e^{c} + e^{d}"))]
+    assert repeats(tree(repeated)) == 24
+    assert repeats(row) == 0
 
 
 def test_lines_end_between_statements_and_nothing_is_said_of_zero():
