@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from sympy import Heaviside, Max, Piecewise, Rational, Sum, exp, sign
+from sympy import Abs, Heaviside, Max, Piecewise, Rational, Sum, exp, sign
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.model.equations import Equation
 from symcavity.witness.judge import judge
@@ -75,3 +75,22 @@ def test_a_law_that_needs_positive_data_is_checked_there():
     seen = problem(u[mu] * exp(h) - y[mu] * h).cavity().derivation.verify()
     assert seen
     assert not seen.unchecked
+
+
+def test_shares_beyond_a_threshold_that_is_found_are_closed():
+    """Six orders of breaks are open in the share of residuals beyond a radius that the problem chooses itself.
+
+    Where the penalty of the radius balances: each residual beyond counts once, those on it a part, on average
+    ``1/(3*alpha)``; and the average over instances agrees.
+    """
+    v, data = Global("v", positive=True), Quenched("z", mu)
+    r = data[mu] - h
+    given = {alpha: 2, data: {2: Rational(1, 2), -1: Rational(1, 2)}}
+    balanced = ConvexProblem(
+        N * v / 3 + Sum(Max(0, r**2 - v), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2
+    )
+    share = average(r**2 > v)
+    theory = balanced.cavity()
+    assert 0 < float(theory.solve(given)[share]) < 1 / 6
+    compared = theory.compare(balanced.simulate(given, N=80, seeds=8), [share, average(Abs(r))])
+    assert all(abs(row.z) < 4 for row in compared.rows)
