@@ -28,6 +28,7 @@ from sympy import (
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 
+from symcavity.algebra.node import replaced_by
 from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi
 from symcavity.algebra.piecewise import (
     Builder,
@@ -397,9 +398,10 @@ class GaussianAverage(Expr):
         if self in rule:
             return rule[self], True
         expr, z = self.expr, self.z
-        outer = {old: new for old, new in rule.items() if old != z}
+        pairs = replaced_by(rule)
+        outer = {old: new for old, new in pairs.items() if old != z}
         arriving = set().union(*(getattr(new, "free_symbols", set()) for new in outer.values()))
-        name = rule.get(z)
+        name = pairs.get(z)
         if isinstance(name, Symbol) and name not in self.free_symbols | arriving:
             expr, z = expr.xreplace({z: name}), name
         elif z in arriving and any(expr.has(old) for old in outer):

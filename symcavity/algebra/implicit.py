@@ -7,7 +7,7 @@ from typing import Any
 
 from sympy import Expr, S, Symbol, oo, sympify
 
-from symcavity.algebra.node import Node
+from symcavity.algebra.node import Node, replaced_by
 
 
 class ImplicitAverage(Node):
@@ -59,7 +59,7 @@ class ImplicitAverage(Node):
     def _xreplace(self, rule: Mapping[Any, Any]) -> tuple[Expr, bool]:
         if self in rule:
             return rule[self], True
-        outer = {old: new for old, new in rule.items() if old != self.x}
+        outer = {old: new for old, new in replaced_by(rule).items() if old != self.x}
         args, changed = [], False
         for arg in self.args:
             if arg == self.x:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sympy import Expr, sympify
@@ -18,9 +19,14 @@ class Node(Expr):
         return Expr.__new__(cls, *map(sympify, args))
 
 
+def replaced_by(rule: Any) -> Mapping[Any, Any]:
+    """The pairs of a rule of ``xreplace``: none where SymPy's own simplifications transform what they choose."""
+    return rule if isinstance(rule, Mapping) else {}
+
+
 def raised(tex: str, exp: str | None) -> str:
     """A formula to a power, in brackets."""
     return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
 
 
-__all__ = ["Node", "raised"]
+__all__ = ["Node", "raised", "replaced_by"]

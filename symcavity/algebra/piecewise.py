@@ -196,7 +196,7 @@ def _real_roots(p: Coefficients, lead: int, signs: Signs) -> list[Expr]:
             return []
         if signs.s is not None:
             gap = signs.restore(gap)
-        root = sqrt(factor(gap)) if gap.is_Add else sqrt(gap)
+        root = sqrt(factor(gap)) if gap.has(Add) else sqrt(gap)
         return [tidy(signs.tidy((-b + side * lead * root) * inverse / 2)) for side in (-1, 1)]
     z = Dummy("z", real=True)
     _, factors = factor_list(_expression(p, z), z)

@@ -40,7 +40,7 @@ from sympy.polys.polyerrors import PolynomialError
 from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.joint import NumberedAverage
-from symcavity.algebra.node import raised
+from symcavity.algebra.node import raised, replaced_by
 from symcavity.algebra.phi import gaussian_moment, phis_in
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.precision import GENERATED, mp
@@ -144,7 +144,7 @@ class CellAverage(NumberedAverage):
     def _xreplace(self, rule: Mapping[Any, Any]) -> tuple[Expr, bool]:
         if self in rule:
             return rule[self], True
-        outer = {old: new for old, new in rule.items() if old not in self.zs}
+        outer = {old: new for old, new in replaced_by(rule).items() if old not in self.zs}
         if not any(self.has(old) for old in outer):
             return self, False
         arriving = set().union(*(getattr(new, "free_symbols", set()) for new in outer.values()))

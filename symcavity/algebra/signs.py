@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -288,24 +288,27 @@ class Signs:
 
 
 def _resolve(expr: Expr, assumed: tuple[tuple[Expr, int], ...]) -> int | None:
+    """The sign that follows from others: of a multiple of one of them, or beyond a sum of some of them."""
+    found = _direct(expr, assumed)
+    steps = [known * its_sign for known, its_sign in assumed if its_sign]
+    settled = found is not None or (len(steps) == len(assumed) and takes_both_signs(expr, steps))
+    for count in () if settled else range(1, len(steps) + 1):
+        for chosen in combinations(steps, count):
+            step = Add(*chosen)
+            if _direct(expr - step, assumed) in (0, 1):
+                return 1
+            if _direct(expr + step, assumed) in (0, -1):
+                return -1
+    return found
+
+
+def _direct(expr: Expr, assumed: tuple[tuple[Expr, int], ...]) -> int | None:
     found = sign_of(expr)
-    if found is not None or not assumed:
-        return found
-    for k, (known, its_sign) in enumerate(assumed):
-        if its_sign == 0:
-            if sign_of(cancel(expr / known)):
-                return 0
-            continue
-        ratio = sign_of(cancel(expr / known))
-        if ratio is not None:
+    for known, its_sign in assumed if found is None else ():
+        ratio = None if takes_both_signs(expr * known) else sign_of(cancel(expr / known))
+        if ratio is not None and (its_sign or ratio):
             return ratio * its_sign
-        rest = assumed[:k] + assumed[k + 1 :]
-        step = known * its_sign
-        if _resolve(expr - step, rest) in (0, 1):
-            return 1
-        if _resolve(expr + step, rest) in (0, -1):
-            return -1
-    return None
+    return found
 
 
 def bare(expr: Expr) -> Expr:

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
+from typing import Any
 
-from sympy import Abs, Add, Dummy, Eq, Expr, Heaviside, KroneckerDelta, Max, Min, Piecewise, Pow, S, Sum, cancel, sign
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Eq,
+    Expr,
+    Heaviside,
+    KroneckerDelta,
+    Max,
+    Min,
+    Piecewise,
+    Pow,
+    S,
+    Sum,
+    cancel,
+    sign,
+    simplify,
+    sympify,
+)
 from sympy.core.relational import Relational
 
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
@@ -52,6 +71,9 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
             breaks, pieces = to_piecewise_polynomial(along, z)
         except NotPiecewisePolynomial as open_:
             _refuse_open(open_, gap)
+            bent = _bent(term, gap, inner, marks)
+            if bent is not None:
+                return bent
             continue
         every = [_jumps(breaks, pieces, z, base) for base in range(len(pieces))]
         if any(c.has(*marks) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
@@ -65,6 +87,44 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
             beyond = (c * Max(0, way * (gap - t)) ** n for t, way, n, c in powers)
             return Add(pieces[base].xreplace({z: gap}), *beyond)
     return term
+
+
+def _bent(term: Expr, gap: Expr, inner: Expr, marks: list[Expr]) -> Expr | None:
+    """Pieces that are no polynomials, as what is smooth and one positive part for each bend; None without a bend.
+
+    ``Piecewise((0, r > 0), (exp(-r) - 1, True))`` is ``Piecewise((exp(-r) - 1 + r, r < 0), (0, True)) + Max(0, -r)``.
+    """
+    chosen: dict[Any, tuple[Expr, Expr]] = {}
+    z, rate, which = Dummy("z", real=True), gap.diff(inner), S.Zero
+    for node in sorted(term.atoms(*CASES), key=str):
+        pieces = node.args
+        if not isinstance(node, Piecewise):
+            pieces = (1, node.args[0] > 0), (-1 if isinstance(node, sign) else 0, True)
+        names = {Dummy(f"case_{k}", real=True): (node, sympify(value)) for k, (value, _) in enumerate(pieces)}
+        which += Piecewise(*((name, test) for name, (_, test) in zip(names, pieces, strict=True)))
+        chosen |= names
+    place = (z - (gap - rate * inner).expand()) / rate
+    try:
+        breaks, regions = to_piecewise_polynomial(which.xreplace({gap: z}).xreplace({inner: place}), z)
+    except NotPiecewisePolynomial:
+        return None
+    values = [term.xreplace(dict(chosen[name] for name in region.free_symbols)) for region in regions]
+    if any(value.has(*CASES) for value in values):
+        return None
+    bends = []
+    for t, (left, right) in zip(breaks, pairwise(values), strict=True):
+        at = {inner: place.xreplace({z: t})}
+        jump, bend = (simplify(e.xreplace(at)) for e in (right - left, (right - left).diff(inner) / rate))
+        if jump != 0 or bend.has(*marks):
+            return None
+        bends.append(bend)
+    if not any(bends) and not term.has(Heaviside, sign):
+        return None
+    lines = accumulate((bend * (gap - t) for t, bend in zip(breaks, bends, strict=True)), initial=S.Zero)
+    smooth = [piece - line for piece, line in zip(values, lines, strict=True)]
+    cases = [(piece, gap < t) for piece, t in zip(smooth, breaks, strict=False)]
+    kinks = (bend * Max(0, gap - t) for t, bend in zip(breaks, bends, strict=True))
+    return Add(Piecewise(*cases, (smooth[-1], True)), *kinks)
 
 
 def _refuse_open(error: NotPiecewisePolynomial, line: Expr) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
 
-from symcavity.algebra.node import Node, raised
+from symcavity.algebra.node import Node, raised, replaced_by
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.names import latex_name
@@ -173,7 +173,7 @@ class _Binder(Node):
         return found.union(*(arg.free_symbols for arg in self.args[4:]))
 
     def _xreplace(self, rule: Any) -> tuple[Any, bool]:
-        inner = {k: v for k, v in rule.items() if k != self.components.index}
+        inner = {k: v for k, v in replaced_by(rule).items() if k != self.components.index}
         if self in rule:
             return rule[self], True
         parts = [self.g._xreplace(rule), self.body._xreplace(inner)]  # noqa: SLF001 - SymPy's own recursion

@@ -6,7 +6,7 @@ from typing import Any
 
 from sympy import Expr, Symbol, Tuple, sympify
 
-from symcavity.algebra.node import Node, raised
+from symcavity.algebra.node import Node, raised, replaced_by
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Family, SiteQuantity
@@ -241,7 +241,7 @@ class ComponentSymbol(CavitySymbol):
     def _xreplace(self, rule: Any) -> tuple[Any, bool]:
         if self in rule:
             return rule[self], True
-        moved = tuple(rule.get(k, k) for k in self.indices)
+        moved = tuple(replaced_by(rule).get(k, k) for k in self.indices)
         return (self.at(*moved), True) if moved != self.indices else (self, False)
 
     @property

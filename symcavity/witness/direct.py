@@ -172,14 +172,14 @@ def _point(
     """Seeded values of all symbols, and laws: the denominators are positive there that the solution takes as such."""
     positive = positive_parts({side.kind: side})
     for k in range(first, first + TRIES):
-        values, laws = _drawn(theory, claimed, side, seed, 100 * k)
+        values, laws = _drawn(theory, claimed, side, seed, k)
         if not any(e.xreplace(values).is_nonpositive for e in positive) and in_range(theory.system.ranges, values):
             break
     return values, laws
 
 
 def _drawn(
-    theory: Any, claimed: Expr, side: Any, seed: int, shift: int
+    theory: Any, claimed: Expr, side: Any, seed: int, again: int
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
     solution = side.solution
     exprs = [claimed, *side.covariance.values(), *(h.factor for h in side.heard)]
@@ -190,8 +190,9 @@ def _drawn(
             exprs.append(part.implicit[1])
     bound = {b.implicit[0] for b in solution.branches if b.implicit}
     bound |= {h.eta for h in side.heard} | set(side.problem.plain_sources().values())
-    point = Point(seed + 11 + shift, [*exprs, *positive_parts({side.kind: side})])
-    laws = {q: v for q, v in seeded_values(theory, seed).items() if isinstance(q, Quenched)}
+    point = Point(seed + 11 + 100 * again, [*exprs, *positive_parts({side.kind: side})])
+    twin = seed ^ (again % 2)  # some laws have a solution for positive quenched parameters only
+    laws = {q: v for q, v in seeded_values(theory, twin).items() if isinstance(q, Quenched)}
     for q in theory.system.quenched:
         if q not in laws:
             if q.low is not None:  # what sums over its values is linear in them: the first few will do, or one

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
-from sympy import Expr, S
+from sympy import Expr, Piecewise, S
 
 from symcavity.algebra.precision import mp
 from symcavity.method.close import positive_parts
@@ -156,44 +157,52 @@ def solution(step: Step, dps: int) -> list[Verdict]:
     theory, kind = step.evidence["theory"], step.data["kind"]
     etas = eta_of(theory, kind)
     states = {c.lhs: c.rhs for c in step.claims if isinstance(c.lhs, SiteQuantity)}
-    implicit = [c for c in step.claims if c.lhs in etas.values()]
-    if len(implicit) > 1:
-        return []  # several implicit branches: nothing says here which of them holds at a field
-    worst = mp.mpf(0)
+    implicit = next((c.rhs for c in step.claims if c.lhs in etas.values()), None)
+    worst, met = mp.mpf(0), set[Expr]()
     ok = {q.family for q in states} >= {q.family for q in theory.system.laws[kind].unknowns}
     with mp.workdps(dps + 12):
         for seed in range(POINTS):
-            worst = largest(worst, _residual(theory, kind, states, implicit, seed, dps + 12))
+            residual, seen = _residual(theory, kind, states, implicit, seed, dps + 12)
+            worst, met = largest(worst, residual), met | seen
+    if implicit is not None and not met >= set(_laws(implicit)):
+        return []  # no state that was tried lies on one of its branches
     ok = ok and bool(worst < mp.mpf(10) ** (-dps + 8))
     good = "put into the declared equations at seeded fields"
     return result(numeric(dps), ok, good, f"residual {mp.nstr(worst, 3)}")
 
 
 def _residual(
-    theory: Any, kind: Kind, states: dict[Any, Expr], implicit: list[Equation], seed: int, digits: int
-) -> Any:
-    """The largest residual of the declared law at some fields."""
+    theory: Any, kind: Kind, states: dict[Any, Expr], implicit: Expr | None, seed: int, digits: int
+) -> tuple[Any, set[Expr]]:
+    """The largest residual of the declared law at some fields, and the branches on which those lie."""
     declared = declared_of(theory)
     positive = [*positive_parts({kind: theory.inserted[kind]}), *margins(theory.system.ranges)]
     worlds = (declared.world(seed + 20 + 100 * k, digits=digits) for k in range(TRIES))
     world = next((w for w in worlds if all(w.value(e) > 0 for e in positive)), declared.world(seed + 20, digits=digits))
     site = Inserted(declared, kind, world)
-    law = SolvedLaw(theory, site)
+    site_law = SolvedLaw(theory, site)
     inner, parameters = theory.inserted[kind].problem.inner().eta, {s.name for s in theory.system.parameters}
-    worst = mp.mpf(0)
-    for k in FIELDS:
-        world.given[world.cavity_key(inner, {})] = mp.mpf(7 * k + 1) / 5
-        if implicit:  # what the field is depends on a state that is chosen freely
-            (claim,) = implicit
-            for x in sorted(claim.rhs.free_symbols & _free(states), key=str):
+    worst, met = mp.mpf(0), set[Expr]()
+    for k, law in product(FIELDS, _laws(implicit)):
+        field = world.given[world.cavity_key(inner, {})] = mp.mpf(7 * k + 1) / 5
+        if law is not None:  # what the field is depends on a state that is chosen freely
+            for x in sorted(law.free_symbols & _free(states), key=str):
                 if x.is_Dummy or not (isinstance(x, OrderParameter | CavitySymbol) or x.name in parameters):
                     free = mp.mpf(3 * k + 1) / 7
                     world.given["symbol", x.name] = abs(free) if x.is_nonnegative or x.is_nonpositive else free
-            world.given[world.cavity_key(inner, {})] = world.value(claim.rhs)
+            field = world.given[world.cavity_key(inner, {})] = world.value(law)
+            if not same(world.value(implicit), field):
+                continue  # this state is on another branch
+            met.add(law)
         for q, expr in states.items():
             world.given[world.key(q, {})] = world.value(expr)
-        worst = largest(worst, law.residual())
-    return worst
+        worst = largest(worst, site_law.residual())
+    return worst, met
+
+
+def _laws(implicit: Expr | None) -> list[Any]:
+    """What a field is on each branch of an implicit law."""
+    return [law for law, _ in implicit.args] if isinstance(implicit, Piecewise) else [implicit]
 
 
 class SolvedLaw:

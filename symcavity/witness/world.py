@@ -354,8 +354,8 @@ class World:
         call = getattr(mp, type(node).__name__, None)
         if call is not None and len(values) == 1:
             return call(values[0])
-        found = node.func(*(Float(v, DIGITS) if not mp.isint(v) else Integer(int(v)) for v in values))
-        found = found.evalf(DIGITS)
+        found = node.func(*(Float(v, mp.dps) if not mp.isint(v) else Integer(int(v)) for v in values))
+        found = found.evalf(mp.dps)
         if not found.is_Float and not found.is_Integer:
             raise Open(f"{node} is no number here")
         return mp.mpf(found._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
@@ -373,7 +373,7 @@ def _number(_world: World, node: Any, _env: Env) -> Any:
         return mp.mpf(int(node.p)) / int(node.q) if node.q != 1 else mp.mpf(int(node.p))
     if node in (S.Infinity, S.NegativeInfinity):
         return mp.inf if node is S.Infinity else -mp.inf
-    return mp.mpf(node.evalf(DIGITS)._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
+    return mp.mpf(node.evalf(mp.dps)._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
 
 
 def _step(world: World, node: Expr, env: Env) -> Any:

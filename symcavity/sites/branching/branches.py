@@ -159,7 +159,7 @@ class SitePuzzle:
             raise UnsupportedLaw(
                 f"{self.text} has {len(choices) * 2 ** len(self.pairs)} branches.", f"at most {MOST_BRANCHES}"
             )
-        out = []
+        out: dict[Any, Branch] = {}  # pieces that meet at a kink give the same branch there
         for equations, flat, conditions in choices:
             pairs = list(zip(flat[::2], flat[1::2], strict=True))
             for picks in product((0, 1), repeat=len(pairs)):
@@ -167,8 +167,9 @@ class SitePuzzle:
                 rest = [pair[1 - k] for pair, k in zip(pairs, picks, strict=True)]
                 branch = self._solve([*equations, *zero], [*rest, *conditions], tuple(zero))
                 if branch is not None:
-                    out.append(branch)
-        return out
+                    what = frozenset(branch.values.items()), frozenset(branch.conditions), branch.implicit
+                    out.setdefault(what, branch)
+        return list(out.values())
 
     def _solve(
         self,

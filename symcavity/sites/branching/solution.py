@@ -150,6 +150,15 @@ class SiteSolution:
                 found |= {q for q, gap in gaps.items() if gap != 0 and min(_drawn(gap, 18, 3)) > _INSIDE}
         return frozenset(found)
 
+    def fixing(self) -> Expr:
+        """What the field is as a function of the implicit unknown: by cases of the field, if it is not one function."""
+        laws = [region.implicit[1] if region.implicit else self.inner for region in self.regions]
+        if len(different := set(laws) - {self.inner}) == 1:
+            return different.pop()
+        t = self.reflection * self.inner
+        ends = (S.true if region.high is None else t < region.high for region in self.regions)
+        return Piecewise(*zip(laws, ends, strict=True), evaluate=False)
+
     def expression(self, state: SiteQuantity) -> Expr:
         """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
         if not self.regions:

@@ -83,8 +83,7 @@ class Branching:
         claims = [Equation(q.xreplace(zero), _named(solution.expression(q), here)) for q in solution.unknowns]
         implicit = solution.is_implicit
         if implicit:
-            fixing = (Equation(eta, b.implicit[1].xreplace(here)) for b in solution.branches if b.implicit)
-            claims = [*fixing, *claims]
+            claims.insert(0, Equation(eta, _named(solution.fixing(), here)))
         several = len(branches) > 1
         return make(
             f"{key}.solution",
