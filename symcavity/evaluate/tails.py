@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -70,11 +70,9 @@ def check_tails(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mapping
                 f"tails that fall at least like |{q.name}|**-2, those of the Cauchy law",
             )
     for name, expr in exprs.items():
-        nodes = sorted(expr.atoms(Average, Sum), key=str)
-        for q in sorted({q for n in nodes for q in own_quantities(n.args[0]) if q.family in heavy}, key=str):
-            x = Dummy("x", real=True)
-            bodies = {n: n.args[0].xreplace({q: x}) for n in nodes if q in own_quantities(n.args[0])}
-            whole = expr.xreplace({n: Average(b) if own_quantities(b) else b for n, b in bodies.items()})
+        for q, x, whole in _integrands(expr):
+            if q.family not in heavy:
+                continue
             centre, width = location(variables[q.family])
             for way, moments in zip((-1, 1), heavy[q.family], strict=True):
                 power = _growth(whole, x, centre, way * width, env)
@@ -88,6 +86,18 @@ def check_tails(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mapping
                     )
 
 
+def _integrands(expr: Expr) -> Iterator[tuple[Any, Dummy, Expr]]:
+    """For each parameter that is averaged: it, a symbol for it, and what of the whole expression is averaged over it.
+
+    Averages may be infinite one by one, and together finite.
+    """
+    nodes = sorted(expr.atoms(Average, Sum), key=str)
+    for q in sorted({q for n in nodes for q in own_quantities(n.args[0])}, key=str):
+        x = Dummy("x", real=True)
+        bodies = {n: n.args[0].xreplace({q: x}) for n in nodes if q in own_quantities(n.args[0])}
+        yield q, x, expr.xreplace({n: Average(b) if own_quantities(b) else b for n, b in bodies.items()})
+
+
 def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mapping[Any, Any]) -> None:
     """Refuse averages of what grows at zero at least as quickly as a density with weight there falls."""
     for q, variable in ((q, v) for law in laws.values() for q, v in law.continuous if not isinstance(v, Counting)):
@@ -95,21 +105,24 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
         low, high = (float(end) for end in (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup))
         ways = [way for way in (-1, 1) if all(low < way * width * t < high for t in TOWARDS)]
         for name, expr in exprs.items() if ways else ():
-            for node in sorted(expr.atoms(Average, Sum), key=str):
-                own = own_quantities(node.args[0])
-                if {s.family for s in own} != {q}:
-                    continue
-                x = Dummy("x", real=True)
-                body = Pass([node.args[0].xreplace(dict.fromkeys(own, x))])
-                for way in ways:
-                    power = _rise(body, x, way * width, variable, env)
-                    if power is not None:
-                        raise ValuesError(
-                            f"{name} is infinite: it averages what grows like |{q.name}|**-{power:.3g} near zero, and "
-                            f"the law of {q.name} has too much weight there.",
-                            f"laws of {q.name} that keep away from zero",
-                            f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}; a condition with a slack in place of a hard one",
-                        )
+            if not _is_linear(expr):  # a product of averages may be finite where that of what is averaged is not
+                continue
+            for body, x in ((Pass([whole]), x) for p, x, whole in _integrands(expr) if p.family == q):
+                power = next((r for way in ways if (r := _rise(body, x, way * width, variable, env)) is not None), None)
+                if power is not None:
+                    raise ValuesError(
+                        f"{name} is infinite: it averages what grows like |{q.name}|**-{power:.3g} near zero, and the "
+                        f"law of {q.name} has too much weight there.",
+                        f"laws of {q.name} that keep away from zero",
+                        f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}; a condition with a slack in place of a hard one",
+                    )
+
+
+def _is_linear(expr: Expr) -> bool:
+    """Whether an expression is linear in its averages."""
+    marks = {n: Dummy() for n in sorted(expr.atoms(Average, Sum), key=str)}
+    plain = expr.xreplace(marks)
+    return not any(plain.diff(mark).has(*marks.values()) for mark in marks.values())
 
 
 def _rise(body: Pass, x: Dummy, width: float, variable: Any, env: Mapping[Any, Any]) -> float | None:

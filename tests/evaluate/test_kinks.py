@@ -10,6 +10,8 @@ from sympy.stats import Gamma, Normal, Uniform
 from symcavity import ConvexProblem, Coupling, Feature, Infeasible, N, P, Quenched, ValuesError, alpha, average, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.evaluate.kinks import kinks
+from symcavity.evaluate.quenched import read_quenched
+from symcavity.evaluate.tails import check_tails
 
 x, w, t, y = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("y", mu)
 a, z = Symbol("a", positive=True), Symbol("z", real=True)
@@ -62,6 +64,10 @@ def test_a_one_sided_bound_leaves_half_the_capacity():
     assert caught.value.evidence.load == pytest.approx(1, rel=1e-2)
 
 
+def laws(law):
+    return read_quenched([y], {y: law}, 15, {})
+
+
 def test_a_hard_margin_of_labels_near_zero_has_no_finite_norm():
     """The second moment of 1/y is infinite for a law with weight at zero, and finite where it falls off there."""
     hard = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2, [y[mu] * field >= 1]).cavity()
@@ -72,3 +78,6 @@ def test_a_hard_margin_of_labels_near_zero_has_no_finite_norm():
         assert hard.solve({y: law, alpha: "3/10"}).residual < 1e-9
     tiny = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum((y[mu] - field) ** 2, (mu, 1, P)), []).cavity()
     assert float(tiny.solve({y: Normal("y", 0, 1), alpha: 1})[average(w[i] ** 2)]) > 0
+    check_tails({"it": average(1 / y[mu]) ** 2}, laws(Gamma("y", 2, 1)), {})  # each factor is finite
+    with pytest.raises(ValuesError, match="it is infinite"):
+        check_tails({"it": 1 + average(1 / y[mu] ** 2)}, laws(Gamma("y", 1, 1)), {})
