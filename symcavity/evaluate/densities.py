@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Symbol, lambdify, oo
+from sympy import Dummy, Expr, S, Symbol, lambdify, oo
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.legendre import exact_legendre, legendre
@@ -76,7 +76,7 @@ def _summed(size: int, count: int) -> Rule:
 
 
 @lru_cache(maxsize=256)
-def rule(variable: Any, level: int) -> Rule:
+def rule(variable: Any, level: int, kinks: tuple[Expr, ...] = ()) -> Rule:
     """Return nodes and weights for averages over a continuous random variable of SymPy.
 
     Parameters
@@ -84,6 +84,8 @@ def rule(variable: Any, level: int) -> Rule:
     variable : RandomSymbol or Counting
     level : int
         0 for the coarsest rule, :data:`FINEST` for the finest, :data:`DEEPEST` for the finest that goes far out.
+    kinks : tuple of Expr
+        Numbers at which what is averaged is not smooth.
 
     Raises
     ------
@@ -97,7 +99,7 @@ def rule(variable: Any, level: int) -> Rule:
         return zip(*legendre(int(POINTS[level] * length)), strict=True)
 
     least = LEAST if level <= FINEST else FAINTEST
-    found = np.array(_weighed(variable, np, density_of(variable), gauss, least)).reshape(-1, 2)
+    found = np.array(_weighed(variable, np, density_of(variable), gauss, least, kinks)).reshape(-1, 2)
     total = found[:, 1].sum()
     if not abs(total - 1) < (1e-6 if level >= FINEST else 0.5):
         raise ValuesError(
@@ -119,7 +121,9 @@ def finest(variable: Any) -> int:
     return DEEPEST if all(w < LEAST for w in left) else FINEST
 
 
-def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., Any]) -> list[tuple[Any, Any]]:
+def exact_rule(
+    variable: Any, context: Any, level: int, compiled: Callable[..., Any], kinks: tuple[Expr, ...] = ()
+) -> list[tuple[Any, Any]]:
     """Return nodes and weights at the precision of an mpmath context, more of them at each level.
 
     Their number is raised further until the norm is 1 to the precision.
@@ -131,6 +135,8 @@ def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., 
     level : int
     compiled : callable
         Turns an expression in a symbol into a function of the context's numbers.
+    kinks : tuple of Expr
+        Numbers at which what is averaged is not smooth.
     """
     if isinstance(variable, Counting):
         raise ValuesError(
@@ -142,7 +148,7 @@ def exact_rule(variable: Any, context: Any, level: int, compiled: Callable[..., 
     least, dense = (context.eps**2, FARTHER_OUT) if far else (context.eps, 1.0)
     while True:
         count = int(PER_DIGIT * dense * context.dps * GROWTH**level) + 8
-        found = _weighed(variable, context, pdf, partial(_exact_gauss, context, count), least)
+        found = _weighed(variable, context, pdf, partial(_exact_gauss, context, count), least, kinks)
         norm = context.fsum(w for _, w in found)
         if abs(norm - 1) < context.eps * 1e6 or level > 6:
             return [(node, weight / norm) for node, weight in found]
@@ -174,6 +180,7 @@ def _weighed(
     pdf: Callable[[Any], Any],
     gauss: Callable[[float], Iterable[tuple[Any, Any]]],
     least: Any,
+    kinks: tuple[Expr, ...],
 ) -> list[tuple[Any, Any]]:
     """Nodes of Gauss rules on all pieces of the support, and their weights, as far as these count.
 
@@ -182,7 +189,7 @@ def _weighed(
     centre, spread = location(variable)
     found = []
     with np.errstate(all="ignore"):
-        for place, first, last in _pieces(variable, functions):
+        for place, first, last in _pieces(variable, functions, kinks):
             points = [(t, *_at(place, pdf, t)) for t in functions.arange(first, last + STEP / 2, STEP)]
             shares = [(t, w, (x - centre) / spread) for t, x, w in points]
             counting = [t for t, w, x in shares if _counts(w, x, least) and not (functions is np and _is_wild(w, x))]
@@ -215,21 +222,21 @@ def _is_wild(weight: Any, away: Any) -> bool:
     return bool(abs(away) > ENDLESS and weight * away**2 > HEAVY)
 
 
-def _pieces(variable: Any, functions: Any) -> list[tuple[Place, Any, Any]]:
+def _pieces(variable: Any, functions: Any, kinks: tuple[Expr, ...]) -> list[tuple[Place, Any, Any]]:
     """Maps from a part of the line to parts of the support, with their slopes.
 
-    Laws break at zero, where a parameter changes its sign or a law divides by it, and densities on the whole line at
-    their centre: no piece goes across, and nodes come no nearer than those of a Gauss rule do.  Towards an end or a
-    tail, weights fall off like an exponential of an exponential.
+    Laws break at kinks and at zero, where a parameter changes its sign or a law divides by it, and densities on the
+    whole line at their centre: no piece goes across, and nodes come no nearer than those of a Gauss rule do.  Towards
+    an end or a tail, weights fall off like an exponential of an exponential.
     """
     ends = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)
     centre, spread = location(variable)
     low, high = (float(e) for e in ends)
-    places = {0.0} if abs(centre) < FAR * spread else set()
-    if ends == (-oo, oo) and all(abs(centre - p) > 1e-3 * spread for p in places):
-        places.add(centre)
+    places = {p: _edge(e, functions) for e in (S.Zero, *kinks) if abs(centre - (p := float(e))) < FAR * spread}
     number = float if functions is np else functions.mpf
-    within = [number(p) for p in sorted(places) if low < p < high]
+    if ends == (-oo, oo) and all(abs(centre - p) > 1e-3 * spread for p in places):
+        places[centre] = number(centre)
+    within = [places[p] for p in sorted(places) if low < p < high]
     edges: list[Any] = [_edge(ends[0], functions), *within, _edge(ends[1], functions)]
     out: list[tuple[Place, Any, Any]] = []
     for a, b in pairwise(edges):

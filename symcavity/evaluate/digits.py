@@ -61,7 +61,8 @@ class _Sites:
             ]
         for q, variable in law.continuous:
             if q in self.families:
-                nodes = exact_rule(variable, at, self.level, partial(scalar_function, at=at))
+                kinks = law.kinks.get(q, ())
+                nodes = exact_rule(variable, at, self.level, partial(scalar_function, at=at), kinks)
                 rows = [({**row, q: x}, w * v) for row, w in rows for x, v in nodes]
         return [(tuple(row[q] for q in self.families), w) for row, w in rows]
 

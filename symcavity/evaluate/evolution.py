@@ -20,7 +20,7 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.anderson import LONGEST, accelerated
 from symcavity.evaluate.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.grids import PanelGrid
-from symcavity.evaluate.integrals import LAWS, Grids, Pass
+from symcavity.evaluate.integrals import LAWS, Grids, Pass, lighter
 from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.watch import tick
@@ -125,9 +125,8 @@ class Evolution:
 
     @property
     def plain(self) -> Pass:
-        """The pass that the grids are refined with: that without derivatives, where it has the same grids."""
-        same = [g.key for g in self.values.groups] == [g.key for g in self.slopes.groups]
-        return self.values if same else self.slopes
+        """The pass that the grids are refined with."""
+        return lighter(self.values, self.slopes)
 
     # -- charts ------------------------------------------------------------------------------------
 

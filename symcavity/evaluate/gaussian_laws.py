@@ -1,7 +1,8 @@
 """Averages over quenched parameters whose law is Gaussian, in closed form where there is one.
 
 A polynomial times an exponential of a quadratic form times one truncated moment of an affine form is averaged over a
-Gaussian exactly.  What has another form stays an average, for the rules of the density.
+Gaussian exactly.  A parameter that only shifts an inner average, as the noise of a label does, widens its Gaussian.
+What has another form stays an average, for the rules of the density.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, exp, expand_mul, sqrt
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, exp, expand_mul, oo, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -79,6 +80,8 @@ def _inside(body: Expr, u: Symbol) -> Expr:
         return fixed * Piecewise(*((_inside(value, u), test) for value, test in moving.args))
     if isinstance(moving, ImplicitAverage) and not any(e.has(u) for e in moving.args[2:]):
         return fixed * ImplicitAverage(_inside(moving.args[0], u), *moving.args[1:])
+    if isinstance(moving, ImplicitAverage | GaussianAverage) and (wider := _widened(moving, u)) is not None:
+        return fixed * wider
     if isinstance(moving, GaussianAverage) and not isinstance(moving, BOXES):
         if any(b.has(u) for b in moving.breaks):
             raise _NoClosedForm
@@ -89,6 +92,42 @@ def _inside(body: Expr, u: Symbol) -> Expr:
         if isinstance(wide, Add) and len(wide.args) <= SEVERAL:
             return fixed * Add(*(_inside(term, u) for term in wide.args))
     return fixed * _term(factors, u)
+
+
+def _widened(node: Expr, u: Symbol) -> Expr | None:
+    """An average in which u only shifts the Gaussian: one over a wider one; None where it does more.
+
+    Where ``x + c*u`` in place of x leaves u in ``psi(x) = z`` only, as ``psi(x) = z - a*u``, the right side is a
+    Gaussian of variance ``1 + a**2``.
+    """
+    if isinstance(node, BOXES) or (isinstance(node, GaussianAverage) and node.breaks):
+        return None
+    if isinstance(node, ImplicitAverage):
+        expr, x, psi, *ends = node.args
+        if (ends[0], ends[1]) != (-oo, oo):
+            return None
+    else:
+        expr, x, psi = node.expr, node.z, node.z
+    forms = [e for e in sorted(expr.atoms(Add) | psi.atoms(Add), key=str) if e.has(x) and e.has(u)]
+    shifts = {S.Zero: None}
+    for form in forms:
+        across, along = (form.coeff(s) for s in (u, x))
+        if along != 0 and not (across / along).has(x, u):
+            shifts[-across / along] = None
+    for c in shifts:
+        moved, tilted = expr.xreplace({x: x + c * u}), psi.xreplace({x: x + c * u})
+        if moved.has(u):
+            continue
+        try:
+            still, tilt = _affine(tilted, u)
+        except _NoClosedForm:
+            continue
+        if not tilt.has(x):
+            width = sqrt(1 + tilt**2)
+            if isinstance(node, ImplicitAverage):
+                return ImplicitAverage(moved, x, still / width)
+            return GaussianAverage(moved.xreplace({x: width * x}), x)
+    return None
 
 
 def _term(factors: Sequence[Expr], u: Symbol) -> Expr:

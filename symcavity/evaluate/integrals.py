@@ -191,6 +191,11 @@ class Pass:
         return found
 
 
+def lighter(values: Pass, slopes: Pass) -> Pass:
+    """The pass that grids are refined with: that without derivatives, where it has the same ones."""
+    return values if [g.key for g in values.groups] == [g.key for g in slopes.groups] else slopes
+
+
 def _is_faint(size: Any, peak: Any, goal: float) -> bool:
     """Whether an average is so small that what the rules leave out of the tails may show in it."""
     return bool(np.any(np.asarray(peak) * LEAST >= goal * np.asarray(size)))
@@ -243,4 +248,4 @@ def _best_cut(low: float, high: float, places: Sequence[float]) -> float:
     return mean if abs(mean - middle) < 0.45 * (high - low) else middle
 
 
-__all__ = ["LAWS", "Box", "Environment", "Grids", "Pass"]
+__all__ = ["LAWS", "Box", "Environment", "Grids", "Pass", "lighter"]

@@ -95,6 +95,8 @@ class SiteLaw:
         Parameters that are given site by site, as doubles.
     uniform : bool
         Whether all points have one weight.
+    kinks : dict
+        Numbers at which averages are not smooth, by parameters with a density.
     """
 
     names: list[Quenched] = field(default_factory=list)
@@ -103,6 +105,7 @@ class SiteLaw:
     continuous: list[tuple[Quenched, Any]] = field(default_factory=list)
     arrays: dict[Quenched, np.ndarray] = field(default_factory=dict)
     uniform: bool = False
+    kinks: dict[Quenched, tuple[Expr, ...]] = field(default_factory=dict)
     _tables: dict[Any, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -155,7 +158,7 @@ class SiteLaw:
         for q, variable in self.continuous:
             if q not in families:
                 continue
-            nodes, rule_weights = rule(variable, level)
+            nodes, rule_weights = rule(variable, level, self.kinks.get(q, ()))
             if weights is None:
                 count = len(next(iter(columns.values())))
                 weights = np.full(count, 1.0 / count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,8 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import InternalError, NotConverged
-from symcavity.evaluate.roots import STARTS, Rough, Unknown, find_roots, polish
+from symcavity.evaluate.integrals import lighter
+from symcavity.evaluate.roots import STARTS, Unknown, find_roots, polish
 from symcavity.evaluate.solution import CHECK, GUARDS, Twice, limited
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import alpha
@@ -61,6 +63,9 @@ class Reduced:
         core, definitions = list(closed.core), dict(closed.definitions)
         core += [symbol - definitions.pop(symbol) for symbol in list(definitions) if symbol in given.exact]
         left = [s for s in (*task.unknowns, *given.solve_for) if s not in definitions]
+        if task.is_numerical:  # of closed forms the elimination has made what does not cancel
+            averaged = iter(task.absorbed(given.laws, (*core, *definitions.values())))
+            core, definitions = [next(averaged) for _ in core], dict(zip(definitions, averaged, strict=True))
         return cls(task, given, core, definitions, left)
 
     @classmethod
@@ -89,28 +94,6 @@ class Reduced:
             values = iter(whole({**base, **dict(zip(self.left, x, strict=True))}))
             rows = [[next(values) for _ in row] for row in terms]
             return [(sum(row), sum(abs(v) for v in row) + (len(row) == 1)) for row in rows]
-
-        return evaluate
-
-    def rough(self) -> Rough:
-        """Return the core, relative to the sizes of its terms, with its derivatives, on coarse rules."""
-        terms = [list(Add.make_args(expr)) for expr in self.core]
-        whole = self.task.together(tuple(term for row in terms for term in row), tuple(self.left))
-        grids = whole.grids()
-        base = self.given.environment("numpy")
-        ends = np.cumsum([len(row) for row in terms])[:-1]
-
-        def evaluate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            try:
-                values, slopes = whole.at({**base, **dict(zip(self.left, x.tolist(), strict=True))}, grids)
-            except NotConverged:
-                return np.full(len(x), np.nan), np.full((len(x), len(x)), np.nan)
-            parts = np.split(np.array(values, dtype=float), ends)
-            rows = np.split(np.array(slopes, dtype=float), ends)
-            sizes = np.array([np.abs(v).sum() + (len(v) == 1) for v in parts])
-            gaps = np.array([v.sum() for v in parts]) / sizes
-            grow = np.array([np.sign(v) @ d for v, d in zip(parts, rows, strict=True)])
-            return gaps, (np.array([d.sum(axis=0) for d in rows]) - gaps[:, None] * grow) / sizes[:, None]
 
         return evaluate
 
@@ -165,6 +148,51 @@ class Reduced:
             if snapped != found and max(map(abs, residual(*snapped))) < small * mp.mpf(10) ** (6 - guard):
                 return snapped
             return found
+
+
+class HeldCore:
+    """The core, relative to the sizes of its terms, and its derivatives, on grids that are held.
+
+    Parameters
+    ----------
+    system : Reduced
+    """
+
+    def __init__(self, system: Reduced) -> None:
+        self.system = system
+        terms = [Add.make_args(expr) for expr in system.core]
+        flat = tuple(term for row in terms for term in row)
+        self.ends = np.cumsum([len(row) for row in terms])[:-1]
+        self.whole = system.task.together(flat, tuple(system.left))
+        self.plain = lighter(system.task.together(flat), self.whole)
+        self.base = system.given.environment("numpy")
+        self.grids = self.whole.grids()
+
+    def coarse(self) -> HeldCore:
+        """The same on grids as they begin."""
+        other = copy(self)
+        other.grids = self.whole.grids()
+        return other
+
+    def refine(self, x: np.ndarray) -> bool:
+        """Refine the grids for a point; return whether they changed."""
+        return self.plain.refine(self._at(x), self.grids)
+
+    def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The relative residuals at a point, and their derivatives; not numbers where they are not defined."""
+        try:
+            values, slopes = self.whole.at(self._at(x), self.grids)
+        except (NotConverged, ZeroDivisionError):
+            return np.full(len(x), np.nan), np.full((len(x), len(x)), np.nan)
+        parts = np.split(np.array(values, dtype=float), self.ends)
+        rows = np.split(np.array(slopes, dtype=float), self.ends)
+        sizes = np.array([np.abs(v).sum() + (len(v) == 1) for v in parts])
+        gaps = np.array([v.sum() for v in parts]) / sizes
+        grow = np.array([np.sign(v) @ d for v, d in zip(parts, rows, strict=True)])
+        return gaps, (np.array([d.sum(axis=0) for d in rows]) - gaps[:, None] * grow) / sizes[:, None]
+
+    def _at(self, x: np.ndarray) -> dict[Any, Any]:
+        return {**self.base, **dict(zip(self.system.left, x.tolist(), strict=True))}
 
 
 def sift(
@@ -236,9 +264,9 @@ def roots_of(
         near = [state for state in found if state is not None]
     points = [[float(point[s]) for s in left] for point in near if all(s in point for s in left)]
     every = every and guess is None
-    rough = system.rough() if task.is_numerical and not task.is_projected else None
+    held = HeldCore(system) if given.is_ruled(task) and not task.is_projected else None
     yield from find_roots(
-        evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts, every=every, rough=rough
+        evaluate, system.unknowns, costly=system.costly, guesses=points, starts=starts, every=every, held=held
     )
 
 

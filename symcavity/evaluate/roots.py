@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,9 +25,22 @@ SAME = 1e-5  # distance in their charts below which two roots are one
 CALLS, ASTRAY = 150, 8  # evaluations of a search; steps of a polish in a row, none of which is the shortest so far
 CAREFUL = 3  # starting points that are followed without a rough look
 ROUGHLY, ALIKE = 1e-4, 1e-2  # of residuals on coarse rules, and of the roots that they lead to
+REFINED = 5  # how often rules of integration are refined where a search ends
 
 Residual = Callable[..., Sequence[tuple[Any, Any]]]
-Rough = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+class Held(Protocol):
+    """Relative residuals with their derivatives, on rules of integration that are held from point to point."""
+
+    def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the relative residuals, and their derivatives."""
+
+    def refine(self, x: np.ndarray) -> bool:
+        """Refine the rules for a point; return whether they changed."""
+
+    def coarse(self) -> Held:
+        """Return the same on rules as they begin."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ def find_roots(
     guesses: Sequence[Sequence[float]] = (),
     starts: int = STARTS,
     every: bool = False,
-    rough: Rough | None = None,
+    held: Held | None = None,
 ) -> Iterator[np.ndarray]:
     """Yield roots as they are found, in the original variables.
 
@@ -83,18 +97,18 @@ def find_roots(
     every : bool
         Whether the whole range is searched, for a problem that may have several roots; else the search follows the
         first guess.
-    rough : callable, optional
-        A quick approximation of the relative residuals with their derivatives, to see where starting points lead.
+    held : Held, optional
+        The relative residuals with their derivatives, where a rule of integration for each point by itself is slow.
     """
     if len(unknowns) == 1:
         guess = None if every or not guesses else guesses[0]
         yield from _bracketed(residual, unknowns[0], costly=costly, guess=guess, every=every)
         return
-    near = [root for guess in guesses if (root := newton(residual, unknowns, guess)) is not None]
+    near = [root for guess in guesses if (root := newton(residual, unknowns, guess, held)) is not None]
     if near and not every:
         yield near[0]  # a guess was followed, or iterated, towards the solution: its root is the one
         return
-    yield from _many(residual, unknowns, near, starts, rough)
+    yield from _many(residual, unknowns, near, starts, held)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
@@ -259,10 +273,12 @@ def _in_chart(residual: Residual, unknowns: Sequence[Unknown], reach: float) -> 
     return f
 
 
-def newton(residual: Residual, unknowns: Sequence[Unknown], start: Sequence[float]) -> np.ndarray | None:
+def newton(
+    residual: Residual, unknowns: Sequence[Unknown], start: Sequence[float], held: Held | None = None
+) -> np.ndarray | None:
     """Return the root near a starting point, or None if there is none close by."""
     t = np.array([u.chart(v) for u, v in zip(unknowns, start, strict=True)])
-    found = _hybrid(_in_chart(residual, unknowns, FARTHEST), t)
+    found = _hybrid(_in_chart(residual, unknowns, FARTHEST), t) if held is None else _refined(held, unknowns, t)
     if found is None or np.max(np.abs(found - t)) > 3.0:
         return None
     return _values(unknowns, found)
@@ -298,26 +314,50 @@ def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndar
     return t if size < SMALL else None
 
 
-def _led(rough: Rough, unknowns: Sequence[Unknown], start: np.ndarray) -> np.ndarray | None:
-    """Where Newton's method leads from a starting point, roughly; None if it leads nowhere."""
+def _led(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> tuple[np.ndarray, float]:
+    """Where Powell's hybrid method leads from a starting point on rules that are held, and the residual there."""
     from scipy.optimize import root
 
     def f(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tick("roots from many starting points")
         t = np.clip(t, -WIDE, WIDE)
         with np.errstate(all="ignore"):
-            values, slopes = rough(np.array([float(u.value(v)) for u, v in zip(unknowns, t, strict=True)]))
+            values, slopes = held(_values(unknowns, t))
             slopes = slopes * np.array([u.slope(v) for u, v in zip(unknowns, t, strict=True)])
         if not (np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))):
             return np.ones(len(t)), np.eye(len(t))
         return values, slopes
 
-    found = root(f, start, jac=True, method="hybr", options={"maxfev": CALLS})
-    return found.x if np.max(np.abs(found.fun)) < ROUGHLY and np.max(np.abs(found.x)) < WIDE / 2 else None
+    found = root(f, start, jac=True, method="hybr", options={"xtol": 1e-13, "maxfev": CALLS})
+    t, value, slopes = found.x, *f(found.x)
+    with suppress(np.linalg.LinAlgError):  # a fresh Jacobian for the last digits
+        moved = t - np.linalg.solve(slopes, value)
+        better = f(moved)[0]
+        if np.max(np.abs(better)) < np.max(np.abs(value)):
+            t, value = moved, better
+    return t, float(np.max(np.abs(value)))
+
+
+def _refined(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> np.ndarray | None:
+    """The root that a starting point leads to, the rules refined where it begins and where it ends."""
+    held = held.coarse()
+    with suppress(NotConverged):  # it may lead to where they can be
+        held.refine(_values(unknowns, start))
+    t = start
+    for _ in range(REFINED):
+        t, size = _led(held, unknowns, t)
+        if not (size < ROUGHLY and np.max(np.abs(t)) < WIDE):
+            return None
+        try:
+            if not held.refine(_values(unknowns, t)):
+                return t if size < SMALL else None
+        except NotConverged:
+            return None
+    return None
 
 
 def _many(
-    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int, rough: Rough | None
+    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int, held: Held | None
 ) -> Iterator[np.ndarray]:
     """The roots that are known, and those reached from points spread over the charts."""
     from scipy.stats import qmc
@@ -338,12 +378,12 @@ def _many(
         if is_new(np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)])):
             yield x
     for k, start in enumerate(starts):
-        if rough is not None and k >= CAREFUL:
-            led = _led(rough, unknowns, start)
-            if led is None or any(np.allclose(led, other, rtol=0, atol=ALIKE) for other in charts):
+        if held is not None and k >= CAREFUL:
+            start, size = _led(held, unknowns, start)
+            far = size > ROUGHLY or np.max(np.abs(start)) > WIDE / 2
+            if far or any(np.allclose(start, other, rtol=0, atol=ALIKE) for other in charts):
                 continue
-            start = led
-        t = _hybrid(f, start)
+        t = _hybrid(f, start) if held is None else _refined(held, unknowns, start)
         if t is not None and np.max(np.abs(t)) < WIDE / 2 and is_new(t):
             yield _values(unknowns, t)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from sympy import Expr, Mul, Symbol, factor_terms
 from symcavity.algebra.precision import alone, mp
 from symcavity.algebra.signs import sign_given
 from symcavity.errors import Infeasible, NotConverged, RoughSolution, SeveralSolutions, UnstableSolution, UnsupportedLaw
+from symcavity.evaluate.evolution import Root
 from symcavity.evaluate.exact_root import exact_root
 from symcavity.evaluate.following import (
     NEAR,
@@ -133,7 +135,7 @@ def _evolved(
     Where it does not lead there: where a continuation ended, or why the root that was found has too few digits.
     """
     env = given.environment("numpy")
-    evolution, exact = task.evolution(given.laws)
+    evolution, _ = task.evolution(given.laws)
     root, end = evolution.solve(env, guess), None
     if root is None and evolution.patient:
         raise NotConverged(
@@ -166,17 +168,29 @@ def _evolved(
             warnings.warn(f"The solution at {_where(given)} is known to {known}.", RoughSolution, stacklevel=6)
             return quick, None, None
 
-    def refine(guard: int) -> dict[Symbol, Any]:
-        with mp.workdps(given.dps + guard + GUARD):
-            env = given.environment("mpmath")
-            found = exact_root(evolution, exact, env, root, given.dps + guard)
-            return {s: mp.convert(v) for s, v in found.items()}
-
     try:
-        values = refine(GUARD + lost)
+        return _polished(task, given, root, observable), None, None
     except NotConverged as unpolished:
         return _resting(task, given, observable), None, unpolished
-    return Solution(task, given, values, observable, refine, GUARD + lost), None, None
+
+
+def _polished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Solution:
+    """The solution to the digits that are asked for, by Newton steps with the Jacobian of its root in double.
+
+    Raises
+    ------
+    NotConverged
+        If the steps do not shrink to the precision.
+    """
+    evolution, exact = task.evolution(given.laws)
+    guard = GUARD + evolution.lost(root.point, given.environment("numpy"))
+
+    def refine(guard: int) -> dict[Symbol, Any]:
+        with mp.workdps(given.dps + guard + GUARD):
+            found = exact_root(evolution, exact, given.environment("mpmath"), root, given.dps + guard)
+            return {s: mp.convert(v) for s, v in found.items()}
+
+    return Solution(task, given, refine(guard), observable, refine, guard)
 
 
 def _followed_to(
@@ -370,6 +384,11 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
         quick = Solution(task, given, {s: mp.mpf(found[s]) for s in system.order}, observable)
         if not _has_cancelled(quick, task, given):
             return quick
+    elif task.is_numerical and not (given.solve_for or task.is_projected):  # averages share their nodes there
+        evolution, _ = task.evolution(given.laws)
+        if (double := evolution.near(given.environment("numpy"), system.complete(root))) is not None:
+            with suppress(NotConverged):
+                return _polished(task, given, double, observable)
     values, exact, guard = exactly(system, root)
 
     def refine(more: int) -> dict[Symbol, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Sum, Symbol
+from sympy import Expr, Sum, Symbol, sympify
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -22,6 +22,7 @@ from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import INTEGRALS, Evolution
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.kinks import kinks
 from symcavity.evaluate.nodes import Needs, own_quantities
 from symcavity.evaluate.quenched import MANY_SITES, SiteLaw, exact_value, read_quenched
 from symcavity.evaluate.sizes import complete, resolved, sized
@@ -102,6 +103,7 @@ class Task:
     evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=Memory)
     cores: dict[Any, Evolution] = field(default_factory=Memory)
     averaged: dict[Any, tuple[Expr, ...]] = field(default_factory=Memory)
+    kinks: dict[Quenched, list[Expr]] = field(default_factory=Memory)
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""
@@ -181,6 +183,14 @@ class Task:
     def is_projected(self) -> bool:
         """Whether the equations hold averages over projections, which may be sampled."""
         return any(e.difference.has(ProjectionAverage) for e in self.equations)
+
+    def kinks_at(self, family: Quenched, exact: Mapping[Symbol, Any]) -> tuple[Expr, ...]:
+        """The values of a quenched parameter at which averages are not smooth, as far as parameters fix them."""
+        if family not in self.kinks:
+            bodies = [node.args[0] for e in self.sides for node in e.atoms(Average, Sum)]
+            self.kinks[family] = kinks(sorted(bodies, key=str), family)
+        found = {e.xreplace({s: sympify(v) for s, v in exact.items()}) for e in self.kinks[family]}
+        return tuple(sorted((e for e in found if e.is_number and e.is_finite and e.is_real), key=float))
 
     @property
     def excess(self) -> int:
@@ -286,6 +296,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[
     exact = {**plain, **sizes}
     for law in laws.values():
         law.continuous = [(q, _as_seen(task, q, v, laws, exact)) for q, v in law.continuous]
+        law.kinks = {q: task.kinks_at(q, exact) for q, _ in law.continuous}
     _check_positive(laws)
     _check_variances(task, laws)
     _check_zeros(task, laws)
