@@ -166,7 +166,7 @@ def test_points_out_of_the_declared_range_are_refused_as_by_solve():
     for problem, values in ((ConvexProblem(fit, [g < 1]), {alpha: 1}), (System([spread], [g < 1]), {})):
         theory = problem.cavity()
         again = Derivation.from_json(theory.derivation.to_json(verify=False))
-        assert "such that g < 1" in str(theory.derivation)
+        assert "satisfy g < 1" in str(theory.derivation)
         assert again["problem"].data["ranges"] == theory.derivation["problem"].data["ranges"] == [g < 1]
         for backend in ("numpy", "mpmath"):
             f = theory.function(size, g, values=values, backend=backend)
