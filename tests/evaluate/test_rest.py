@@ -155,7 +155,7 @@ def test_a_bias_that_a_quartic_fixes_with_nothing_left(monkeypatch):
     bias, cost = Global("b"), Symbol("C", positive=True)
     problem = ConvexProblem(half + cost * data((y[mu] - u - bias) ** 4) / 4, [w[i] <= 1 + t[i]])
     theory = problem.cavity()
-    assert "C*(-_h - b + y[mu])**3" in str(theory.datum)  # multiplied out, it would leave nothing but rounding
+    assert "C*(y[mu] - _h - b)**3" in str(theory.datum)  # multiplied out, it would leave nothing but rounding
     solution = theory.solve({alpha: "1/20", cost: "1/2", y: {1: 1}, t: {0: "1/2", 1: "1/2"}})
     moment = list(theory.order_parameters.values()).index(size)
     assert max(x[moment] for x in images) <= 1  # no step leads away

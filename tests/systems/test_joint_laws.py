@@ -370,7 +370,7 @@ def test_groups_around_a_teacher():
         f1, f2 = pull * one + spread * z1, pull / 2 + spread * z2
         kept = np.maximum(0, 1 - 1 / np.maximum(np.hypot(f1, f2), 1e-9)) / pull
         errors += [np.sum(weights * (kept * f1 - one) ** 2) / 2, np.sum(weights * (kept * f2 - 0.5) ** 2) / 2]
-    errors_of = [meant[f"average((-{s}[i] + {w}[i])**2)"] for s, w in (("t", "w1"), ("b", "w2"))]
+    errors_of = [meant[f"average(({w}[i] - {s}[i])**2)"] for s, w in (("t", "w1"), ("b", "w2"))]
     found = [float(Compiled(right[name], "numpy")(env)) for name in errors_of]
     assert found == pytest.approx(errors.tolist(), rel=1e-6)
 

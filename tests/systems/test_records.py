@@ -49,7 +49,7 @@ def test_what_the_response_differentiates_by_is_in_the_solution(name, method):
     for key in ("feature", "datum"):
         step = record(name, method)[f"{key}.solution"]
         if step.rule == "projection":
-            assert "the field and its source, T⁰ + I⁰" in said(name, method)
+            assert "With a source the distance is that from T⁰ + I⁰" in said(name, method)
         else:
             assert sources_in(step), step.key
 
