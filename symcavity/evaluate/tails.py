@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Sum
+from sympy import Dummy, Expr, Pow, Sum
 
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.densities import Counting, density_of, location
@@ -105,9 +105,9 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
         low, high = (float(end) for end in (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup))
         ways = [way for way in (-1, 1) if all(low < way * width * t < high for t in TOWARDS)]
         for name, expr in exprs.items() if ways else ():
-            if not _is_linear(expr):  # a product of averages may be finite where that of what is averaged is not
-                continue
-            for body, x in ((Pass([whole]), x) for p, x, whole in _integrands(expr) if p.family == q):
+            for body, x, fine in _with_poles(expr).get(q, ()):
+                if variable in fine:
+                    continue
                 power = next((r for way in ways if (r := _rise(body, x, way * width, variable, env)) is not None), None)
                 if power is not None:
                     raise ValuesError(
@@ -116,6 +116,19 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
                         f"laws of {q.name} that keep away from zero",
                         f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}; a condition with a slack in place of a hard one",
                     )
+                fine.add(variable)  # powers do not change with the values of parameters
+
+
+@lru_cache(maxsize=1024)
+def _with_poles(expr: Expr) -> dict[Any, list[tuple[Pass, Dummy, set[Any]]]]:
+    """For each parameter that averages divide by: what is averaged over it, its symbol there, laws known to be fine."""
+    out: dict[Any, list[tuple[Pass, Dummy, set[Any]]]] = {}
+    if not _is_linear(expr):  # a product of averages may be finite where that of what is averaged is not
+        return out
+    for q, x, whole in _integrands(expr):
+        if any(p.exp.is_negative and p.base.has(x) for p in whole.atoms(Pow)):
+            out.setdefault(q.family, []).append((Pass([whole]), x, set()))
+    return out
 
 
 def _is_linear(expr: Expr) -> bool:
