@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from sympy import Integer
+from sympy import Expr, Integer
 
 from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.memory import Memory
@@ -274,11 +275,18 @@ def check_digits(theory: Theory, dps: Any) -> None:
             )
 
 
+@lru_cache(maxsize=1024)
+def _averages(expr: Expr, kind: type[Expr]) -> set[Any]:
+    """The averages of a kind in an expression, looked for once."""
+    return set(expr.atoms(kind))
+
+
 def is_sampled(theory: Theory) -> bool:
     """Whether some average has to be sampled."""
-    if any(n.way == SAMPLES for e in theory.equations for n in e.difference.atoms(JointAverage)):
+    kinds: Any = (JointAverage, ProjectionAverage)
+    joint, nodes = (set[Any]().union(*(_averages(e.difference, kind) for e in theory.equations)) for kind in kinds)
+    if any(n.way == SAMPLES for n in joint):
         return True
-    nodes = {n for e in theory.equations for n in e.difference.atoms(ProjectionAverage)}
     return any(n.g.shape is not None and n.g.sampling[2] is None and needs_samples(n) for n in nodes)
 
 

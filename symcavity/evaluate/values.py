@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -414,6 +414,12 @@ def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
                 )
 
 
+@lru_cache(maxsize=1024)
+def _divides(expr: Expr, q: Quenched) -> bool:
+    """Whether some average divides by a quenched parameter."""
+    return any(divides_by(a.args[0], q.at_site()) for a in expr.atoms(Average, Sum))
+
+
 def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
     """Refuse sites at which a quenched parameter is zero, and the equations divide by it."""
     for law in laws.values():
@@ -421,8 +427,7 @@ def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
             (values,), _ = law.table([q])
             if not np.any(values == 0):
                 continue
-            bodies = {a.args[0] for e in task.equations for a in e.difference.atoms(Average, Sum)}
-            if any(divides_by(body, q.at_site()) for body in bodies):
+            if any(_divides(e.difference, q) for e in task.equations):
                 raise ValuesError(*hears_nothing(q.at_site()))
 
 
