@@ -110,7 +110,7 @@ class Cancelling:
         """The values, and their derivatives, of which enough is left once polynomials are taken together."""
         for k in losing:
             if k not in self._others:
-                self._others[k] = _reflected(self.rows[k])
+                self._others[k] = _taken_together(self.rows[k])
         rows = {k: self._others[k] for k in losing if self._others[k]}
         short = set(self._short(rows, x, env)) - self.conditions if rows else set()
         rows = {k: row for k, row in rows.items() if k not in short}
@@ -153,12 +153,11 @@ class Cancelling:
         return {**env, **dict(zip(self.unknowns, point, strict=True))}
 
 
-def _reflected(row: Sequence[Expr]) -> tuple[Expr, ...]:
+def _taken_together(row: Sequence[Expr]) -> tuple[Expr, ...]:
     """The terms of a sum whose truncated moments have their polynomials taken together; none where there are none."""
     joined = join(Add(*row), lambda body: body.has(phi))
-    whole = reflected(joined)
     terms: list[Expr] = []
-    for term in Add.make_args(expand_mul(whole, deep=False)):
+    for term in Add.make_args(expand_mul(reflected(joined), deep=False)):
         factor, node = term.as_independent(Average, as_Add=False)
         parts = Add.make_args(expand_mul(node.body, deep=False)) if isinstance(node, Average) else ()
         terms += [factor * Average(part) for part in parts] or [term]

@@ -73,7 +73,10 @@ def together(expr: Any) -> Any:
 
 
 def join(expr: Any, joins: Callable[[Expr], bool]) -> Any:
-    """Write sums of averages as averages of sums, those of which the bodies say so."""
+    """Write sums of averages as averages of sums, those of which the bodies say so.
+
+    In an average of a sum, the polynomials of truncated moments are taken together.
+    """
     if not expr.args or not expr.has(Average):
         return expr
     args = [join(a, joins) for a in expr.args]

@@ -17,6 +17,7 @@ from symcavity.model.system import System
 
 _BESIDE, _JUMP = 1e-12, 1e-3  # how far beside a solution slopes are compared, and by what share they may differ
 
+
 class Responses:
     """The response matrices of a solved instance, exact on its active set.
 
