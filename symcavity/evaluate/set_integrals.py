@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.ellipsoids import ellipsoid_averages
-from symcavity.evaluate.legendre import legendre
+from symcavity.evaluate.legendre import exact_legendre, legendre
 from symcavity.shapes import Ellipsoid, Shape
 
 Averages = dict[str, Any]
@@ -158,30 +160,33 @@ def ball_integrals(shape: Ellipsoid, K: Any, dps: int) -> Averages:
         c = mp.mpf(sympy.N(shape.center, dps + 15))
         reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
         norm = mp.exp((D - mp.mpf(2)) / 2 * mp.log(2)) * mp.gamma(mp.mpf(D) / 2)
-        rows: dict[Any, dict[str, Any]] = {}
-
-        def row(x: Any, name: str) -> Any:
-            if x not in rows:
-                density = x ** (D - 1) * mp.exp(-x * x / 2) / norm
-                found = _ball_rows(x, D, R, c, K, mp.inf, 0, _normal)
-                rows[x] = {which: density * y for which, y in found.items()}
-            return rows[x][name]
-
         edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach), math.inf, 0.0)]
-        averages: Averages = {"partial": mp.mpf(0), "saturated": mp.mpf(0)}
-        for name in ("norm", "lam", "lam2", "touching", "whole", "psi", "slope2"):
-            averages[name], error = mp.quad(
-                lambda x, name=name: row(x, name), edges, error=True, method="gauss-legendre", maxdegree=9
-            )
-            if error > mp.mpf(10) ** (-dps) * max(1, abs(averages[name])):
-                raise ValuesError(
-                    f"The integral for {name} did not reach {dps} digits (error {mp.nstr(error, 2)}).",
-                    "fewer digits",
-                )
-        return averages
+        last: dict[str, Any] = {}
+        for count in _LADDER:
+            found = dict.fromkeys(_NAMES, mp.mpf(0))
+            for low, high in pairwise(edges):
+                half = (high - low) / 2
+                for node, weight in exact_legendre(round(count * (dps + 12)), mp.prec):
+                    x = low + half * (1 + mp.make_mpf(node))
+                    share = half * mp.make_mpf(weight) * x ** (D - 1) * mp.exp(-x * x / 2) / norm
+                    rows = _ball_rows(x, D, R, c, K, mp.inf, 0, lambda a: _normal(a, mp.prec))
+                    found = {name: total + share * rows[name] for name, total in found.items()}
+            errors = {n: abs(found[n] - last[n]) / max(1, abs(found[n])) for n in last}
+            last = found
+            if errors and max(errors.values()) <= mp.mpf(10) ** (-dps - 6):
+                return {"partial": mp.mpf(0), "saturated": mp.mpf(0), **found}
+        worst = max(errors, key=errors.__getitem__)
+        raise ValuesError(
+            f"The integral for {worst} did not reach {dps} digits (error {mp.nstr(errors[worst], 2)}).", "fewer digits"
+        )
 
 
-def _normal(a: Any) -> tuple[Any, Any]:
+_NAMES = ("norm", "lam", "lam2", "touching", "whole", "psi", "slope2")
+_LADDER = (0.75, 0.85, 1.1, 1.6, 2.4)  # nodes on a panel, per digit
+
+
+@lru_cache(maxsize=2)  # one range of the axis ends where the next begins
+def _normal(a: Any, _prec: int) -> tuple[Any, Any]:
     return mp.ncdf(a), mp.npdf(a)
 
 

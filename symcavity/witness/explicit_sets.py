@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ TRIANGLE = np.array([[1, 0, 1], [-0.5, 0.8, 1.2], [-0.4, -0.9, 0.9]])
 
 
 def shapes(size: Any = None) -> list[Any]:
-    """Explicit sets for checks: curved and flat, in two and three dimensions (or in ``size``)."""
+    """Explicit sets for checks: curved and flat, in two and three dimensions (or in ``size``); the same each time."""
+    return [s for s in _every() if size is None or not size.is_Integer or s.dimension == int(size)]
+
+
+@lru_cache(maxsize=1)
+def _every() -> tuple[Any, ...]:
     from symcavity.shapes import Ball, Ellipsoid, PointCloud, TwoPoints
 
-    triangle = PointCloud(TRIANGLE)
-    every = [Ball(1, "0.7"), TwoPoints("0.2"), Ball(2, "0.5"), Ellipsoid(["1", "0.4"]), triangle]
-    return [s for s in every if size is None or not size.is_Integer or s.dimension == int(size)]
+    return Ball(1, "0.7"), TwoPoints("0.2"), Ball(2, "0.5"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)
 
 
 def projected(

@@ -22,7 +22,7 @@ from symcavity.sites.sets.solution import ProjectionSolution
 from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.registry import largest, witness
 
-COUNT = 200_000
+COUNT = 60_000
 WORST = 4.5
 NEAR = 1e-6  # for difference quotients
 Values = Mapping[Any, Any]
@@ -32,28 +32,34 @@ Values = Mapping[Any, Any]
 
 
 def seeded(exprs: Sequence[Expr], seed: int) -> dict[Any, Expr]:
-    """Values of all symbols but indices and numbers of components, and of averages over the other side."""
-    rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
+    """Values of all symbols but indices and numbers of components, and of averages over the other side.
+
+    Each has its own, in whatever company: formulas that share their symbols share the fields that are drawn.
+    """
+
+    def draws(of: Any) -> random.Random:
+        return random.Random(f"{seed} {of}")  # noqa: S311 - seeded sampling, not cryptography
+
     symbols = {s for e in exprs for s in e.free_symbols if not is_index(s)}
     values: dict[Any, Expr] = {}
     for s in sorted(symbols, key=str):
         if not s.is_integer:
             signed = s.is_positive is None and s.is_negative is None
-            values[s] = Float(sample_parameter(s, rng) if signed or s.is_negative else rng.uniform(0.5, 2.0))
+            values[s] = Float(sample_parameter(s, draws(s)) if signed or s.is_negative else draws(s).uniform(0.5, 2.0))
     given = {a for e in exprs for a in e.atoms(Average) if not a.has(ProjectionAverage)}
-    values |= {a: Float(rng.uniform(0.5, 2.0)) for a in sorted(given, key=str)}
+    values |= {a: Float(draws(a).uniform(0.5, 2.0)) for a in sorted(given, key=str)}
     return values
 
 
 def quenched_laws(exprs: Sequence[Expr], seed: int, scales: Sequence[Expr] = ()) -> dict[Quenched, Tuple]:
     """A finite law for each quenched parameter: the declared one, or two seeded values; those of scales positive."""
     positive = {q.family for e in scales for q in site_quantities(e, Quenched)}
-    rng = random.Random(seed + 70)  # noqa: S311 - seeded sampling, not cryptography
     laws = {}
     for family in sorted({q.family for e in exprs for q in site_quantities(e, Quenched)}, key=lambda f: f.name):
         if isinstance(family.law, Tuple) and family.low is None:
             laws[family] = family.law
             continue
+        rng = random.Random(f"{seed + 70} {family.name}")  # noqa: S311 - seeded sampling, not cryptography
         drawn = [Rational(str(round(sample_quenched(family, rng), 3))) for _ in range(2)]
         drawn = [abs(v) for v in drawn] if family in positive else drawn
         laws[family] = Tuple(*(Tuple(v, w) for v, w in zip(drawn, (Rational(2, 5), Rational(3, 5)), strict=True)))
@@ -109,15 +115,8 @@ class Site:
         q, F, bound = (float(e.xreplace(dict(values))) for e in (solution.variance, solution.strength, solution.bound))
         cap = np.inf if solution.cap.is_finite is False else float(solution.cap.xreplace(dict(values)))
         softness = float(solution.softness.xreplace(dict(values)))
-        if seed is None:
-            t, self.weights = grid(shape, bound / np.sqrt(q), softness / F)
-        else:
-            t = np.random.default_rng(seed).normal(size=(COUNT, shape.dimension))
-            self.weights = np.full(COUNT, 1 / COUNT)
-        self.T, self.q = np.sqrt(q) * t, q
-        self.law = (bound, cap, F, softness)
-        self.shape = shape
-        self.V, self.lam, _ = projected(shape, self.T, *self.law)
+        self.q, self.law, self.shape = q, (bound, cap, F, softness), shape
+        self.T, self.weights, self.V, self.lam = _fields(shape, q, self.law, seed)
         self.L = (self.V - self.T) / F
         self.level = np.asarray(shape.support(self.V))
 
@@ -159,6 +158,19 @@ class Site:
             expr = expr.xreplace(dict(self.values))
             out = out + lambdify([m for m, _ in marks.values()], expr, "numpy")(*(x for _, x in marks.values()))
         return out
+
+
+@lru_cache(maxsize=4)  # of a few megabytes each
+def _fields(shape: Any, q: float, law: tuple[float, ...], seed: int | None) -> tuple[Any, ...]:
+    """Fields of variance q, their weights, states and multipliers, under the law (bound, cap, strength, softness)."""
+    if seed is None:
+        bound, _, strength, softness = law
+        t, weights = grid(shape, bound / np.sqrt(q), softness / strength)
+    else:
+        t = np.random.default_rng(seed).normal(size=(COUNT, shape.dimension))
+        weights = np.full(COUNT, 1 / COUNT)
+    T = np.sqrt(q) * t
+    return (T, weights, *projected(shape, T, *law)[:2])
 
 
 @lru_cache(maxsize=8)  # of a few megabytes each
