@@ -23,7 +23,7 @@ from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
 from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.solver import solve
+from symcavity.evaluate.solver import resting, solve
 from symcavity.evaluate.values import Task, read_values
 from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
@@ -181,6 +181,9 @@ def solve_bound(
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
         first = next(((branch, root.point) for branch, root in settled if root is not None), None)
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
+        for branch in () if first else reversed(theory.branches):
+            if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
+                return rest
     for branch, near in tries:
         try:
             found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double))

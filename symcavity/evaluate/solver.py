@@ -85,6 +85,15 @@ def solve(
     return solve_given(task, replace(given, double=True) if double else given, observable, guess)
 
 
+@alone
+def resting(
+    task: Task, values: Mapping[Any, Any], dps: int, observable: Callable[[Any], Expr]
+) -> Solution | None:
+    """Return the limit in which states of a convex problem vanish, as they do at its minimum; None if there is none."""
+    given = read_values(task, values, dps)
+    return _resting(task, given, observable) if is_mapped(task, given) else None
+
+
 def solve_given(
     task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
 ) -> Solution:
@@ -421,4 +430,4 @@ def _is_unseen(value: Any) -> bool:
     return bool(0 < abs(value) < UNSEEN)
 
 
-__all__ = ["Given", "Reduced", "Solution", "Task", "solve", "solve_given"]
+__all__ = ["Given", "Reduced", "Solution", "Task", "resting", "solve", "solve_given"]

@@ -259,3 +259,22 @@ def test_a_bias_that_goes_to_the_labels_of_most_data():
     sim = problem.simulate(values, N=60, seeds=2)
     assert sim[size].mean < 1e-12
     assert sim[bias].mean == pytest.approx(-1, abs=1e-8)
+
+
+def test_a_bound_on_all_residuals_that_zero_weights_meet(monkeypatch):
+    """At zero weights the residuals have the variance <t**2> + <n**2> = .45: a larger bound holds nothing."""
+    bound = Symbol("b", positive=True)
+    n = Quenched("n", mu)
+    residual = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - n[mu]
+    theory = ConvexProblem(Sum(Abs(w[i]), (i, 1, N)), [Sum(residual**2, (mu, 1, P)) <= bound * P]).cavity()
+    fifth, fixed = Rational(1, 5), Rational(1, 2)
+    values = {alpha: Rational(3, 4), t: {1: fifth, 0: 1 - fifth}, n: {fixed: fixed, -fixed: fixed}}
+    below = theory.solve({**values, bound: "0.44"})
+    assert 0 < float(below[average(Abs(w[i]))]) < 0.02
+    assert float(below[average(residual**2)]) == pytest.approx(0.44, rel=1e-9)
+    searched = []
+    monkeypatch.setattr(solver, "_search", lambda *args, **options: searched.append(args))
+    at_rest = theory.solve({**values, bound: "0.46"})
+    assert at_rest[average(Abs(w[i]))] == 0
+    assert float(at_rest[average(residual**2)]) == pytest.approx(0.45, rel=1e-12)
+    assert not searched
