@@ -17,7 +17,6 @@ from sympy import Add, Expr, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import (
-    KINKS,
     MOST_RULED,
     RAYS,
     RULE,
@@ -115,7 +114,7 @@ class Family:
         self.leaves = leaves_of([*law.expressions, *covariance])
         self.cells = function(self.leaves, list(covariance))
         self.code = LawCode(law, self.leaves)
-        self.bent = bool(law.pairs) or any(k.has(LawSymbol) for e in law.equations for k in e.atoms(*KINKS))
+        self.bent = bool(law.pairs) or self.code.bends is not None
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = []
         self.open: dict[Expr, str] = {}
@@ -338,7 +337,7 @@ class Family:
             x = self.code.solve(fields, params, start)
             if x is None:
                 return None, None
-            marks = [self.code.switches(x, fields, params)]
+            marks = [self.code.marks(x, fields, params)]
             if switching:
                 columns = self.code.columns(x, fields, params, slopes=answering)
                 marks += [body.switches(columns, own) for body in switching]

@@ -11,6 +11,7 @@ from sympy import Matrix, S
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
 from symcavity.evaluate.faces import Faces
+from symcavity.evaluate.joint_bodies import sides_of
 
 ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
@@ -32,6 +33,8 @@ class LawCode:
             return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
 
         self.rows = code(rows)
+        bends = sides_of([e.xreplace(zero) for e in law.expressions])
+        self.bends = code(bends) if bends else None
         self.jacobian = code(list(matrix.jacobian(self.unknowns)))
         self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
         self.defined = [x for x, _ in law.definitions]
@@ -161,6 +164,14 @@ class LawCode:
         plain, pairs = len(self.law.equations), len(self.law.pairs)
         values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
         return values[plain : plain + pairs] < values[plain + pairs :]
+
+    def marks(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """Which member of each pair is zero, and on which side of its own kinks the law is."""
+        found = self.switches(x, fields, params)
+        if self.bends is None:
+            return found
+        sides = [np.broadcast_to(side > 0, x.shape[1:]) for side in _called(self.bends, [*x, *fields, *params])]
+        return np.concatenate([found, sides])
 
     def columns(
         self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True
