@@ -315,7 +315,8 @@ class Family:
         """Nodes along rays, in panels that end where a pair or a kink switches.
 
         In a plane the rays meet from where as many of them switch equally often: what switches on a curve that the
-        origin lies beside would end between two of its rays.
+        origin lies beside would end between two of its rays.  They meet beside what switches on a plane through the
+        origin, along which no ray crosses it.
         """
         rank = root.shape[1]
         planar = rank == MOST_TURNED - 1 and way == RAYS
@@ -343,7 +344,7 @@ class Family:
                 marks += [body.switches(columns, own) for body in switching]
             return x, np.concatenate(marks)
 
-        centre = _centre(lambda z: look(z, None)[1]) if planar else np.zeros(rank)
+        centre = _centre(lambda z: look(z, None)[1]) if planar else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 
