@@ -139,7 +139,7 @@ def _evolved(
     root, end = evolution.solve(env, guess), None
     if root is None and evolution.patient:
         raise NotConverged(
-            f"The closed equations at {_where(given)} did not settle when they were iterated.",
+            f"The closed equations at {_where(given)} did not settle when they were iterated. {evolution.why}".rstrip(),
             hint="guess=, the values of a solution nearby; weaker fields, as with stronger penalties",
         )
     if root is None:
