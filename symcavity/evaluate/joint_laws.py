@@ -423,7 +423,8 @@ class Family:
         try:
             return self.code.columns(x, fields, params)
         except np.linalg.LinAlgError:
-            return None
+            said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
+            raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
 
 
 def _round(count: int) -> np.ndarray:
