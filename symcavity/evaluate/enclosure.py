@@ -95,7 +95,11 @@ class Enclosure(Arithmetic):
         parts = [expr]
         for kind, found in REFUSED.items():
             if expr.has(kind):
-                raise UnsupportedLaw(f"{found} are not enclosed.", "laws whose fields are numbers, one at a time")
+                raise UnsupportedLaw(
+                    f"{found} are not enclosed.",
+                    "laws whose fields are numbers, one at a time",
+                    "solution.residual and theory.derivation.verify(), which take these averages in another way",
+                )
         for node in expr.atoms(Average, Sum):
             body, law, plain, ruled = self._read(node)
             parts += [_density(variable, Dummy()) for _, variable in ruled if not isinstance(variable, Counting)]

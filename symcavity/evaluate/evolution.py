@@ -101,6 +101,7 @@ class Evolution:
         self._values: Pass | None = None
         self._slopes: Pass | None = None
         # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
+        self.why = ""  # of the last averages that had no value
         self.patient = any(e.has(JointAverage) for e in self.exprs) and bool(self.mapped)
         self._known: dict[int, tuple[Any, list[Any], list[tuple[int, int]]]] = {}
 
@@ -175,7 +176,8 @@ class Evolution:
         """The map at a point: what it sends each unknown to. None where it is undefined or of the wrong sign."""
         try:
             out = self.call(self.values, x, env, grids)[0]
-        except NotConverged:
+        except NotConverged as problem:
+            self.why = problem.found
             return None
         image = np.array(x, dtype=float)
         image[self.places] = out[: len(self.places)]
@@ -234,6 +236,7 @@ class Evolution:
         """
         if not self.is_square:
             return None
+        self.why = ""
         grids = self.slopes.grids()
         x = self.start()
         if guess is not None and (root := self.near(env, guess)) is not None:

@@ -115,7 +115,9 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
         if along != 0 and not (across / along).has(x, u):
             shifts[-across / along] = None
     for c in shifts:
-        moved, tilted = expr.xreplace({x: x + c * u}), psi.xreplace({x: x + c * u})
+        shift = {x: x + c * u}
+        shift |= {form: form.xreplace({x: x + c * u}).expand() for form in forms}
+        moved, tilted = expr.xreplace(shift), psi.xreplace(shift)
         if moved.has(u):
             continue
         try:

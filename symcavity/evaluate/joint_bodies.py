@@ -41,10 +41,7 @@ class Body:
         self.own = leaves_of([node.body])
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
         self.call = function([*self.names, *self.own], node.body)
-        kinks = sorted((k for k in node.body.atoms(*KINKS) if k.has(LawSymbol)), key=str)
-        inside = sorted(node.body.atoms(LawSymbol), key=str)
-        every = (e for k in kinks for side in _sides(k) for (e,), _, _ in unkinked([side], [], inside))
-        self.sides = list(dict.fromkeys(every))
+        self.sides = sides_of([node.body])
         self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
         slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
         self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(
@@ -96,6 +93,14 @@ def _degree(expr: Any, moving: set[LawSymbol]) -> float:
     return max(parts) if isinstance(expr, Add | Abs | Max | Min | Piecewise) else np.inf
 
 
+def sides_of(exprs: Sequence[Expr]) -> list[Expr]:
+    """What changes its sign where some expressions in the quantities of a law switch."""
+    kinks = sorted({k for e in exprs for k in e.atoms(*KINKS) if k.has(LawSymbol)}, key=str)
+    inside = sorted({s for e in exprs for s in e.atoms(LawSymbol)}, key=str)
+    every = (e for k in kinks for side in _sides(k) for (e,), _, _ in unkinked([side], [], inside))
+    return list(dict.fromkeys(every))
+
+
 def _sides(kink: Expr) -> list[Expr]:
     """What changes its sign where a kink or a condition switches."""
     if isinstance(kink, Max | Min | Relational):
@@ -103,4 +108,4 @@ def _sides(kink: Expr) -> list[Expr]:
     return [] if isinstance(kink, Piecewise) else [kink.args[0]]
 
 
-__all__ = ["Body", "leaves_of"]
+__all__ = ["Body", "leaves_of", "sides_of"]

@@ -17,7 +17,6 @@ from sympy import Add, Expr, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import (
-    KINKS,
     MOST_RULED,
     RAYS,
     RULE,
@@ -115,7 +114,7 @@ class Family:
         self.leaves = leaves_of([*law.expressions, *covariance])
         self.cells = function(self.leaves, list(covariance))
         self.code = LawCode(law, self.leaves)
-        self.bent = bool(law.pairs) or any(k.has(LawSymbol) for e in law.equations for k in e.atoms(*KINKS))
+        self.bent = bool(law.pairs) or self.code.bends is not None
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = []
         self.open: dict[Expr, str] = {}
@@ -316,7 +315,8 @@ class Family:
         """Nodes along rays, in panels that end where a pair or a kink switches.
 
         In a plane the rays meet from where as many of them switch equally often: what switches on a curve that the
-        origin lies beside would end between two of its rays.
+        origin lies beside would end between two of its rays.  They meet beside what switches on a plane through the
+        origin, along which no ray crosses it.
         """
         rank = root.shape[1]
         planar = rank == MOST_TURNED - 1 and way == RAYS
@@ -338,13 +338,13 @@ class Family:
             x = self.code.solve(fields, params, start)
             if x is None:
                 return None, None
-            marks = [self.code.switches(x, fields, params)]
+            marks = [self.code.marks(x, fields, params)]
             if switching:
                 columns = self.code.columns(x, fields, params, slopes=answering)
                 marks += [body.switches(columns, own) for body in switching]
             return x, np.concatenate(marks)
 
-        centre = _centre(lambda z: look(z, None)[1]) if planar else np.zeros(rank)
+        centre = _centre(lambda z: look(z, None)[1]) if planar else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 
@@ -423,7 +423,8 @@ class Family:
         try:
             return self.code.columns(x, fields, params)
         except np.linalg.LinAlgError:
-            return None
+            said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
+            raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
 
 
 def _round(count: int) -> np.ndarray:

@@ -11,9 +11,11 @@ from sympy import Matrix, S
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
 from symcavity.evaluate.faces import Faces
+from symcavity.evaluate.joint_bodies import sides_of
 
 ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
+ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
 MOST_PAIRS = 10  # of which all faces are tried
 
 
@@ -32,6 +34,11 @@ class LawCode:
             return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
 
         self.rows = code(rows)
+        bends = sides_of([e.xreplace(zero) for e in law.expressions])
+        self.bends = code(bends) if bends else None
+        steps = [e for e in bends if not e.has(*self.unknowns) and e.xreplace(dict.fromkeys(law.fields, S.Zero)) == 0]
+        normals = [row for row in (Matrix([e]).jacobian(law.fields) for e in steps) if not row.has(*law.fields)]
+        self.normals = [function(list(leaves), list(row)) for row in normals]
         self.jacobian = code(list(matrix.jacobian(self.unknowns)))
         self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
         self.defined = [x for x, _ in law.definitions]
@@ -161,6 +168,22 @@ class LawCode:
         plain, pairs = len(self.law.equations), len(self.law.pairs)
         values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
         return values[plain : plain + pairs] < values[plain + pairs :]
+
+    def marks(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """Which member of each pair is zero, and on which side of its own kinks the law is."""
+        found = self.switches(x, fields, params)
+        if self.bends is None:
+            return found
+        sides = [np.broadcast_to(side > 0, x.shape[1:]) for side in _called(self.bends, [*x, *fields, *params])]
+        return np.concatenate([found, sides])
+
+    def aside(self, root: np.ndarray, params: Sequence[float]) -> np.ndarray:
+        """A place beside all planes through the origin on which the law switches, at a root of the covariance."""
+        out = np.zeros(root.shape[1])
+        for call in self.normals:
+            normal = np.array(_called(call, params), dtype=float) @ root
+            out += normal / max(float(np.linalg.norm(normal)), FADED)
+        return out * (ASIDE / max(float(np.linalg.norm(out)), FADED))
 
     def columns(
         self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True

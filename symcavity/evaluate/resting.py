@@ -37,9 +37,14 @@ class RestingSolution(Solution):
 
     @property
     def stability(self) -> Any:
-        """The factor by which the moments that vanish shrink in one round: there they are the spread themselves."""
+        """The factor by which the moments that vanish shrink in one round: there they are the spread themselves.
+
+        Where no moment vanishes, it is the limit of what it is elsewhere.
+        """
         own = {e.lhs for e in self._task.equations} - {*self._task.responses}
         moments = [step for s, step in self._rest.drift.items() if step < 0 and s in own]
+        if not moments:
+            return super().stability
         with mp.workdps(self.dps):
             return given_out(mp.exp(max(moments) * (2 if self._task.gains().there_and_back else 1)))
 

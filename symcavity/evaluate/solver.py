@@ -148,7 +148,7 @@ def _evolved(
     root, end = evolution.solve(env, guess), None
     if root is None and evolution.patient:
         raise NotConverged(
-            f"The closed equations at {_where(given)} did not settle when they were iterated.",
+            f"The closed equations at {_where(given)} did not settle when they were iterated. {evolution.why}".rstrip(),
             hint="guess=, the values of a solution nearby; weaker fields, as with stronger penalties",
         )
     if root is None:
@@ -265,7 +265,7 @@ def _search(
             point, evidence = _followed_to(system.task, system.given, mapped=False)
             if point is None and evidence is None and end is not None and end.diverging:
                 evidence = end
-            root = None if point is None else np.array([point[s] for s in system.left])
+            root = None if point is None else _of_left(system, point)
         if root is not None:
             admitted, more = sift(system, [root])
             rejected += more
@@ -278,10 +278,19 @@ def _search(
         if admitted:
             return admitted
     if evidence is None and is_mapped(system.task, system.given):  # at large loads the states may be at rest
-        _, evidence = _followed_to(system.task, system.given, mapped=True, near=True)
+        point, evidence = _followed_to(system.task, system.given, mapped=True, near=True)
+        admitted, more = sift(system, [] if point is None else [_of_left(system, point)])
+        rejected += more
+        if admitted:
+            return admitted
     if evidence is None or (not system.left and any("not a number" in r for r in rejected)):
         raise _not_found(system, rejected)
     raise _infeasible(system.given, rejected, evidence)
+
+
+def _of_left(system: Reduced, point: Mapping[Symbol, Any]) -> np.ndarray:
+    """What of a point belongs to the unknowns that are left."""
+    return np.array([point[s] for s in system.left])
 
 
 def _nothing_but_zero(system: Reduced) -> NothingButZero | None:

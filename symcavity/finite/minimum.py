@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 
@@ -11,16 +12,22 @@ from symcavity.errors import MissingDependency, NotConverged, UnsupportedLaw
 from symcavity.finite.activeset import solve_active_set
 from symcavity.finite.certificate import proof
 from symcavity.finite.cuts import cutting_planes
+from symcavity.finite.draw import stream
 from symcavity.finite.held import by_held, open_conditions
-from symcavity.finite.instance import Instance, Residuals, State
+from symcavity.finite.instance import Instance, Residuals, State, largest
 from symcavity.finite.interior import TARGETS, follow_path
+from symcavity.finite.linearised import Moved
 from symcavity.finite.messages import message_passing
 from symcavity.finite.newton import (
     REPAIRS,
     Gaps,
     finite_start,
     full_step,
+    gaps,
+    room_towards,
     scale_of,
+    shifted,
+    slopes,
     solve_active,
     surroundings,
 )
@@ -31,6 +38,7 @@ from symcavity.model.system import System
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
 METHODS = ("active set", "interior point", "conic", "newton", "cutting planes")
 _SHARPER, _DRIFTING, _FAR, _FEW = 0.1, 1e-4, 1e6, 6
+_BESIDE, _NULL, _CRAMPED = 13, 1e-13, 1e-7
 
 
 @dataclass
@@ -217,8 +225,81 @@ def _finish(instance: Instance, state: State, method: str, *, repairs: int = REP
         pass
     residuals = instance.residuals(state)
     if _holds(residuals, state) and scale_of(state) < _FAR:
-        return Solved(state, residuals, method, sharp=False)
+        return Solved(state, residuals, method, sharp=False, flat=_beside(instance, state))
     return None
+
+
+def _beside(instance: Instance, state: State) -> tuple[State, int] | None:
+    """Another solution of an affine law whose sites are singular, and the dimension of the plane of those like it.
+
+    What vanishes of a pair stays zero, both members where both do.  None where the solution is the only such one.
+    """
+    if not instance.system.affine:
+        return None
+    null = _null_space(_equations(instance, state), _NULL)
+    if not null.shape[1]:
+        return None
+    along, start = null @ stream(instance.seed, _BESIDE).standard_normal(null.shape[1]), 0
+    site = {}
+    for kind, z in state.site.items():
+        site[kind] = along[start : start + z.size].reshape(*z.shape, 1)
+        start += z.size
+    moved = Moved(site, along[start:, None])
+    length = scale_of(state) / largest(*moved.parts)
+    ways = [shifted(state, moved, sign * length) for sign in (1, -1)]
+    room, best = max(((room_towards(instance, state, way), k) for k, way in enumerate(ways)), key=itemgetter(0))
+    if room < _CRAMPED:
+        return None
+    return shifted(state, moved, room * (length, -length)[best]), null.shape[1]
+
+
+def _equations(instance: Instance, state: State) -> np.ndarray:
+    """The linear equations that hold wherever what is zero of the pairs stays so: one row each, dense."""
+    system, near = instance.system, _VANISHING ** (1 / 2) * scale_of(state)
+    every = {s: slopes(instance, state, s) for s in system.laws}
+    ends = np.cumsum([0, *(z.size for z in state.site.values())])
+    first = dict(zip(state.site, ends.tolist(), strict=False))
+    rows, total = [], int(ends[-1])
+    conditions = np.zeros((system.count, total + len(system.globals)))
+    for kind, at in every.items():
+        law, n, here = system.laws[kind], instance.size[kind], gaps(instance, state, kind)
+        sites, k = np.arange(n), state.site[kind].shape[1]
+        own = first[kind] + sites[:, None] * k + np.arange(k)
+        block = np.zeros((n, at.slopes.shape[1], total + len(system.globals)))
+        for m, f in enumerate(law.fields):
+            sends = every[f.sender].emits[:, system.column(f)]
+            heard = (instance.matrix(f)[:, :, None] * sends).reshape(n, -1)
+            block[..., first[f.sender] : first[f.sender] + sends.size] += at.hears[:, :, m, None] * heard[:, None]
+        block[sites[:, None], :, own] += np.swapaxes(at.slopes, 1, 2)
+        block[..., total:] += at.shared
+        rows.append(block.reshape(-1, block.shape[-1]))
+        for member, other, change, shared in (
+            (here.p, here.q, at.p_slopes, at.p_shared),
+            (here.q, here.p, at.q_slopes, at.q_shared),
+        ):
+            where, which = np.nonzero((member <= other) | (member < near))
+            pinned = np.zeros((len(where), block.shape[-1]))
+            pinned[np.arange(len(where))[:, None], own[where]] = change[where, which]
+            pinned[:, total:] = shared[where, which]
+            rows.append(pinned)
+        conditions[:, own.ravel()] += np.moveaxis(at.condition, 1, 0).reshape(system.count, -1)
+        conditions[:, total:] += at.body_shared
+    return np.concatenate([*rows, conditions])
+
+
+def _null_space(matrix: np.ndarray, small: float) -> np.ndarray:
+    """A basis of the vectors that some rows annihilate, in columns; what stands alone in a row is zero at once."""
+    matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    free = np.ones(matrix.shape[1], dtype=bool)
+    while (alone := np.count_nonzero(np.abs(matrix[:, free]) > small, axis=1) == 1).any():
+        free[np.flatnonzero(free)[np.argmax(np.abs(matrix[alone][:, free]), axis=1)]] = False
+    out = np.zeros((len(free), 0))
+    if free.any():
+        _, s, vt = np.linalg.svd(matrix[:, free])
+        rest = vt[np.count_nonzero(s > small * len(free) * s[0]) :].T
+        out = np.zeros((len(free), rest.shape[1]))
+        out[free] = rest
+    return out
 
 
 def _settled(instance: Instance, state: State, residuals: Residuals, method: str, sharp: bool) -> Solved | None:

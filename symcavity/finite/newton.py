@@ -202,7 +202,7 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     rng = stream(instance.seed, _ANOTHER)
     along = system.null_space().mixed(rng.standard_normal((system.nullity, 1)))
     length = scale_of(state) / largest(*along.parts)
-    rooms = {sign * length: _room(instance, state, shifted(state, along, sign * length)) for sign in (1, -1)}
+    rooms = {sign * length: room_towards(instance, state, shifted(state, along, sign * length)) for sign in (1, -1)}
     best = max(rooms, key=lambda k: rooms[k])
     room = rooms[best]
     while room >= (_CRAMPED if instance.system.affine else _CURVED):
@@ -214,7 +214,7 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     return Surroundings(step, None, 0)
 
 
-def _room(instance: Instance, state: State, there: State) -> float:
+def room_towards(instance: Instance, state: State, there: State) -> float:
     """Return how much of the way to another state the signs of the pairs allow: all of it, or half of what is free."""
     room = 1.0
     for kind, on in state.active.items():
@@ -381,6 +381,7 @@ __all__ = [
     "local_system",
     "pinned",
     "relaxed",
+    "room_towards",
     "scale_of",
     "shifted",
     "slopes",

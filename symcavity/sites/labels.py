@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, DiracDelta, Dummy, Expr, Heaviside, Matrix, Piecewise, S, Symbol, cancel, erf, sign, sqrt
+from sympy import Add, DiracDelta, Dummy, Expr, Heaviside, Piecewise, S, Symbol, erf, sign, sqrt
 
 from symcavity.algebra.gathering import gathered
 from symcavity.algebra.gaussian import gaussian_average
@@ -14,6 +14,7 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.conditioning import given_others
+from symcavity.sites.by_parts import by_parts
 
 JUMPS = (sign, Heaviside, Piecewise)
 
@@ -123,13 +124,8 @@ class LabelledEnsemble:
         """The whole response where the weight jumps, by parts, minus that of the states."""
         if rest:
             raise UnsupportedLaw("Two labels of a site are drawn on fields, with weights that jump.", "smooth weights")
-        fields = self.site.fields
-        inverse = Matrix([[self.site.covariance[a, b] for b in fields] for a in fields]).inv()
         _, field, scale = self.site.sources[response.field]
-        row = fields.index(field)
-        body = weight * factor / scale * response.state
-        moments = [self._at_labels(body * eta) for eta in fields]
-        whole = sum((cancel(inverse[row, k]) * m for k, m in enumerate(moments)), S.Zero)
+        whole = by_parts(self.site, field, weight * factor / scale * response.state, self._at_labels)
         return whole - self._at_labels(weight * factor * response)
 
 

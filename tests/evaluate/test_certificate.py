@@ -25,7 +25,7 @@ from symcavity import (
     mu,
 )
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.derivations import anisotropic, gardner, manifold, output_bias
+from symcavity.derivations import anisotropic, gardner, manifold, output_bias, structured_network
 from symcavity.evaluate import binding, enclosure
 from symcavity.evaluate.certificate import certify
 from symcavity.evaluate.enclosed import integrals, tail
@@ -95,6 +95,7 @@ CASES = {
         ConvexProblem(data(Max(0, 1 - sign(Sum(x[mu, i] * t[i], (i, 1, N)) + e[mu]) * u)) + half),
         {alpha: 2, t: Normal("t", 0, 1), e: Normal("e", 0, 1)},
     ),
+    "Gaussian inputs of a network": (structured_network.problem, structured_network.values),
 }
 
 

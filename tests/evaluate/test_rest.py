@@ -28,6 +28,7 @@ from symcavity import (
 )
 from symcavity.evaluate import solver
 from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate.reduced import Reduced
 
 x, w = Coupling("x"), Feature("w")
 y, t = Quenched("y", mu), Quenched("t", i)
@@ -278,3 +279,34 @@ def test_a_bound_on_all_residuals_that_zero_weights_meet(monkeypatch):
     assert at_rest[average(Abs(w[i]))] == 0
     assert float(at_rest[average(residual**2)]) == pytest.approx(0.45, rel=1e-12)
     assert not searched
+
+
+def test_a_bound_that_nothing_opens_leaves_the_data_to_themselves():
+    """A large price of the largest weight: all are zero, no moment vanishes, and nothing answers to anything."""
+    largest, noise = Global("largest", positive=True), Quenched("noise", mu)
+    gap = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - noise[mu]
+    problem = ConvexProblem(N * largest + data(gap**2) / 2, [largest >= w[i], largest >= -w[i]])
+    solution = problem.cavity().solve({alpha: "1/2", t: {1: "1/2", -1: "1/2"}, noise: {1: "1/2", -1: "1/2"}})
+    assert solution[largest] == solution[size] == solution[response(w)] == 0
+    assert float(solution[average(gap**2)]) == pytest.approx(2, rel=1e-9)
+    assert solution.stability == 0
+    assert "at rest" in str(solution)
+
+
+def test_what_continuation_from_near_loads_finds_is_sifted_as_a_root(monkeypatch):
+    """Where nothing else finds one: an admissible point is the solution, and another one is none."""
+    solution = ConvexProblem(data(Max(0, 1 - u)) + half).cavity().solve({alpha: 2})
+    task, given = solution.task, solution.given
+    root = {s: float(v) for s, v in solution.values.items()}
+    monkeypatch.setattr(solver, "roots_of", lambda *_args, **_kinds: [])
+    monkeypatch.setattr(solver, "by_load", lambda _: (None, None))
+    for sign, found in ((1, True), (-1, False)):
+        point = {s: sign * v for s, v in root.items()}
+        monkeypatch.setattr(solver, "_followed_to", lambda *_, near=False, p=point, **__: (p if near else None, None))
+        system = Reduced.of(task, given)
+        if found:
+            (place,) = solver._search(system, None, every=False)
+            assert system.complete(place)[system.order[0]] == pytest.approx(root[system.order[0]])
+        else:
+            with pytest.raises(NotConverged, match="admissible"):
+                solver._search(system, None, every=False)

@@ -7,12 +7,14 @@ import pytest
 from declarations_simulated import SIGNS, field, w, y
 from scipy.optimize import linprog
 from sympy import Abs, Max, Sum, exp, log
+from sympy.stats import Normal
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged
 from symcavity.face import ConvexProblem
 from symcavity.finite import cavity_experiment, compare, simulate, sweep_simulation
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Global
 
 least_squares = ConvexProblem(Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2)
 deviations = ConvexProblem(Sum(Abs(field - y[mu]), (mu, 1, P)))
@@ -158,3 +160,24 @@ def test_programs_with_and_without_an_end_are_told_apart():
     assert {s.seed: s.feasible for s in sim} == ends
     assert 0 < sim.infeasible < 20
     assert sim.residuals.worst < 1e-8
+
+
+def test_the_largest_error_of_fewer_data_than_weights_is_zero_for_many_weights():
+    """All sites are singular: two constraints meet at each datum. Weights and multipliers have a plane each."""
+    largest = Global("largest", positive=True)
+    error = field - y[mu]
+    chebyshev = ConvexProblem(N * largest, [largest >= error, largest >= -error])
+    sim = simulate(chebyshev, {alpha: 0.5, y: SIGNS}, N=30, seeds=2)
+    assert set(sim.flat.values()) == {(30 - 15) + (15 - 1)}
+    assert abs(sim[LOSS].mean) < 1e-12
+    with pytest.raises(FlatMinimum):
+        sim[NORM].mean  # noqa: B018 - it raises
+    unique = simulate(chebyshev, {alpha: 2, y: Normal("y", 0, 1)}, N=30, seeds=2)
+    assert unique.flat == {}
+    for k, sample in enumerate(unique.samples):
+        instance = unique.reader(k).instance
+        rows, target = instance.couplings[0], instance.quenched[y]
+        ones = np.ones((len(rows), 1))
+        table, right = np.block([[rows, -ones], [-rows, -ones]]), np.concatenate([target, -target])
+        best = linprog([0.0] * 30 + [1.0], table, right, bounds=[(None, None)] * 30 + [(0, None)])
+        assert sample["w"] == pytest.approx(best.x[:30], abs=1e-6)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from sympy import Abs, And, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, And, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, exp, log, sign, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -403,3 +403,18 @@ def test_multipliers_that_only_their_combinations_fix():
             found[-1][average(lam[mu])]
     one, other = ((s[average(w1[i] ** 2)], s.stderr(average(w1[i] ** 2))) for s in found)
     assert abs(one[0] - other[0]) < 4 * np.hypot(one[1], other[1])
+
+
+def test_a_softmax_whose_class_a_teacher_decides():
+    """The law jumps with the teacher's field: its response there is taken by parts, and no law is differentiated."""
+    t = Quenched("t", i)
+    u, v = field(x, w1), field(z, w2)
+    loss = log(1 + exp(u) + exp(v)) - (1 + sign(field(x, t))) / 2 * u
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + Sum(w1[i] ** 2 + w2[i] ** 2, (i, 1, N)) / 2)
+    theory, values = problem.cavity(), {alpha: 2, t: {1: 1}}
+    assert len(theory.datum._site.solution.law.sources) == 2
+    overlap = average(w1[i] * t[i])
+    wanted = [average(w1[i] ** 2), average(w2[i] ** 2), overlap]
+    table = theory.compare(problem.simulate(values, N=100, seeds=8), wanted)
+    assert table.worst < 4, str(table)
+    assert theory.solve(values)[overlap] > 0.3

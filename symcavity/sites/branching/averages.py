@@ -40,6 +40,7 @@ from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
+from symcavity.sites.by_parts import by_parts, weights
 
 LONGEST = 400  # operations, above which a sum is left as it is
 
@@ -308,31 +309,18 @@ class SiteEnsemble:
         return False
 
     def _by_parts(self, body: Expr, jumping: list[SiteResponse]) -> Expr:
-        """Average a response by Gaussian integration by parts: <dm/dη_a> = sum_b (C^-1)_ab <η_b m>."""
-        marks = {r: Dummy("R", real=True) for r in jumping}
-        marked = body.xreplace(marks)
-        total = S.Zero
-        rest = marked.xreplace(dict.fromkeys(marks.values(), S.Zero))
-        if rest != 0:
-            total += self.over_fields(rest)
-        for response, mark in marks.items():
-            weight = marked.diff(mark)
-            if weight.has(*marks.values()) or set(site_quantities(weight)) & set(self.solution.unknowns):
-                raise UnsupportedLaw(
-                    f"{body} multiplies a response to a field in which the law jumps with other states.",
-                    "responses with quenched weights there",
-                )
+        """Average a response by Gaussian integration by parts, or by what jumps times the density there."""
+        rest, found = weights(body, jumping, self.solution.unknowns)
+        total = self.over_fields(rest) if rest != 0 else S.Zero
+        for response, weight in found:
             _, field, factor = self._source(response)
+            state = weight / factor * response.state
             if self.thresholds is not None and self.thresholds.field == field:
-                jump = self.thresholds.jump(self, weight / factor * response.state)
+                jump = self.thresholds.jump(self, state)
                 if jump is not None:
                     total += jump
                     continue
-            inverse = Matrix([[self.covariance[a, b] for b in self.fields] for a in self.fields]).inv()
-            row = self.fields.index(field)
-            for column, other in enumerate(self.fields):
-                moment = self.over_fields(weight / factor * response.state * other)
-                total += cancel(inverse[row, column]) * moment
+            total += by_parts(self, field, state, self.over_fields)
         return _cancelled(total)
 
 

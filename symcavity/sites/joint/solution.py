@@ -14,6 +14,7 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.by_parts import by_parts, weights
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,22 @@ class JointEnsemble:
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities and fields over its fields."""
+        if jumping := [r for r in sorted(body.atoms(SiteResponse), key=str) if self._jumps(r)]:
+            rest, found = weights(body, jumping, self.solution.unknowns)
+            total = self.over_fields(rest)
+            for response, weight in found:
+                _, field, factor = self.sources[response.field]
+                total += by_parts(self, field, weight / factor * response.state, self.over_fields)
+            return total
         symbols = self.solution.symbols
         rule: dict[Any, Any] = {r: slope(symbols[r.state], symbols[self._source(r)]) for r in body.atoms(SiteResponse)}
         inside = body.xreplace(rule).xreplace(dict(symbols))
         lower = [self.covariance[a, b] for k, a in enumerate(self.fields) for b in self.fields[: k + 1]]
         return JointAverage(inside, self.solution.law, lower)
+
+    def _jumps(self, response: SiteResponse) -> bool:
+        """Whether the law has no derivative along the source of this response, for it jumps there."""
+        return self.solution.symbols[self._source(response)] not in self.solution.law.sources
 
     def _source(self, response: SiteResponse) -> Symbol:
         if response.field in self.sources:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from sympy import Expr, S, latex
+from sympy import Expr, Heaviside, Piecewise, S, latex, sign
 
 from symcavity.algebra.joint import JointLaw, LawSymbol, slope
 from symcavity.errors import UnsupportedLaw
@@ -76,6 +76,7 @@ class Joint:
         )
         if len(law.equations) + len(law.pairs) != len(law.unknowns):
             raise UnsupportedLaw(f"{problem.text} does not fix its states.", "as many equations as states")
+        law = _smooth(law)
         return Solution(JointSolution(law, symbols, problem.law.unknowns, problem.inner().eta), dict(problem.proved))
 
     def ensemble(self, site: Site) -> JointEnsemble:
@@ -128,6 +129,7 @@ class Joint:
                             (q, h.source): slope(solution.symbols[q], symbols[h.source])
                             for q in site.law.unknowns
                             for h in site.heard
+                            if symbols[h.source] in law.sources
                         }
                     },
                 )
@@ -153,6 +155,17 @@ def _symbols(problem: SiteProblem) -> dict[Any, LawSymbol]:
     for source, plain in problem.plain_sources().items():
         out[plain] = LawSymbol(f"{plain}_{problem.kind.key}", latex(source.xreplace(zero)))
     return out
+
+
+def _smooth(law: JointLaw) -> JointLaw:
+    """A law without the sources along which it jumps, whatever its unknowns are: by a sign, a step, or cases."""
+    tests: set[Any] = set()
+    for e in law.expressions:
+        tests |= {k.args[0] for k in e.atoms(sign, Heaviside)}
+        tests |= {test for k in e.atoms(Piecewise) for _, test in k.args}
+    jumping = [s for s in law.sources if any(t.has(s) and not t.has(*law.unknowns) for t in tests)]
+    quiet = law.xreplace(dict.fromkeys(jumping, S.Zero))
+    return quiet.func(*quiet.args[:5], [s for s in law.sources if s not in jumping])
 
 
 def _one_piece(expr: Expr, unknowns: Sequence[Expr], last: bool) -> Expr:

@@ -1,0 +1,45 @@
+"""Averages of responses by Gaussian integration by parts, where the states jump with the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sympy import Add, Dummy, Expr, Matrix, S, cancel
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import site_quantities
+
+
+def by_parts(ensemble: Any, field: Any, body: Expr, average: Callable[[Expr], Expr]) -> Expr:
+    """The average of the derivative of a body along one of the fields: ``sum_b (C^-1)_ab <eta_b body>``."""
+    fields, covariance = ensemble.fields, ensemble.covariance
+    inverse = Matrix([[covariance[a, b] for b in fields] for a in fields]).inv()
+    row = fields.index(field)
+    return Add(*(cancel(inverse[row, column]) * average(body * other) for column, other in enumerate(fields)))
+
+
+def weights(
+    body: Expr, jumping: Sequence[SiteResponse], unknowns: Sequence[Any]
+) -> tuple[Expr, list[tuple[SiteResponse, Expr]]]:
+    """What of a body holds no response that jumps, and what multiplies each of them.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If it is multiplied by states.
+    """
+    marks = {r: Dummy("R", real=True) for r in jumping}
+    marked = body.xreplace(marks)
+    found = [(r, marked.diff(mark)) for r, mark in marks.items()]
+    for _, weight in found:
+        if weight.has(*marks.values()) or set(site_quantities(weight)) & set(unknowns):
+            raise UnsupportedLaw(
+                f"{body} multiplies a response to a field in which the law jumps with other states.",
+                "responses with quenched weights there",
+            )
+    return marked.xreplace(dict.fromkeys(marks.values(), S.Zero)), found
+
+
+__all__ = ["by_parts", "weights"]
