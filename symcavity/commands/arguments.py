@@ -394,6 +394,3 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
             _OBSERVABLES + ", ".join(sorted(words)),
             '--show "average(w[i]**2)"',
         ) from None
-
-
-__all__ = ["in_shell", "number", "read_grid", "read_npy", "read_observable", "read_pairs", "whole_numbers"]

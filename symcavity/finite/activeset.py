@@ -213,6 +213,3 @@ def _guess(dense: _Dense) -> np.ndarray:
             break
     most = min(int(before.sum()), len(dense.curvature))
     return np.argsort(-lam, kind="stable")[:most]
-
-
-__all__ = ["ACTIVE", "EQUAL", "INFINITE", "dense_solve", "solve_active_set"]

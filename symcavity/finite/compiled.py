@@ -349,6 +349,3 @@ def _bends(body: Expr) -> bool:
     """Whether an expression is not linear in states."""
     states = [q for q in site_quantities(body) if not isinstance(q.family, Quenched)]
     return any(body.diff(q).has(*states) for q in states)
-
-
-__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

@@ -189,6 +189,3 @@ def _explicit(q: SiteQuantity, rule: dict[Any, Any]) -> SiteQuantity:
     else:
         made = Variable(family.name, family.slots[0].index, components)
     return made[q.indices]
-
-
-__all__ = ["WrittenOut", "write_out"]

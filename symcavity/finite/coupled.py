@@ -127,6 +127,3 @@ def _averaged(body: Expr, f: RandomField) -> Expr:
         raise UnsupportedLaw(f"The variance {body} does not factorise into its two ends.", "products of them")
     total = outside * f.sender.size * (Average(inside) if inside.has(f.sender.index) else inside)
     return in_units_of_n(total)
-
-
-__all__ = ["Parts", "block", "end_at_hearer", "end_at_sender", "self_coupling_observables", "tie"]

@@ -159,6 +159,3 @@ def check_memory(shapes: Iterable[tuple[int, ...]]) -> None:
             "sizes that fit into memory",
             "a smaller N",
         )
-
-
-__all__ = ["LAWS", "Law", "coupling_law", "mixing", "reciprocal", "seed_list", "stream"]

@@ -201,6 +201,3 @@ def _completed(futures: dict[Any, list[Any]], executor: Any) -> Iterator[Any]:
     if isinstance(executor, Executor):
         return as_completed(futures)
     return iter(futures)
-
-
-__all__ = ["BrokenExecutor", "each", "processes", "resolved"]

@@ -20,9 +20,10 @@ from symcavity.finite.executors import each, resolved
 from symcavity.finite.insertion import INFEASIBLE, Insertion, insert, obstacle
 from symcavity.finite.run import Setup, as_system, check_sizes, listed, prepare
 from symcavity.finite.single_site import SingleSites
-from symcavity.finite.tables import aligned, html
+from symcavity.finite.tables import aligned
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
+from symcavity.writing.displays import html
 
 _HEAD = ("", "measured", "std. error", "expected", "z", "")
 
@@ -430,6 +431,3 @@ def cavity_experiment(
             for kind in system.kinds
         }
     )
-
-
-__all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment"]

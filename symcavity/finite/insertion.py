@@ -301,6 +301,3 @@ class _Probe:
                 local = np.einsum("nk,nk->n", self._emits(self.law.fields[m]), moved[diagonal, :, diagonal])
                 out[m, k] = tied * np.sqrt(self.heard[m].variance * self.sent[k].variance) @ local
         return out
-
-
-__all__ = ["INFEASIBLE", "Insertion", "extended", "insert", "obstacle"]

@@ -251,6 +251,3 @@ def largest(*parts: np.ndarray) -> float:
     """Return the largest absolute value of arrays; infinity where one of them is not a number."""
     found = max((float(np.max(np.abs(x))) for x in parts if x.size), key=lambda v: (np.isnan(v), v), default=0.0)
     return found if np.isfinite(found) else np.inf
-
-
-__all__ = ["Instance", "Residuals", "State", "largest"]

@@ -41,6 +41,3 @@ def label_tex(observable: Any) -> str:
     expr = sympify(observable)
     rule = {a: TexSymbol(f"P({plain(c)})", f"P\\left({tex(c)}\\right)") for a, c in _indicators(expr).items()}
     return re.sub(r"\\([gl])e\b", r"\\\1eq", tex(expr.xreplace(rule)))  # plots know the longer names only
-
-
-__all__ = ["label", "label_tex"]

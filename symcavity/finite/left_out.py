@@ -139,6 +139,3 @@ def _noise(instance: Instance, one: Any, f: RandomField) -> np.ndarray:
     sent = instance.emissions(f.sender, one.steps[-1].state)[:, instance.system.column(f)]
     weights = np.broadcast_to(scale.T if f.turned else scale, (instance.size[f.hearer], instance.size[f.sender]))
     return np.asarray(weights @ sent**2)
-
-
-__all__ = ["LeftOut", "debiased"]

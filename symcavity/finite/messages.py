@@ -17,10 +17,11 @@ from sympy import Symbol
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.meeting import meet
+from symcavity.finite.broken import Answer
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.single_site import Answer, SingleSites, unsolved
+from symcavity.finite.single_site import SingleSites, unsolved
 from symcavity.method.messages import conditions_met, first_responses
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -357,6 +358,3 @@ def message_passing(system: System, instance: Instance) -> State | None:
     except NotConverged:
         pass
     return None
-
-
-__all__ = ["Messages", "Way", "message_passing", "started"]

@@ -369,22 +369,3 @@ def finite_start(instance: Instance) -> State:
             return state
         finite = state.copy()
     return finite or state
-
-
-__all__ = [
-    "REPAIRS",
-    "Slopes",
-    "finite_start",
-    "full_step",
-    "gaps",
-    "linearise",
-    "local_system",
-    "pinned",
-    "relaxed",
-    "scale_of",
-    "shifted",
-    "slopes",
-    "solve_active",
-    "summed",
-    "surroundings",
-]

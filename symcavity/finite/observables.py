@@ -283,6 +283,3 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     raise ValuesError(
         f"No equation with a random field contains {quantity}.", ", ".join(map(str, law.unknowns))
     )
-
-
-__all__ = ["SAME", "TOUCHING", "Reader", "source_of"]

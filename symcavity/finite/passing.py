@@ -27,11 +27,12 @@ from symcavity.finite.observables import Reader
 from symcavity.finite.plots import plot_passing, plot_steps
 from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
 from symcavity.finite.sample import Sample, arrays_of
-from symcavity.finite.tables import Formula, aligned, html, with_error
+from symcavity.finite.tables import aligned, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.system import System
+from symcavity.writing.displays import Formula, html
 
 _SETTLED, _SLOW, _SHOWN = 1e-14, 1e-9, (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)
 
@@ -469,6 +470,3 @@ def message_passing(
     if 2 * len(out.diverged) > len(out.runs):
         raise out._unsettled()  # noqa: SLF001 - its own error
     return out
-
-
-__all__ = ["MessagePassing", "Passed", "message_passing"]

@@ -460,17 +460,3 @@ def plot_convergence(points: Sequence[tuple[float, Any]], *, ax: Any = None) -> 
     ax.set_xlabel("stability of the theory")
     ax.set_ylabel("squared rate of message passing")
     return _finish(ax)
-
-
-__all__ = [
-    "plot_comparison",
-    "plot_convergence",
-    "plot_distribution",
-    "plot_fields",
-    "plot_passing",
-    "plot_scatter",
-    "plot_steps",
-    "plot_sweep",
-    "rows_of_two",
-    "varied",
-]

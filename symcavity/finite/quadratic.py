@@ -446,6 +446,3 @@ def quadratic_program(system: System) -> QuadraticProgram | None:
     """Return the quadratic program of a system, or None if it has no Lagrangian or is not quadratic."""
     program = None if system.record is None else QuadraticProgram(system)
     return program if program is not None and program.quadratic else None
-
-
-__all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SiteForm", "quadratic_program", "solve_assembled"]

@@ -24,10 +24,11 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.finite.tables import aligned, html, to_pandas
+from symcavity.finite.tables import aligned, to_pandas
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
+from symcavity.writing.displays import html
 
 Task = tuple[dict[Any, Any], int, int]
 
@@ -447,6 +448,3 @@ def _check_values(theory: Theory, points: Iterable[Mapping[Any, Any]], dps: int)
             return
     if first is not None:
         raise first
-
-
-__all__ = ["Sweep", "grid_points", "sweep_simulation", "sweep_theory"]

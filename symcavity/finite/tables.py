@@ -1,4 +1,4 @@
-"""Tables as text and as HTML."""
+"""Tables as text, and for pandas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from symcavity.errors import MissingDependency
-from symcavity.writing.displays import Formula, html
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -68,6 +67,3 @@ def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None =
     except ImportError:
         raise MissingDependency("pandas is not installed.", "", "pip install pandas") from None
     return DataFrame(list(rows), columns=None if columns is None else list(columns))
-
-
-__all__ = ["Formula", "aligned", "html", "to_pandas", "with_error"]

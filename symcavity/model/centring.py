@@ -458,6 +458,3 @@ def _in_proportion(expr: Expr) -> Expr:
         return Mul(*others, in_units_of_n(Mul(*sizes)))
 
     return expr.replace(lambda e: isinstance(e, Mul) and bool(e.atoms(SiteCount)), cancelled)
-
-
-__all__ = ["Centring", "in_one_unit", "mean_at"]

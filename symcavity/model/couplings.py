@@ -212,6 +212,3 @@ def _check_mean(mean: Expr, name: str, unit: Expr, *, vector: bool) -> None:
             "means of couplings without components",
             f"one coupling for each component, with a name of its own: Coupling(\"{name}_1\", mean=...)",
         )
-
-
-__all__ = ["Coupling", "correlation_of"]

@@ -162,6 +162,3 @@ def _free(expr: Expr) -> set[Any]:
 def _outermost(node: Any) -> list[Sum]:
     """The sums of an expression that stand in no other sum."""
     return [node] if isinstance(node, Sum) else [s for arg in node.args for s in _outermost(arg)]
-
-
-__all__ = ["Emissions", "sides", "with_sides"]

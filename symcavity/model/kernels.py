@@ -185,6 +185,3 @@ class Expansion:
             "Sum(K[mu, nu]*lam[mu]*lam[nu], (mu, 1, P), (nu, 1, P))",
             EXAMPLE,
         )
-
-
-__all__ = ["Expansion", "Kernel", "KernelValue"]

@@ -149,6 +149,3 @@ def _fresh(name: str, taken: set[str]) -> str:
         count += 1
         candidate = f"{name}_{count}"
     return candidate
-
-
-__all__ = ["Law", "componentwise", "pair_components", "read_law"]

@@ -71,6 +71,3 @@ def component_range(components: Any) -> Tuple:
             "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
         )
     return Tuple(index, low, high)
-
-
-__all__ = ["ALIASES", "RESERVED", "component_range", "family_name", "latex_name"]

@@ -460,6 +460,3 @@ class Problem:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-__all__ = ["Constraint", "Problem", "SumCondition"]

@@ -299,18 +299,3 @@ def stays_whole(q: SiteQuantity) -> bool:
 def surrogate(expr: Expr) -> Expr:
     """The expression with a concave, homogeneous function of one variable for each support function."""
     return expr.xreplace({node: Min(2 * node.body, node.body / 2) for node in expr.atoms(Support)})
-
-
-__all__ = [
-    "Anchor",
-    "Components",
-    "Support",
-    "SupportFunction",
-    "VectorField",
-    "VectorVariable",
-    "Whole",
-    "bold",
-    "free_components",
-    "stays_whole",
-    "surrogate",
-]

@@ -396,6 +396,3 @@ def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
         raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
     first, *others = sorted_kinds(total) or [FEATURE]
     return {first: total.get(first, S.Zero) + shared / first.ratio} | {kind: total[kind] for kind in others}
-
-
-__all__ = ["System"]

@@ -141,6 +141,3 @@ def _over_one(body: Expr, z: Symbol) -> Expr:
     if isinstance(rest, erf) and not (slope := rest.args[0].diff(z)).has(z):
         return constant * erf(rest.args[0].xreplace({z: S.Zero}) / sqrt(1 + 2 * slope**2))
     return constant * gaussian_average(rest, z) if rest.has(z) else body
-
-
-__all__ = ["LabelledEnsemble"]

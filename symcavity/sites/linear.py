@@ -192,6 +192,3 @@ def _pairings(letters: Sequence[SiteQuantity]) -> Iterator[list[tuple[SiteQuanti
     for k, second in enumerate(others):
         for rest in _pairings(others[:k] + others[k + 1 :]):
             yield [(first, second), *rest]
-
-
-__all__ = ["Linear", "LinearEnsemble"]

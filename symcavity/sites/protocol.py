@@ -265,6 +265,3 @@ class Strategy(Protocol):
 
     def steps(self, site: Any, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """What the derivation says of the solution, and of the responses and averages that it needs."""
-
-
-__all__ = ["Ensemble", "Feedback", "Heard", "SiteProblem", "Solution", "Solved", "Strategy", "without_curvature"]

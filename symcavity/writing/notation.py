@@ -58,6 +58,3 @@ def meanings(claims: Iterable[Any], said: set[int]) -> Fragments:
             said.add(number)
             out += words
     return out
-
-
-__all__ = ["meanings"]

@@ -443,6 +443,3 @@ def text(obj: Any) -> str:
 def mathml(obj: Any) -> str:
     """Return the inside of a MathML element for an expression, an equation or a condition."""
     return to_mathml(tree(obj))
-
-
-__all__ = ["CavityPrinter", "escape_tex", "mathml", "tex", "text", "tree"]

@@ -76,6 +76,3 @@ def powers(solution: SiteSolution, body: Expr, field: Symbol) -> list[tuple[int,
 def _outside_responses(body: Expr, plain: dict[Expr, Expr]) -> Expr:
     """Put in values of states; a response keeps the name of its state."""
     return body.xreplace({r: r for r in body.atoms(SiteResponse)} | plain)
-
-
-__all__ = ["Ensemble", "given_others", "powers"]

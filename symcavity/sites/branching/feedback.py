@@ -302,6 +302,3 @@ def _factors(value: Expr) -> list[Expr]:
 
 def _compiled(expr: Expr, symbols: Sequence[Any], variable: Symbol | None = None) -> Any:
     return compiled([*symbols, variable or Dummy("x")], expr)
-
-
-__all__ = ["Feedback", "FeedbackDraws", "solve_with_feedback"]

@@ -111,6 +111,3 @@ def _ratio(psi: Expr, x: Symbol, field: Symbol) -> Expr | None:
             return None
         found.add(cancel(-turn / slope))
     return found.pop() if len(found) == 1 else None
-
-
-__all__ = ["Shift", "find_shift"]

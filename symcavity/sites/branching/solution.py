@@ -236,6 +236,3 @@ def _sign(factor: Expr) -> int | None:
     """The sign of a factor; an even power of a real quantity counts as positive."""
     base, power = factor.as_base_exp()
     return 1 if base.is_real and power.is_even else sign_of(factor)
-
-
-__all__ = ["Region", "SiteSolution"]

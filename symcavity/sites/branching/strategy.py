@@ -136,6 +136,3 @@ def sign_relations(site: Site) -> list[Any]:
     zero = {site.kind.index: S.Zero}
     at_zero = (c.func(*(side.xreplace(zero) for side in c.args), evaluate=False) for c in out)
     return list(dict.fromkeys(at_zero))
-
-
-__all__ = ["Branching", "sign_relations"]

@@ -163,6 +163,3 @@ def _arguments(ensemble: Ensemble, field: Symbol) -> tuple[tuple[Expr, ...], tup
     if not 0 < len(arguments) <= MOST or any(e.has(field) for e in masked):
         return None
     return tuple(arguments), tuple(switches)
-
-
-__all__ = ["Thresholds", "find_thresholds"]

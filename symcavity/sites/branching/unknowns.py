@@ -149,6 +149,3 @@ def _same_signs(x: Symbol, one: Any, two: Any) -> bool:
     there = GRID > 0 if x.is_positive else GRID < 0 if x.is_negative else True
     seen = there & np.isfinite(one) & np.isfinite(two) & (np.abs(one) > 1e-12 * (1 + np.abs(two)))
     return bool(seen.any() and np.all((one[seen] > 0) == (two[seen] > 0)))
-
-
-__all__ = ["GRID", "has_poles", "smooth", "straightened", "turned"]

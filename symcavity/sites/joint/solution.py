@@ -109,6 +109,3 @@ class JointEnsemble:
             f"{response} does not say to which field: the {self.kind.sites} hear several.",
             " or ".join(f"response({response.state}, {name})" for name in self.sources),
         )
-
-
-__all__ = ["JointEnsemble", "JointSolution"]

@@ -194,6 +194,3 @@ def _eliminated(
 
 def _vanishes(equation: Expr, unknown: Any, edges: Sequence[Any]) -> bool:
     return any(m != unknown and not equation.xreplace({unknown: S.Zero, m: S.Zero}) for m in edges)
-
-
-__all__ = ["Joint"]

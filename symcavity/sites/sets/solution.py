@@ -239,6 +239,3 @@ class VectorEnsemble:
                 )
             out += cancel(term / monomial) * values[monomial]
         return out
-
-
-__all__ = ["ProjectionSolution", "VectorEnsemble"]

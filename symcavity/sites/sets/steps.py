@@ -215,6 +215,3 @@ def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
         softness = solution.softness.xreplace(zero)
         claims.append(Equation(lam, Max(0, bound - along) / (strength * length + softness)))
     return claims
-
-
-__all__ = ["bold_tex", "projection_steps", "response_of"]
