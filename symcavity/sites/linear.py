@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, StrictGreaterThan, Symbol, linear_eq_to_matrix
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, Symbol, linear_eq_to_matrix
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.model.averages import SiteResponse
@@ -68,23 +68,14 @@ class Linear(Branching):
         found = inverse * rest
         values = {q: tidy_fraction(v) for q, v in zip(marks, found, strict=True)}
         branch = Branch(values, (), (), None)
-        couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
-        draws = FeedbackDraws(
-            couplings,
-            tuple(sources.values()),
-            problem.text,
-            convex=problem.convex,
-            strict=problem.strict,
-            ranges=problem.ranges,
-        )
+        draws = FeedbackDraws(problem, tuple(rule.get(f, f) for f in problem.self_couplings))
         draws.read([branch])
-        taken = tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in draws.conditions if c.recorded)
         solution = SiteSolution(
             problem.inner().eta,
             problem.law.unknowns,
             (Region(None, None, values),),
             (branch,),
-            assumed=taken,
+            assumed=draws.taken,
             sources=tuple(sources.values()),
         )
         return Solution(solution, signs)

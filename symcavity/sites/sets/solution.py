@@ -9,7 +9,7 @@ a soft bound, ``g(V) >= r - sigma*lambda``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sympy import Add, Dummy, Eq, Expr, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
@@ -56,7 +56,6 @@ class ProjectionSolution:
     branches: tuple[Any, ...] = ()
     assumed: tuple[Any, ...] = ()
     is_implicit: bool = False
-    notes: tuple[str, ...] = field(default=())
     softness: Expr = S.Zero
 
     @property
@@ -66,16 +65,9 @@ class ProjectionSolution:
 
     def xreplace(self, rule: dict[Any, Any]) -> ProjectionSolution:
         """Replace symbols throughout."""
-        return ProjectionSolution(
-            self.convex,
-            self.bound.xreplace(rule),
-            self.cap.xreplace(rule),
-            {q: tuple(v.xreplace(rule) for v in values) for q, values in self.states.items()},
-            self.strength.xreplace(rule),
-            self.variance.xreplace(rule),
-            self.regime,
-            softness=self.softness.xreplace(rule),
-        )
+        names = ("bound", "cap", "strength", "variance", "softness")
+        states = {q: tuple(v.xreplace(rule) for v in values) for q, values in self.states.items()}
+        return replace(self, states=states, **{name: getattr(self, name).xreplace(rule) for name in names})
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> ProjectionSolution:
         """The solution at the mean self-coupling, for the variance of a component of the field."""
