@@ -49,23 +49,13 @@ def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
 
 
-def end_at_hearer(f: RandomField) -> int:
-    """Which end of its coupling the hearer of a field is: the first index or the second."""
-    return int(f.turned)
-
-
-def end_at_sender(f: RandomField) -> int:
-    """Which end of its coupling the sender of a field is."""
-    return 1 - int(f.turned)
-
-
 def tie(f: RandomField, g: RandomField) -> Expr:
     """The correlation of the couplings through which a site hears f with those by which it shifts g.
 
     One where they are the very same; where it is not zero, the echo has a mean.
     """
     one, other = f.coupling.family, g.coupling.family
-    if end_at_hearer(f) == end_at_sender(g):
+    if f.turned != g.turned:  # the site stands at one end of both
         return sympify(1) if one == other else correlation_of(one, other)
     return one.reciprocity if one == other else sympify(0)
 

@@ -178,6 +178,11 @@ class Instance:
             )
         return scale
 
+    def variances(self, f: RandomField) -> np.ndarray:
+        """Return those of the couplings of a field, its hearers as rows; one row or column where all are alike."""
+        scale = self.scale(self.system.place(f))
+        return scale.T if f.turned else scale
+
     def right(self, columns: int) -> dict[Kind, np.ndarray]:
         """Return right-hand sides of the linearised equations that are zero: (sites, equations, columns) by kind."""
         return {kind: np.zeros((self.size[kind], law.k, columns)) for kind, law in self.system.laws.items()}

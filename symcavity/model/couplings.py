@@ -117,7 +117,7 @@ class Coupling(Family):
         return cls._make(word, inner, scale, *ends, centre, pairs, back)
 
     @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+    def slots(self) -> tuple[Kind, ...]:
         """The two kinds of site that are coupled, in the order of the indices."""
         return self._data[3], self._data[4]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any
 
 from sympy import Symbol, Tuple
@@ -46,6 +47,13 @@ def family_name(name: Any, word: str) -> str:
             "any other name",
         )
     return ALIASES.get(name, name)
+
+
+def fresh_name(taken: set[str], *names: str) -> str:
+    """The first of some names that is not taken, or the last with a number behind it; it is taken from then on."""
+    every = chain(names, (f"{names[-1]}_{k}" for k in count(2)))
+    taken.add(chosen := next(name for name in every if name not in taken))
+    return chosen
 
 
 def component_range(components: Any) -> Tuple:

@@ -18,7 +18,7 @@ from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
-from symcavity.model.fields import FieldBook, FieldSymbol, as_sums, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, FieldSymbol, as_sums, extract_fields, free_kind, is_affine, site_sum
 from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
@@ -356,14 +356,8 @@ class Problem:
         return SumCondition(parts, shared, equality, relation, met)
 
     def _is_affine(self, body: Expr, kind: Kind) -> bool:
-        variables = [
-            *site_quantities(body, Variable, Field),
-            *(f.symbol for f in self.book.all(kind) if f.states()),
-            *body.atoms(Global),
-        ]
-        marks = {v: Dummy() for v in variables}
-        marked = body.xreplace(marks)
-        return all(not marked.diff(m).has(*marks.values()) for m in marks.values())
+        heard = [f.symbol for f in self.book.all(kind) if f.states()]
+        return is_affine(body, [*site_quantities(body, Variable, Field), *heard, *body.atoms(Global)])
 
     def _placeholders(self, kind: Kind) -> list[Any]:
         return [f.symbol for f in self.book.all(kind)] or [SiteQuantity]

@@ -11,6 +11,7 @@ from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, Symbol, linear_eq_t
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.model.averages import SiteResponse
+from symcavity.model.fields import is_affine
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -36,14 +37,9 @@ class Linear(Branching):
         if problem.law.pairs or problem.is_large:
             return False
         moving = [*problem.law.unknowns, *(h.declared.symbol for h in problem.heard)]
-        marks = {m: Dummy() for m in moving}
-        for equation in problem.law.equations:
-            expr = equation.difference.xreplace(marks)
-            if any(expr.diff(m).has(*marks.values()) for m in marks.values()):
-                return False
-            if any(test.has(*marks.values()) for cases in expr.atoms(Piecewise) for _, test in cases.args):
-                return False
-        return True
+        every = [equation.difference for equation in problem.law.equations]
+        tests = [test for e in every for cases in e.atoms(Piecewise) for _, test in cases.args]
+        return not any(test.has(*moving) for test in tests) and all(is_affine(e, moving) for e in every)
 
     def solve(self, problem: SiteProblem) -> Solution:
         """Solve the linear equations.
