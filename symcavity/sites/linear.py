@@ -15,7 +15,7 @@ from symcavity.model.fields import is_affine
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
+from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.branches import Branch, tidy_fraction
 from symcavity.sites.branching.feedback import FeedbackDraws
 from symcavity.sites.branching.layout import IllPosed
@@ -106,10 +106,6 @@ def _inverse(matrix: Any) -> Any:
 @dataclass(frozen=True)
 class LinearEnsemble(SiteEnsemble):
     """A site whose states are linear in Gaussian fields: polynomial averages are sums over pairings."""
-
-    def average(self, body: Expr) -> Expr:
-        """Average an expression in this site's quantities over its fields and its quenched parameters."""
-        return quenched_average(self.at_site(body))
 
     def at_site(self, body: Expr) -> Expr:
         """Average over the fields only; beyond polynomials of the fourth degree as at any other site."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from sympy import Add, Expr, Sum, Symbol
 
@@ -215,6 +215,19 @@ class Solved(Protocol):
 
     def without_sources(self) -> Any:
         """The solution at zero sources."""
+
+
+class Unbranched:
+    """What a solution that is not laid out in branches says of them, and of sources, which it does not hold."""
+
+    regions: tuple[Any, ...] = ()
+    branches: tuple[Any, ...] = ()
+    assumed: tuple[Any, ...] = ()
+    is_implicit = False
+
+    def without_sources(self) -> Self:
+        """The solution holds no sources."""
+        return self
 
 
 class Ensemble(Protocol):

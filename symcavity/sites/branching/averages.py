@@ -106,9 +106,7 @@ class SiteEnsemble:
 
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields and its quenched parameters."""
-        self._check(body)
-        out = self.over_fields(body)
-        return quenched_average(out)
+        return quenched_average(self.at_site(body))
 
     def at_site(self, body: Expr) -> Expr:
         """Average over the fields only: a function of the site's quenched parameters."""

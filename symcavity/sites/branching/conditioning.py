@@ -38,7 +38,7 @@ def powers(solution: SiteSolution, body: Expr, field: Symbol) -> list[tuple[int,
             if len(values) > 1:
                 return None
             plain[q] = values.pop()
-    body = _outside_responses(body, plain)
+    body = body.xreplace({r: r for r in body.atoms(SiteResponse)} | plain)  # a response keeps the name of its state
     if not body.has(field):
         return [(0, body)]
     try:
@@ -48,8 +48,3 @@ def powers(solution: SiteSolution, body: Expr, field: Symbol) -> list[tuple[int,
     if any(c.has(field) for c in poly.coeffs()):
         return None
     return [(n, c) for (n,), c in poly.terms()]
-
-
-def _outside_responses(body: Expr, plain: dict[Expr, Expr]) -> Expr:
-    """Put in values of states; a response keeps the name of its state."""
-    return body.xreplace({r: r for r in body.atoms(SiteResponse)} | plain)

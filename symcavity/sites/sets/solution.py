@@ -25,11 +25,12 @@ from symcavity.model.support import Anchor, Support
 from symcavity.shapes.base import INTERIOR, SATURATED
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.protocol import Unbranched
 from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, SLOPE2, V2, component, projection_average
 
 
 @dataclass(frozen=True)
-class ProjectionSolution:
+class ProjectionSolution(Unbranched):
     """The states of the site as the projection of its field.
 
     Attributes
@@ -52,10 +53,6 @@ class ProjectionSolution:
     strength: Expr
     variance: Expr
     regime: SiteQuantity
-    regions: tuple[Any, ...] = ()
-    branches: tuple[Any, ...] = ()
-    assumed: tuple[Any, ...] = ()
-    is_implicit: bool = False
     softness: Expr = S.Zero
 
     @property
@@ -74,10 +71,6 @@ class ProjectionSolution:
         ((strength, mean),) = means.items()
         (variance,) = covariance.values()
         return replace(self.xreplace({strength: diagonal(mean)}), variance=diagonal(variance))
-
-    def without_sources(self) -> ProjectionSolution:
-        """The solution holds no sources."""
-        return self
 
     def expression(self, state: SiteQuantity) -> Expr:
         """A state in terms of the others: the vectors by the law, scalars by the multiplier and g(V)."""
