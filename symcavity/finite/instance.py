@@ -221,14 +221,8 @@ class Instance:
         """Return the arguments of every table of the law of a kind."""
         law: CompiledLaw = self.system.laws[kind]
         sets = () if law.sets is None else law.sets.columns(state.site[kind]).T
-        return [
-            *state.site[kind].T,
-            *fields.T,
-            *state.shared,
-            *(self.quenched[q] for q in law.quenched),
-            *self.constants,
-            *sets,
-        ]
+        known = (self.quenched[q] for q in law.quenched)
+        return [*state.site[kind].T, *fields.T, *state.shared, *known, *self.constants, *sets]
 
     def residuals(self, state: State) -> Residuals:
         """Evaluate the equations of the system at a state; how it was found does not matter."""

@@ -13,6 +13,7 @@ from sympy import Symbol, latex, sympify
 from symcavity.errors import MissingDependency
 from symcavity.finite.densities import density_of, exact, find_atoms
 from symcavity.finite.labels import label_tex
+from symcavity.finite.tables import short
 from symcavity.model.quantities import Family
 
 BLUE, RED, GREY = "#1b6ca8", "#c0392b", "#8a8a8a"
@@ -118,7 +119,7 @@ def plot_sweep(
     for k, (value, own) in enumerate(curves.items()):
         line, points = (BLUE, RED) if len(curves) == 1 else (COLOURS[k % len(COLOURS)],) * 2
         named = ", ".join(
-            f"{labels.get(n) or f'${latex(Symbol(n))}$'} = {_short(v)}" for n, v in zip(telling, value, strict=True)
+            f"{labels.get(n) or f'${latex(Symbol(n))}$'} = {short(v)}" for n, v in zip(telling, value, strict=True)
         )
         theory = sorted((u, _number(r, y)) for r in own if not _size(r) and (u := _number(r, x)) is not None)
         if any(v is not None for _, v in theory):
@@ -177,10 +178,6 @@ def _parameters(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[Any, None]]
             if (name := part.partition("=")[0]) in row:
                 found.setdefault(name, {})[row[name]] = None
     return found
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _means(rows: Sequence[Mapping[str, Any]], x: str, y: str) -> np.ndarray:

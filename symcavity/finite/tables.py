@@ -54,6 +54,11 @@ def with_error(value: float, error: float) -> str:
     return f"{value / 10.0**shift:.{decimals}f}({told})" + (f"e{shift:+03d}" if shift else "")
 
 
+def short(value: Any) -> str:
+    """Return a value as it stands in a table or a legend; nothing where there is none."""
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
 def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:
     """Return rows as a pandas DataFrame.
 
