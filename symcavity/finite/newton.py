@@ -97,7 +97,8 @@ def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
         condition[:, rows] = body_slopes(args, n)
         shared[rows] = body_shared(args, n).sum(axis=0)
     tables = (law.slopes, law.hears, law.shared, law.p_slopes, law.q_slopes, law.p_shared, law.q_shared, law.emits)
-    instance.memory[kind] = found = Slopes(*(table(args, n) for table in tables), condition, shared)
+    every = [*(table(args, n) for table in tables), condition, shared]
+    instance.memory[kind] = found = Slopes(*every)
     return found
 
 
