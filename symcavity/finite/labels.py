@@ -5,28 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sympy import Expr, Piecewise, Symbol, sympify
+from sympy import Expr, Symbol, sympify
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.algebra.text import plain
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, condition_of
 from symcavity.writing.printing import tex
 
 
 def _indicators(expr: Expr) -> dict[Average, Boolean]:
     """Return the averages of indicators in an expression, with their conditions."""
-    out = {}
-    for a in expr.atoms(Average):
-        body = a.body
-        if (
-            isinstance(body, Piecewise)
-            and len(body.args) == 2
-            and body.args[0][0] == 1
-            and body.args[1][0] == 0
-        ):
-            out[a] = body.args[0][1]
-    return out
+    return {a: test for a in expr.atoms(Average) if (test := condition_of(a.body)) is not None}
 
 
 def label(observable: Any) -> str:
