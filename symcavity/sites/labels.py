@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sympy import Add, DiracDelta, Dummy, Expr, Heaviside, Matrix, Piecewise, S, Symbol, cancel, erf, sign, sqrt
@@ -89,13 +89,12 @@ class LabelledEnsemble:
             return self.site.over_fields(body) if body.has(*self.site.fields) else self.site.at_site(body)
         mean, variance = given_others(self.site, field)
         z = Dummy("z", real=True)
-        others = tuple(f for f in self.site.fields if f != field)
         kept = {r: S.Zero if r.field == u else r for r in body.atoms(SiteResponse)}
         source, _, _ = self.site.sources[u]
         drawn_at = mean + sqrt(variance) * z
         drawn = solution.branches[0].values[u].xreplace({source: S.Zero, field: drawn_at})
         inside = _over_one(body.xreplace({**kept, u: drawn, field: drawn_at}), z)
-        return replace(self.site, fields=others).over_fields(inside)
+        return self.site.without(field).over_fields(inside)
 
     def _through_weight(self, weight: Expr, body: Expr, u: SiteQuantity, rest: tuple[Quenched, ...]) -> Expr:
         """What a source in the equation of u does to an average by the weight of a label: responses are linear."""

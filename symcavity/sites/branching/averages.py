@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,11 @@ class SiteEnsemble:
     def outer(self) -> tuple[Symbol, ...]:
         """All fields but the inner one."""
         return self.fields[:-1]
+
+    def without(self, field: Symbol) -> SiteEnsemble:
+        """The same site with all fields but one."""
+        covariance = {ends: value for ends, value in self.covariance.items() if field not in ends}
+        return replace(self, fields=tuple(f for f in self.fields if f != field), covariance=covariance)
 
     def standardised(self) -> tuple[dict[Symbol, Expr], list[Symbol], Expr, Expr]:
         """Write the fields by independent standard Gaussians.

@@ -57,12 +57,7 @@ class Shift:
         covariance[inner, inner] = factor(cancel(covariance[inner, inner]))
         shifted = replace(ensemble, solution=self.solution, covariance=covariance)
         mean, variance = given_others(shifted, self.field)
-        rest = replace(
-            shifted,
-            fields=tuple(f for f in ensemble.fields if f != self.field),
-            covariance={k: v for k, v in covariance.items() if self.field not in k},
-        )
-        z = Dummy("z", real=True)
+        rest, z = shifted.without(self.field), Dummy("z", real=True)
         total: Expr = S.Zero
         for power, part in parts:
             total += rest.over_fields(part * gaussian_average(z**power, z, mean, variance))

@@ -90,12 +90,7 @@ class Thresholds:
 
     def _without(self, ensemble: Any, rule: dict[Any, Any]) -> Any:
         """The ensemble of the other fields, on one side of each threshold."""
-        return replace(
-            ensemble,
-            solution=ensemble.solution.xreplace(rule),
-            fields=tuple(f for f in ensemble.fields if f != self.field),
-            covariance={k: v for k, v in ensemble.covariance.items() if self.field not in k},
-        )
+        return replace(ensemble.without(self.field), solution=ensemble.solution.xreplace(rule))
 
 
 def _reflected(total: Expr) -> Expr:
