@@ -364,7 +364,7 @@ class MessagePassing:
         """
         expected = theory_at(theory, point := point_at(self.setup, self.counts))[0]
         solution = solve_theory(expected, point, 15)
-        return plot_passing(self, observable, self._expected(theory, observable), solution)
+        return plot_passing(self, observable, self._expected(theory, observable), solution)[0].figure
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
         """Plot an observable after each step, with the state evolution as a line; with damping, the solution."""
