@@ -29,12 +29,8 @@ class Parts:
     def __init__(self, declared: RandomField, written: tuple[RandomField, ...], *, summed: bool) -> None:
         family = declared.coupling.family.name
         vector = bool(declared.inner or declared.components)
-        mine = [
-            k
-            for k, f in enumerate(written)
-            if f.hearer == declared.hearer
-            and (f.coupling.family.name == family if vector else f.symbol == declared.symbol)
-        ]
+        own = [k for k, f in enumerate(written) if (f.hearer, f.coupling.family.name) == (declared.hearer, family)]
+        mine = [k for k in own if vector or written[k].emission == declared.emission]
         self.groups = [mine] if summed else [[k] for k in mine]
         self.parts = len(self.groups)
 

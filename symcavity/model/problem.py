@@ -90,11 +90,6 @@ def _constraint_hint(relation: Any) -> str:
     return "a relation, without quotes" if isinstance(relation, str) else ""
 
 
-def _bare(body: Expr) -> Expr:
-    """What stands outside of support functions."""
-    return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
-
-
 def _terms(expr: Expr) -> list[Expr]:
     """The terms of an expression, with its sums as they stand: an expansion would split their summands."""
     sums = {}
@@ -315,8 +310,9 @@ class Problem:
         body = extract_fields(expr, kind, self.book, where)
         if not site_quantities(body, Variable) and not body.has(*self._placeholders(kind)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
-        loose: dict[Any, Any] = {**free_components(_bare(body))}
-        loose |= {f.components[0]: () for f in self.book.all(kind) if f.components and _bare(body).has(f.symbol)}
+        bare = body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
+        loose: dict[Any, Any] = {**free_components(body)}
+        loose |= {f.components[0]: () for f in self.book.all(kind) if f.components and bare.has(f.symbol)}
         if loose:
             raise DeclarationError(
                 f"The component index {', '.join(map(str, loose))} of the constraint {relation} is free.",
