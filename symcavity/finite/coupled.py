@@ -30,7 +30,7 @@ class Parts:
         family = declared.coupling.family.name
         vector = bool(declared.inner or declared.components)
         own = [k for k, f in enumerate(written) if (f.hearer, f.coupling.family.name) == (declared.hearer, family)]
-        mine = [k for k in own if vector or written[k].emission == declared.emission]
+        mine = [k for k in own if vector or len(own) == 1 or written[k].emission == declared.emission]
         self.groups = [mine] if summed else [[k] for k in mine]
         self.parts = len(self.groups)
 
