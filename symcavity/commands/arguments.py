@@ -172,14 +172,14 @@ def read_pairs(words: Iterable[str], system: BipartiteSystem) -> dict[Any, Any]:
     system : BipartiteSystem
         Whose parameters they are.
     """
-    out = {}
-    for name, text in split_pairs(words).items():
-        key = _key(name, system)
-        if isinstance(key, SupportFunction):
-            out[key] = _shape(text, name)
-        else:
-            out[key] = _quenched(key, text) if isinstance(key, Quenched) else number(text, name)
-    return out
+    pairs = ((_key(name, system), text, name) for name, text in split_pairs(words).items())
+    return {key: _value(key, text, name) for key, text, name in pairs}
+
+
+def _value(key: Any, text: str, name: str) -> Any:
+    if isinstance(key, SupportFunction):
+        return _shape(text, name)
+    return _quenched(key, text) if isinstance(key, Quenched) else number(text, name)
 
 
 def _shape(text: str, name: str) -> Any:
@@ -209,7 +209,7 @@ def read_grid(words: Iterable[str], system: BipartiteSystem) -> tuple[dict[Any, 
     for name, text in split_pairs(words).items():
         key = _key(name, system)
         if isinstance(key, Quenched | SupportFunction):
-            rest[key] = _quenched(key, text) if isinstance(key, Quenched) else _shape(text, name)
+            rest[key] = _value(key, text, name)
             continue
         points = _grid(name, text)
         if len(points) > 1:
@@ -394,6 +394,3 @@ def read_observable(text: str, system: BipartiteSystem, more: Iterable[Symbol] =
             _OBSERVABLES + ", ".join(sorted(words)),
             '--show "average(w[i]**2)"',
         ) from None
-
-
-__all__ = ["in_shell", "number", "read_grid", "read_npy", "read_observable", "read_pairs", "whole_numbers"]

@@ -66,6 +66,3 @@ def check_figure(name: str | None) -> None:
     from symcavity.finite.plots import need_matplotlib
 
     need_matplotlib()
-
-
-__all__ = ["check_figure", "check_writable", "save_figure", "say", "write"]

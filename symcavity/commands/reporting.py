@@ -216,6 +216,3 @@ def _figure(folder: Path, name: str, drawn: Any) -> str:
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     svg = figure._repr_svg_()
     return f"<figure>{svg[svg.index('<svg') :]}</figure>"
-
-
-__all__ = ["make_report"]

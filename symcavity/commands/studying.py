@@ -72,6 +72,3 @@ def _named(text: str, theory: Any) -> Any:
     if name not in found:
         raise ValuesError(f"{name} is no parameter of this theory.", ", ".join(found))
     return found[name]
-
-
-__all__ = ["boundary", "optimize", "sensitivity"]

@@ -142,6 +142,3 @@ def _measured(rows: list[Row], system: BipartiteSystem) -> list[Row]:
             if isinstance(row.get(key), float) and row[key] > 0:
                 row[str(outer[0])] = read(row[key])
     return out
-
-
-__all__ = ["run_sweep"]

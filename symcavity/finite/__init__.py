@@ -6,7 +6,8 @@ from symcavity.finite.executors import BrokenExecutor, processes
 from symcavity.finite.experiment import CavityExperiment, Finding, Inserted, cavity_experiment
 from symcavity.finite.plots import plot_comparison, plot_distribution, plot_scatter, plot_sweep
 from symcavity.finite.responses import Responses, response_by_source
-from symcavity.finite.run import Sample, Simulation, Simulations, simulate
+from symcavity.finite.run import Simulation, Simulations, simulate
+from symcavity.finite.sample import Sample
 from symcavity.finite.sweep import Sweep, sweep_simulation, sweep_theory
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,6 @@ from symcavity.finite.quadratic import QuadraticProgram, SiteForm
 
 INFINITE, ACTIVE, EQUAL = 1e30, 1, 5
 _GUESSES, _SETTLED, _POWER = 80, 4, 8
-
-
-@dataclass
-class _Dense:
-    """``minimise w'Dw/2 + c'w`` with ``low <= w <= high`` and ``M w <= d`` (or ``= d``)."""
-
-    curvature: np.ndarray
-    slope: np.ndarray
-    matrix: np.ndarray
-    limit: np.ndarray
-    equal: np.ndarray
-    bounds: tuple[np.ndarray, np.ndarray] | None
 
 
 def solve_active_set(program: QuadraticProgram, instance: Instance) -> State | None:
@@ -47,20 +34,38 @@ def solve_active_set(program: QuadraticProgram, instance: Instance) -> State | N
     ArithmeticError
         If the method does not apply or gave up.
     """
-    dense = _dense(program, instance)
-    n = len(dense.curvature)
-    low, high = dense.bounds or (np.zeros(0), np.zeros(0))
-    sense = np.where(dense.equal, EQUAL, 0)
-    if dense.bounds is None and not np.any(dense.equal):
-        sense[_guess(dense)] = ACTIVE
-    sense = np.concatenate([np.zeros(len(low)), sense])
-    floor = np.concatenate([low, np.where(dense.equal, dense.limit, -INFINITE)])
-    ceiling = np.concatenate([high, dense.limit])
-    found = dense_solve(dense.curvature, dense.slope, dense.matrix, ceiling, floor, sense)
+    own, n = program.own, instance.size[program.own.kind]
+    args = program.arguments(instance, own.kind)
+    curvature, slope = own.hessian(args, n)[:, 0, 0], own.slope(args, n)[:, 0]
+    if not np.all(curvature > 0):
+        raise ArithmeticError("The objective is not strictly convex in the states.")
+    others = [form for form in program.forms.values() if form is not own]
+    matrix, limit, equal = _rows(program, instance, others)
+    low, high = _bounds(own, args, n)
+    sense = np.where(equal, EQUAL, 0)
+    if not low.size and not np.any(equal):
+        sense[_guess(curvature, slope, matrix, limit)] = ACTIVE
+    sense = np.concatenate([np.zeros(low.size), sense])
+    floor = np.concatenate([low, np.where(equal, limit, -INFINITE)])
+    found = dense_solve(curvature, slope, matrix, np.concatenate([high, limit]), floor, sense)
     if found is None:
         return None
     z, on = found
-    return _state(program, instance, z, on[: len(low)], on[len(low) :], n)
+    state, laws = instance.start(), program.compiled.laws
+    state.active = {s: np.ones((instance.size[s], law.kp), dtype=bool) for s, law in laws.items()}
+    position = low.size
+    for other in others:
+        for k in other.pair:
+            rows = slice(position, position + instance.size[other.kind])
+            if k is not None:
+                state.active[other.kind][:, k] = on[rows] == 0
+            position = rows.stop
+    gaps = own.rows(args, n)[:, :, 0] * z[:, None] + own.offset(args, n)
+    tight = np.abs(gaps) <= 1e-9 * (1 + np.abs(z))[:, None]
+    for c, k in enumerate(own.pair):
+        if k is not None:
+            state.active[own.kind][:, k] = ~(tight[:, c] & (on[: low.size] != 0))
+    return state
 
 
 def dense_solve(
@@ -103,49 +108,13 @@ def dense_solve(
     return np.asarray(z), np.asarray(info["lam"])
 
 
-def _state(
-    program: QuadraticProgram,
-    instance: Instance,
-    z: np.ndarray,
-    on_bounds: np.ndarray,
-    on_rows: np.ndarray,
-    n: int,
-) -> State:
-    """Translate multipliers into the branches of the system's pairs."""
-    state, form = instance.start(), program.own
-    laws = program.compiled.laws
-    state.active = {s: np.ones((instance.size[s], law.kp), dtype=bool) for s, law in laws.items()}
-    position = 0
-    for other in _others(program):
-        for k in other.pair:
-            rows = slice(position, position + instance.size[other.kind])
-            if k is not None:
-                state.active[other.kind][:, k] = on_rows[rows] == 0
-            position = rows.stop
-    if len(on_bounds):
-        args = program.arguments(instance, form.kind)
-        gaps = form.rows(args, n)[:, :, 0] * z[:, None] + form.offset(args, n)
-        tight = np.abs(gaps) <= 1e-9 * (1 + np.abs(z))[:, None]
-        for c, k in enumerate(form.pair):
-            if k is not None:
-                state.active[form.kind][:, k] = ~(tight[:, c] & (on_bounds != 0))
-    return state
-
-
-def _others(program: QuadraticProgram) -> list[SiteForm]:
-    """The kinds of sites that only bring constraints."""
-    return [form for form in program.forms.values() if form is not program.own]
-
-
-def _dense(program: QuadraticProgram, instance: Instance) -> _Dense:
-    own = program.own
-    n, at = instance.size[own.kind], program.arguments(instance, own.kind)
-    curvature, slope = own.hessian(at, n)[:, 0, 0], own.slope(at, n)[:, 0]
-    if not np.all(curvature > 0):
-        raise ArithmeticError("The objective is not strictly convex in the states.")
+def _rows(program: QuadraticProgram, instance: Instance, others: list[SiteForm]) -> tuple[np.ndarray, ...]:
+    """What the kinds without the state ask of it: ``matrix @ z <= limit``, or equal to it."""
+    own, n = program.own, instance.size[program.own.kind]
+    at = program.arguments(instance, own.kind)
     emission, emits = own.emission(at, n), own.emits(at, n)[:, :, 0]
-    blocks, limits, equal = [], [], []
-    for other in _others(program):
+    blocks, limits, equal = [], [np.zeros(0)], [np.zeros(0, dtype=bool)]
+    for other in others:
         p, there = instance.size[other.kind], program.arguments(instance, other.kind)
         rows, offset = other.rows(there, p), other.offset(there, p)
         for c, equality in enumerate(other.equality):
@@ -159,20 +128,13 @@ def _dense(program: QuadraticProgram, instance: Instance) -> _Dense:
             blocks.append(block)
             limits.append(limit)
             equal.append(np.full(p, equality))
-    return _Dense(
-        curvature,
-        slope,
-        blocks[0] if len(blocks) == 1 else np.concatenate([np.zeros((0, n)), *blocks]),
-        np.concatenate([np.zeros(0), *limits]),
-        np.concatenate([np.zeros(0, dtype=bool), *equal]),
-        _bounds(own, at, n),
-    )
+    matrix = blocks[0] if len(blocks) == 1 else np.concatenate([np.zeros((0, n)), *blocks])
+    return matrix, np.concatenate(limits), np.concatenate(equal)
 
 
-def _bounds(own: SiteForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndarray] | None:
-    if not own.equality:
-        return None
-    low, high = np.full(n, -INFINITE), np.full(n, INFINITE)
+def _bounds(own: SiteForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """What the sites with the state ask of it themselves: the ends of its ranges; nothing where they ask nothing."""
+    low, high = np.full(n if own.equality else 0, -INFINITE), np.full(n if own.equality else 0, INFINITE)
     rows, offset = own.rows(args, n)[:, :, 0], own.offset(args, n)
     for c, equal in enumerate(own.equality):
         if np.any(rows[:, c] == 0):
@@ -184,13 +146,13 @@ def _bounds(own: SiteForm, args: list[Any], n: int) -> tuple[np.ndarray, np.ndar
     return low, high
 
 
-def _guess(dense: _Dense) -> np.ndarray:
+def _guess(curvature: np.ndarray, slope: np.ndarray, matrix: np.ndarray, limit: np.ndarray) -> np.ndarray:
     """Guess the active rows by accelerated projected gradient steps on the dual.
 
     The guess only saves work: the active-set solver starts from it and is exact from any start.
     """
-    matrix, weight = dense.matrix, 1.0 / dense.curvature
-    lift = matrix @ (weight * dense.slope) + dense.limit  # the gradient at zero multipliers
+    weight = 1.0 / curvature
+    lift = matrix @ (weight * slope) + limit  # the gradient at zero multipliers
     probe = matrix.sum(axis=0)
     norm = 1.0
     for _ in range(_POWER):
@@ -206,13 +168,10 @@ def _guess(dense: _Dense) -> np.ndarray:
         following = (1 + np.sqrt(1 + 4 * inertia * inertia)) / 2
         ahead, lam, inertia = new + (inertia - 1) / following * (new - lam), new, following
         active = lam > 0
-        few = np.count_nonzero(active) < len(dense.curvature)
+        few = np.count_nonzero(active) < len(curvature)
         settled = settled + 1 if few and np.array_equal(active, before) else 0
         before = active
         if settled >= _SETTLED:
             break
-    most = min(int(before.sum()), len(dense.curvature))
+    most = min(int(before.sum()), len(curvature))
     return np.argsort(-lam, kind="stable")[:most]
-
-
-__all__ = ["ACTIVE", "EQUAL", "INFINITE", "dense_solve", "solve_active_set"]

@@ -190,6 +190,3 @@ def _across(tilt: np.ndarray, gap: np.ndarray) -> np.ndarray:
     found = np.linalg.solve(np.where(usable[..., None, None], matrices, np.eye(m)), right)
     found[~usable] = np.nan
     return np.moveaxis(found, 0, -1)
-
-
-__all__ = ["Answer", "BrokenPlane"]

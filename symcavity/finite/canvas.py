@@ -68,6 +68,3 @@ def panels(size: tuple[float, float], count: int) -> list[Panel]:
 def panel(size: tuple[float, float]) -> Panel:
     """Return the only axes of a new figure, of a size in inches."""
     return panels(size, 1)[0]
-
-
-__all__ = ["Panel", "Picture", "panel", "panels", "style"]

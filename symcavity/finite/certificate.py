@@ -154,6 +154,3 @@ def evidence(system: System, instance: Instance) -> Contradiction | Descent:
             hint="another seed or size",
         )
     return found
-
-
-__all__ = ["Contradiction", "Descent", "evidence", "proof"]

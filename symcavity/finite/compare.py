@@ -14,7 +14,7 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex
-from symcavity.finite.tables import Formula, aligned, html, to_pandas, with_error
+from symcavity.finite.tables import aligned, to_pandas, with_error
 from symcavity.method.theory import Theory
 from symcavity.model.averages import average, response
 from symcavity.model.convex_law import holds_set, regime_of
@@ -24,6 +24,7 @@ from symcavity.model.refusals import parameters_of
 from symcavity.model.support import stays_whole
 from symcavity.model.system import System
 from symcavity.shapes.base import WHOLE
+from symcavity.writing.displays import Formula, html
 
 LIMIT, _MANY = 3.0, 10
 
@@ -356,6 +357,3 @@ def _observable(value: Any) -> Expr:
     if isinstance(value, Family):
         return average(value)
     return sympify(value)
-
-
-__all__ = ["Comparison", "Row", "compare", "default_observables", "point_at", "point_of", "solved_at", "theory_at"]

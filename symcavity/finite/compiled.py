@@ -159,27 +159,15 @@ class CompiledLaw:
         self._quenched = [marks[q.at_site()] for q in self.quenched]
         self._marks = {**marks, **marks_of_set}
         z = [marks[q] for q in law.unknowns]
-        self.arguments: list[Symbol] = [
-            *z,
-            *fields,
-            *system.globals,
-            *self._quenched,
-            *parameters,
-            *given,
-        ]
         moving = [*z, *fields, *system.globals]
+        self.arguments: list[Symbol] = [*moving, *self._quenched, *parameters, *given]
         self.local = {*z, *fields, *self._quenched, *given}
         equations = [e.difference.xreplace(self._marks) for e in law.equations]
         pairs = [tuple(e.xreplace(self._marks) for e in p.pair) for p in law.pairs]
         self.heard_in = system.sent_by(law.kind)
         emissions = [f.emission.xreplace(self._marks) for f in self.heard_in]
-        self.k, self.m, self.ke, self.kp, self.out = (
-            len(z),
-            len(fields),
-            len(equations),
-            len(pairs),
-            len(self.heard_in),
-        )
+        self.k, self.m, self.out = len(z), len(fields), len(self.heard_in)
+        self.ke, self.kp = len(equations), len(pairs)
         self.moving = [m for m, f in enumerate(law.fields) if f.states()]
         self.residual = self._vector(equations)
         self.slopes, self.hears = self._chained(equations, z), self._matrix(equations, fields)
@@ -196,8 +184,6 @@ class CompiledLaw:
         self.carrier = [
             next(k for k, e in enumerate(law.equations) if e.difference.has(f.symbol)) for f in law.fields
         ]
-        bare = {q: j for j, q in enumerate(law.unknowns)}
-        self.bare = [tuple(bare.get(e) for e in p.pair) for p in law.pairs]
 
     def _vector(self, exprs: list[Expr]) -> Table:
         return Table(exprs, (len(exprs),), self.arguments, self.local)
@@ -349,6 +335,3 @@ def _bends(body: Expr) -> bool:
     """Whether an expression is not linear in states."""
     states = [q for q in site_quantities(body) if not isinstance(q.family, Quenched)]
     return any(body.diff(q).has(*states) for q in states)
-
-
-__all__ = ["CompiledLaw", "CompiledSystem", "Table", "compile_system"]

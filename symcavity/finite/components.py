@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Expr, Integer, Symbol
+from sympy import Expr, Integer
 
 from symcavity.errors import ValuesError
 from symcavity.model.averages import SiteResponse
@@ -20,10 +20,10 @@ from symcavity.model.bound_sets import take_sets, vector_sizes
 from symcavity.model.convex_law import holds_set, read_law
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.fields import FieldSymbol, RandomField, expand_components
-from symcavity.model.laws import Law
+from symcavity.model.fields import FieldBook, expand_components, extract_fields
+from symcavity.model.laws import Law, componentwise
 from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
-from symcavity.model.support import Anchor, Support, SupportFunction, free_components, stays_whole
+from symcavity.model.support import SupportFunction, free_components, stays_whole
 from symcavity.model.system import System
 
 
@@ -101,8 +101,16 @@ def write_out(system: System, values: Mapping[Any, Any]) -> tuple[WrittenOut, Ma
 
 @lru_cache(maxsize=32)
 def _write(system: System, sets: tuple[tuple[Any, Any], ...]) -> WrittenOut:
-    out, rule = copy.copy(system), dict(sets)
-    out.laws = {kind: _law(law, rule) for kind, law in system.laws.items()}
+    out, rule, book = copy.copy(system), dict(sets), FieldBook()
+    out.laws = {}
+    for kind, law in system.laws.items():
+        where = f"the law of {kind.site}"
+        whole = [Equation(_translated(e.lhs, rule), _translated(e.rhs, rule)) for e in law.written()]
+        sides = [[extract_fields(side, kind, book, where) for side in (e.lhs, e.rhs)] for e in componentwise(whole)]
+        equations = tuple(Equation(lhs, rhs) for lhs, rhs in sides)
+        pairs = tuple(Complementary(*(_translated(q, rule) for q in p.pair)) for p in law.pairs)
+        unknowns = tuple(part for q in law.unknowns for part in _components(q, rule))
+        out.laws[kind] = Law(kind, unknowns, equations, pairs, tuple(book.all(kind)))
     out.fixed = tuple(
         Equation(expand_components(_translated(e.lhs, rule), "a condition"), _translated(e.rhs, rule))
         for e in system.fixed
@@ -119,45 +127,6 @@ def _write(system: System, sets: tuple[tuple[Any, Any], ...]) -> WrittenOut:
         sources |= dict(zip(Lam, V, strict=True)) | dict(zip(V, V, strict=True))
     bound = {g: v for g, v in rule.items() if isinstance(g, SupportFunction)}
     return WrittenOut(system, out, bound, rule, sources)
-
-
-def _law(law: Law, rule: dict[Any, Any]) -> Law:
-    """Write a law out: one field, one equation and one unknown for each component."""
-    fields: list[RandomField] = []
-    parts: dict[Symbol, list[Symbol]] = {}
-    for f in law.fields:
-        index = f.inner[0] if f.inner else f.components[0] if f.components else None
-        if index is None:
-            fields.append(replace(f, coupling=_translated(f.coupling, rule), emission=_translated(f.emission, rule)))
-            continue
-        parts[f.symbol] = []
-        for k in _range(f.coupling, rule):
-            symbol = FieldSymbol(f"{f.symbol.name}_{k}", real=True)
-            coupling, emission = (_translated(e, rule).xreplace({index: k}) for e in (f.coupling, f.emission))
-            fields.append(RandomField(f.hearer, f.sender, coupling, emission, symbol))
-            parts[f.symbol].append(symbol)
-    summed = {f.symbol: Add(*parts[f.symbol]) for f in law.fields if f.inner}
-    equations: list[Equation] = []
-    for e in law.equations:
-        e = e.xreplace(summed)
-        whole = _open_components(e)
-        if not whole:
-            equations.append(Equation(_translated(e.lhs, rule), _translated(e.rhs, rule)))
-            continue
-        index = whole[0].indices[-1]
-        for n, k in enumerate(_range(whole[0], rule)):
-            put = {symbol: rows[n] for symbol, rows in parts.items()}
-            lhs, rhs = (_translated(side.xreplace(put), rule).xreplace({index: k}) for side in (e.lhs, e.rhs))
-            equations.append(Equation(lhs, rhs))
-    pairs = tuple(Complementary(*(_translated(q, rule) for q in p.pair)) for p in law.pairs)
-    unknowns = [part for q in law.unknowns for part in _components(q, rule)]
-    return Law(law.kind, tuple(unknowns), tuple(equations), pairs, tuple(fields))
-
-
-def _open_components(equation: Equation) -> list[SiteQuantity]:
-    """The vectors of an equation whose component is free: the equation stands for one of each component."""
-    masked = equation.difference.xreplace({n: Symbol("g") for n in equation.difference.atoms(Support, Anchor)})
-    return [q for q in site_quantities(masked) if stays_whole(q) and q.indices[-1].is_Symbol]
 
 
 def _range(q: SiteQuantity, rule: dict[Any, Any]) -> list[Integer]:
@@ -189,6 +158,3 @@ def _explicit(q: SiteQuantity, rule: dict[Any, Any]) -> SiteQuantity:
     else:
         made = Variable(family.name, family.slots[0].index, components)
     return made[q.indices]
-
-
-__all__ = ["WrittenOut", "write_out"]

@@ -29,12 +29,8 @@ class Parts:
     def __init__(self, declared: RandomField, written: tuple[RandomField, ...], *, summed: bool) -> None:
         family = declared.coupling.family.name
         vector = bool(declared.inner or declared.components)
-        mine = [
-            k
-            for k, f in enumerate(written)
-            if f.hearer == declared.hearer
-            and (f.coupling.family.name == family if vector else f.symbol == declared.symbol)
-        ]
+        own = [k for k, f in enumerate(written) if (f.hearer, f.coupling.family.name) == (declared.hearer, family)]
+        mine = [k for k in own if vector or len(own) == 1 or written[k].emission == declared.emission]
         self.groups = [mine] if summed else [[k] for k in mine]
         self.parts = len(self.groups)
 
@@ -49,23 +45,13 @@ def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)
 
 
-def end_at_hearer(f: RandomField) -> int:
-    """Which end of its coupling the hearer of a field is: the first index or the second."""
-    return int(f.turned)
-
-
-def end_at_sender(f: RandomField) -> int:
-    """Which end of its coupling the sender of a field is."""
-    return 1 - int(f.turned)
-
-
 def tie(f: RandomField, g: RandomField) -> Expr:
     """The correlation of the couplings through which a site hears f with those by which it shifts g.
 
     One where they are the very same; where it is not zero, the echo has a mean.
     """
     one, other = f.coupling.family, g.coupling.family
-    if end_at_hearer(f) == end_at_sender(g):
+    if f.turned != g.turned:  # the site stands at one end of both
         return sympify(1) if one == other else correlation_of(one, other)
     return one.reciprocity if one == other else sympify(0)
 
@@ -127,6 +113,3 @@ def _averaged(body: Expr, f: RandomField) -> Expr:
         raise UnsupportedLaw(f"The variance {body} does not factorise into its two ends.", "products of them")
     total = outside * f.sender.size * (Average(inside) if inside.has(f.sender.index) else inside)
     return in_units_of_n(total)
-
-
-__all__ = ["Parts", "block", "end_at_hearer", "end_at_sender", "self_coupling_observables", "tie"]

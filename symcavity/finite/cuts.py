@@ -125,6 +125,3 @@ def _solve(made: Assembled, active: np.ndarray) -> Answer | None:
             return solve_assembled(made)
         return None if found is None else Answer(found[0], made.matrix @ found[0] + made.offset, found[1])
     return solve_assembled(made)
-
-
-__all__ = ["cutting_planes"]

@@ -74,6 +74,3 @@ def density_of(tail: Callable[[float], float], edges: np.ndarray, masses: Mappin
     knots = np.linspace(edges[0], edges[-1], _PIECES + 1)
     smooth = make_lsq_spline(edges, shares, np.r_[[edges[0]] * _ORDER, knots, [edges[-1]] * _ORDER], _ORDER)
     return np.array([max(0.0, (smooth(a) - smooth(b)) / (b - a)) for a, b in pairwise(edges)])
-
-
-__all__ = ["density_of", "exact", "find_atoms"]

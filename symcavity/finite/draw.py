@@ -44,18 +44,12 @@ def coupling_law(couplings: str | Law) -> Law:
     ValuesError
         If the name is unknown, or a callable's samples have not mean 0 and variance 1.
     """
-    if isinstance(couplings, str):
-        if couplings not in LAWS:
-            raise ValuesError(
-                f"The coupling law is {couplings!r}.", f"{', '.join(LAWS)}, or a callable(rng, shape)"
-            )
-        return LAWS[couplings]
-    if not callable(couplings):
-        raise ValuesError(
-            f"The coupling law is {couplings!r}.", f"{', '.join(LAWS)}, or a callable(rng, shape)"
-        )
-    _check_moments(couplings)
-    return couplings
+    law = LAWS.get(couplings) if isinstance(couplings, str) else couplings
+    if law is None or not callable(law):
+        raise ValuesError(f"The coupling law is {couplings!r}.", f"{', '.join(LAWS)}, or a callable(rng, shape)")
+    if law is couplings:
+        _check_moments(law)
+    return law
 
 
 def _check_moments(law: Law) -> None:
@@ -116,14 +110,9 @@ def reciprocal(reciprocity: float) -> tuple[float, float]:
 
 def seed_list(seeds: int | Iterable[int]) -> list[int]:
     """Return the seeds: ``0..n-1`` for a number, or the given ones."""
-    if isinstance(seeds, bool):
-        raise ValuesError(f"seeds = {seeds}.", "a positive number of seeds, or a list of them")
-    if isinstance(seeds, int | np.integer):
-        if seeds < 1:
-            raise ValuesError(f"seeds = {seeds}.", "a positive number of seeds, or a list of them")
-        return list(range(int(seeds)))
+    counted = isinstance(seeds, int | np.integer) and not isinstance(seeds, bool)
     try:
-        out = [int(s) for s in seeds]
+        out = [int(s) for s in (range(seeds) if counted else seeds)]  # type: ignore[union-attr, arg-type]
     except (TypeError, ValueError):
         out = []
     if not out or min(out) < 0 or len(set(out)) != len(out):
@@ -159,6 +148,3 @@ def check_memory(shapes: Iterable[tuple[int, ...]]) -> None:
             "sizes that fit into memory",
             "a smaller N",
         )
-
-
-__all__ = ["LAWS", "Law", "coupling_law", "mixing", "reciprocal", "seed_list", "stream"]

@@ -85,6 +85,3 @@ def _values(expr: Any, known: Mapping[Any, Any]) -> Any:
     call = compiled([marks.get(a, a) for a in arguments], expr.xreplace(marks))
     with np.errstate(all="ignore"):
         return np.asarray(call(*(known[a] for a in arguments)), dtype=float)
-
-
-__all__ = ["draw_label"]

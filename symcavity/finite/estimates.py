@@ -207,6 +207,3 @@ def normal_quantile(t: float, freedom: float) -> float:
         return float(-np.sign(t) * ndtri(tail))
     size = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t * t / freedom))  # Wallace 1959
     return float(np.copysign(size, t))
-
-
-__all__ = ["Estimate", "Extrapolation", "small_term"]

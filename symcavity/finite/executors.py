@@ -114,9 +114,9 @@ def _unpacked(data: bytes) -> Any:
     return _LOADED[data]
 
 
-def call_packed(function: Callable[..., Any], data: bytes, tasks: list[Any]) -> list[Any]:
-    """Run tasks in a worker: ``function(shared, task)`` for each of them."""
-    shared = _unpacked(data)
+def _call(function: Callable[..., Any], data: Any, tasks: list[Any]) -> list[Any]:
+    """Run tasks in a worker: ``function(shared, task)`` for each of them, with what is shared as it is, or packed."""
+    shared = _unpacked(data) if isinstance(data, bytes) else data
     return [function(shared, task) for task in tasks]
 
 
@@ -151,18 +151,14 @@ def each(
         executor = executor.get_executor()
     workers = getattr(executor, "_max_workers", None) or 4
     size = chunk or max(1, min(8, len(tasks) // (4 * workers)))
-    call: Callable[..., list[Any]] = call_packed
-    if isinstance(executor, ThreadPoolExecutor):
-        call, data = _call_shared, shared
-    else:
-        data = packed(shared)
+    data = shared if isinstance(executor, ThreadPoolExecutor) else packed(shared)
     done = 0
     futures: dict[Any, list[Any]] = {}
     try:
         for start in range(0, len(tasks), size):
             batch = tasks[start : start + size]
-            futures[executor.submit(call, function, data, batch)] = batch
-        for future in _completed(futures, executor):
+            futures[executor.submit(_call, function, data, batch)] = batch
+        for future in as_completed(futures) if isinstance(executor, Executor) else futures:
             results = future.result()
             for task, result in zip(futures[future], results, strict=True):
                 done += 1
@@ -191,16 +187,3 @@ def _infrastructure(error: BaseException) -> bool:
     kinds = (BrokenPool, CancelledError, ConnectionError, EOFError)
     shut = isinstance(error, RuntimeError) and "shutdown" in str(error)
     return isinstance(error, kinds) or shut or type(error).__name__ == "KilledWorker"
-
-
-def _call_shared(function: Callable[..., Any], shared: Any, tasks: list[Any]) -> list[Any]:
-    return [function(shared, task) for task in tasks]
-
-
-def _completed(futures: dict[Any, list[Any]], executor: Any) -> Iterator[Any]:
-    if isinstance(executor, Executor):
-        return as_completed(futures)
-    return iter(futures)
-
-
-__all__ = ["BrokenExecutor", "each", "processes", "resolved"]

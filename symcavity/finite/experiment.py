@@ -18,11 +18,13 @@ from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import normal_quantile
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.insertion import INFEASIBLE, Insertion, insert, obstacle
+from symcavity.finite.labels import label_tex
 from symcavity.finite.run import Setup, as_system, check_sizes, listed, prepare
 from symcavity.finite.single_site import SingleSites
-from symcavity.finite.tables import aligned, html
+from symcavity.finite.tables import aligned
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex
+from symcavity.writing.displays import html
 
 _HEAD = ("", "measured", "std. error", "expected", "z", "")
 
@@ -187,11 +189,8 @@ class Inserted:
                 out.append(Finding(f"{name}: single-site law, {what}, relative error", rms, float("nan")))
         error = self.linear_error()
         if len(error):
-            out.append(
-                Finding(
-                    "others: linear response, median relative error", float(np.median(error)), float("nan")
-                )
-            )
+            median = float(np.median(error))
+            out.append(Finding("others: linear response, median relative error", median, float("nan")))
         return [replace(finding, freedom=len(self.insertions) - 1) for finding in out]
 
     def _field_findings(self, m: int, f: Parts, tag: str) -> list[Finding]:
@@ -230,13 +229,8 @@ class Inserted:
             out.append(Finding(f"self-coupling{tag} (theory)", *_mean(one), expected))
         if square:
             others = own.sum(axis=(1, 2)) - own[:, diagonal, diagonal].sum(axis=1)
-            out.append(
-                Finding(
-                    f"self-coupling{tag}, between different components",
-                    *_mean(others / (size * (size - 1))),
-                    0.0,
-                )
-            )
+            between = _mean(others / (size * (size - 1)))
+            out.append(Finding(f"self-coupling{tag}, between different components", *between, 0.0))
         scaled = np.std(one - trace, ddof=1) * np.sqrt(self.N) if n > 1 else float("nan")
         error = scaled / np.sqrt(2 * max(n - 1, 1))
         out.append(Finding(f"self-coupling{tag}, fluctuation * sqrt(N)", scaled, error, note="of order one"))
@@ -268,8 +262,7 @@ class Inserted:
         from symcavity.finite.plots import plot_scatter
 
         j = self.names.index(variable) if variable else self._shown()
-        name = self.law.unknowns[j]
-        tex = name._latex(_printer())  # noqa: SLF001 - SymPy's protocol for printing
+        tex = label_tex(self.law.unknowns[j])
         return plot_scatter(
             self.predicted[:, j],
             self.actual[:, j],
@@ -284,12 +277,6 @@ class Inserted:
             for q in f.states():
                 return self.law.unknowns.index(q)
         return 0
-
-
-def _printer() -> Any:
-    from sympy.printing.latex import LatexPrinter
-
-    return LatexPrinter()
 
 
 def _stderr(values: np.ndarray) -> float:
@@ -430,6 +417,3 @@ def cavity_experiment(
             for kind in system.kinds
         }
     )
-
-
-__all__ = ["CavityExperiment", "Finding", "Inserted", "cavity_experiment"]

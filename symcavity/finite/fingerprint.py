@@ -123,6 +123,3 @@ def fingerprint(
     named |= {str(k): _brief(v) for k, v in sorted(values.items(), key=lambda item: str(item[0]))}
     named |= {"couplings": _law(couplings)} if couplings else {}
     return "; ".join(f"{k} = {' '.join(_brief(v).split())}" for k, v in named.items())
-
-
-__all__ = ["exact_text", "fingerprint"]

@@ -16,10 +16,10 @@ from sympy.stats.rv import RandomSymbol
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.evaluate.quenched import exact_value, is_one_number
 from symcavity.evaluate.sizes import resolved
-from symcavity.model.fields import parameters_of
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
 from symcavity.model.quantities import Quenched, SiteQuantity, finite_law
 from symcavity.model.ranges import check_ranges
+from symcavity.model.refusals import parameters_of
 from symcavity.model.system import System
 
 _ALPHA_HINT = (
@@ -326,6 +326,3 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
         return np.asarray(sample(law, size=(size,), library="numpy", seed=rng), dtype=float)
     except NotImplementedError:
         return np.asarray(sample(law, size=(size,), library="scipy", seed=rng), dtype=float)
-
-
-__all__ = ["Values", "draw_quenched", "law_symbols", "number", "read_values", "sized_kinds"]

@@ -103,6 +103,3 @@ def _solved(instance: Instance) -> tuple[State, float]:
     start.active = {s: np.zeros((instance.size[s], 0), dtype=bool) for s in instance.system.laws}
     state, error, _ = solve_active(instance, start)
     return state, error / scale_of(state)
-
-
-__all__ = ["by_held", "open_conditions"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite.certificate import Contradiction, Descent, evidence
-from symcavity.finite.coupled import end_at_hearer, end_at_sender, tie
+from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance, State
@@ -218,15 +218,10 @@ class _Probe:
         self.instance, self.grown, self.kind = instance, grown, kind
         self.before, self.after = before, after
         self.system, self.law = instance.system, instance.system.laws[kind]
-        self.heard = [fresh[self._heard_by(f)] for f in self.law.fields]
-        self.sent = [fresh[self._sent_by(g)] for g in self.law.heard_in]
+        # where the coupling of a field is written with the sender's index first, its hearer is the second end
+        self.heard = [fresh[self.system.place(f), int(f.turned)] for f in self.law.fields]
+        self.sent = [fresh[self.system.place(g), int(not g.turned)] for g in self.law.heard_in]
         self.linear: LinearSystem = linearise(instance, before)
-
-    def _heard_by(self, f: RandomField) -> tuple[int, int]:
-        return self.system.place(f), end_at_hearer(f)
-
-    def _sent_by(self, g: RandomField) -> tuple[int, int]:
-        return self.system.place(g), end_at_sender(g)
 
     def measured(self) -> Insertion:
         """Return what the insertion shows."""
@@ -301,6 +296,3 @@ class _Probe:
                 local = np.einsum("nk,nk->n", self._emits(self.law.fields[m]), moved[diagonal, :, diagonal])
                 out[m, k] = tied * np.sqrt(self.heard[m].variance * self.sent[k].variance) @ local
         return out
-
-
-__all__ = ["INFEASIBLE", "Insertion", "extended", "insert", "obstacle"]

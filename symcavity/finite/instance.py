@@ -178,6 +178,11 @@ class Instance:
             )
         return scale
 
+    def variances(self, f: RandomField) -> np.ndarray:
+        """Return those of the couplings of a field, its hearers as rows; one row or column where all are alike."""
+        scale = self.scale(self.system.place(f))
+        return scale.T if f.turned else scale
+
     def right(self, columns: int) -> dict[Kind, np.ndarray]:
         """Return right-hand sides of the linearised equations that are zero: (sites, equations, columns) by kind."""
         return {kind: np.zeros((self.size[kind], law.k, columns)) for kind, law in self.system.laws.items()}
@@ -216,14 +221,8 @@ class Instance:
         """Return the arguments of every table of the law of a kind."""
         law: CompiledLaw = self.system.laws[kind]
         sets = () if law.sets is None else law.sets.columns(state.site[kind]).T
-        return [
-            *state.site[kind].T,
-            *fields.T,
-            *state.shared,
-            *(self.quenched[q] for q in law.quenched),
-            *self.constants,
-            *sets,
-        ]
+        known = (self.quenched[q] for q in law.quenched)
+        return [*state.site[kind].T, *fields.T, *state.shared, *known, *self.constants, *sets]
 
     def residuals(self, state: State) -> Residuals:
         """Evaluate the equations of the system at a state; how it was found does not matter."""
@@ -251,6 +250,3 @@ def largest(*parts: np.ndarray) -> float:
     """Return the largest absolute value of arrays; infinity where one of them is not a number."""
     found = max((float(np.max(np.abs(x))) for x in parts if x.size), key=lambda v: (np.isnan(v), v), default=0.0)
     return found if np.isfinite(found) else np.inf
-
-
-__all__ = ["Instance", "Residuals", "State", "largest"]

@@ -154,6 +154,3 @@ def _reach(
             if np.any(falling):
                 reach = min(reach, fraction * float(np.min(-x[falling] / d[falling])))
     return reach
-
-
-__all__ = ["TARGETS", "follow_path"]

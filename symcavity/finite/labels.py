@@ -5,28 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sympy import Expr, Piecewise, Symbol, sympify
+from sympy import Expr, Symbol, sympify
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.algebra.text import plain
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, condition_of
 from symcavity.writing.printing import tex
 
 
 def _indicators(expr: Expr) -> dict[Average, Boolean]:
     """Return the averages of indicators in an expression, with their conditions."""
-    out = {}
-    for a in expr.atoms(Average):
-        body = a.body
-        if (
-            isinstance(body, Piecewise)
-            and len(body.args) == 2
-            and body.args[0][0] == 1
-            and body.args[1][0] == 0
-        ):
-            out[a] = body.args[0][1]
-    return out
+    return {a: test for a in expr.atoms(Average) if (test := condition_of(a.body)) is not None}
 
 
 def label(observable: Any) -> str:
@@ -41,6 +31,3 @@ def label_tex(observable: Any) -> str:
     expr = sympify(observable)
     rule = {a: TexSymbol(f"P({plain(c)})", f"P\\left({tex(c)}\\right)") for a, c in _indicators(expr).items()}
     return re.sub(r"\\([gl])e\b", r"\\\1eq", tex(expr.xreplace(rule)))  # plots know the longer names only
-
-
-__all__ = ["label", "label_tex"]

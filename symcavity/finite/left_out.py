@@ -135,10 +135,6 @@ def _given(instance: Instance, f: RandomField) -> np.ndarray:
 
 def _noise(instance: Instance, one: Any, f: RandomField) -> np.ndarray:
     """The variance of a cavity field over fresh couplings."""
-    scale = instance.scale(instance.system.place(f))
     sent = instance.emissions(f.sender, one.steps[-1].state)[:, instance.system.column(f)]
-    weights = np.broadcast_to(scale.T if f.turned else scale, (instance.size[f.hearer], instance.size[f.sender]))
+    weights = np.broadcast_to(instance.variances(f), (instance.size[f.hearer], instance.size[f.sender]))
     return np.asarray(weights @ sent**2)
-
-
-__all__ = ["LeftOut", "debiased"]

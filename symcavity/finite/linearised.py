@@ -377,6 +377,3 @@ class Factor:
         if self._inverse is not None:
             return self._inverse @ right
         return dgetrs(self._lu, self._pivots, right)[0]
-
-
-__all__ = ["LinearSystem", "LocalSystem", "Moved", "coordinates"]

@@ -17,10 +17,11 @@ from sympy import Symbol
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.meeting import meet
+from symcavity.finite.broken import Answer
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.single_site import Answer, SingleSites, unsolved
+from symcavity.finite.single_site import SingleSites, unsolved
 from symcavity.method.messages import conditions_met, first_responses
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -119,24 +120,19 @@ class Messages:
 
         A product of couplings has their covariance as its mean; taken as it is, it leaves less to finite sizes.
         """
-        compiled, law = self.instance.system, self.laws[kind]
-        numbers = dict(zip(compiled.constants, self.instance.constants, strict=True))
+        drawn, compiled, law = self.instance, self.instance.system, self.laws[kind]
+        numbers = dict(zip(compiled.constants, drawn.constants, strict=True))
         for m, (k, g) in product(law.moving, enumerate(law.heard_in)):
             f, other = law.fields[m], self.laws[g.hearer]
             heard = other.fields.index(g)
             if f.sender != g.hearer or heard not in other.moving or (value := tie(f, g).xreplace(numbers)) == 0:
                 continue
             if self.averaged:
-                self._products[f, g] = float(value) * np.sqrt(self._variances(f) * self._variances(g).T)
+                self._products[f, g] = float(value) * np.sqrt(drawn.variances(f) * drawn.variances(g).T)
             elif (g, f) not in self._products:
-                self._products[f, g] = self.instance.matrix(f) * self.instance.matrix(g).T
+                self._products[f, g] = drawn.matrix(f) * drawn.matrix(g).T
             weights = self._products[f, g] if (f, g) in self._products else self._products[g, f].T
             yield Way(m, k, f.sender, compiled.column(f), heard, weights)
-
-    def _variances(self, f: RandomField) -> np.ndarray:
-        """The variances of the couplings of a field, its hearers as rows; one row or column where all are alike."""
-        scale = self.instance.scale(self.instance.system.place(f))
-        return scale.T if f.turned else scale
 
     def _first(self, kind: Kind, response: float) -> np.ndarray:
         """How what a kind sends answers to its fields, where all variables answer alike to the sources."""
@@ -357,6 +353,3 @@ def message_passing(system: System, instance: Instance) -> State | None:
     except NotConverged:
         pass
     return None
-
-
-__all__ = ["Messages", "Way", "message_passing", "started"]

@@ -360,6 +360,3 @@ def _failed(instance: Instance, state: State | None, why: str = "") -> Solved:
         "smooth except for Max, Abs and pairs: the norm of a field that vanishes at the solution is not; another "
         "seed or size",
     )
-
-
-__all__ = ["ACCEPTED", "METHODS", "Solved", "solve_instance"]

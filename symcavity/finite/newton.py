@@ -96,19 +96,9 @@ def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
     if rows:
         condition[:, rows] = body_slopes(args, n)
         shared[rows] = body_shared(args, n).sum(axis=0)
-    found = Slopes(
-        law.slopes(args, n),
-        law.hears(args, n),
-        law.shared(args, n),
-        law.p_slopes(args, n),
-        law.q_slopes(args, n),
-        law.p_shared(args, n),
-        law.q_shared(args, n),
-        law.emits(args, n),
-        condition,
-        shared,
-    )
-    instance.memory[kind] = found
+    tables = (law.slopes, law.hears, law.shared, law.p_slopes, law.q_slopes, law.p_shared, law.q_shared, law.emits)
+    every = [*(table(args, n) for table in tables), condition, shared]
+    instance.memory[kind] = found = Slopes(*every)
     return found
 
 
@@ -369,23 +359,3 @@ def finite_start(instance: Instance) -> State:
             return state
         finite = state.copy()
     return finite or state
-
-
-__all__ = [
-    "REPAIRS",
-    "Slopes",
-    "finite_start",
-    "full_step",
-    "gaps",
-    "linearise",
-    "local_system",
-    "pinned",
-    "relaxed",
-    "room_towards",
-    "scale_of",
-    "shifted",
-    "slopes",
-    "solve_active",
-    "summed",
-    "surroundings",
-]

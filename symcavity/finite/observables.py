@@ -58,7 +58,8 @@ class Reader:
 
     def __init__(self, written: WrittenOut, instance: Instance, solved: Solved) -> None:
         self.written, self.system = written, written.system
-        self.instance, self.solved = instance, solved
+        assert solved.state is not None  # noqa: S101 - infeasible instances have no reader
+        self.instance, self.solved, self.state = instance, solved, solved.state
         if solved.idle:
             instance.idle[:] = solved.idle
 
@@ -149,9 +150,7 @@ class Reader:
     def _numbers(self) -> dict[Symbol, float]:
         system, inst = self.instance.system, self.instance
         numbers = dict(zip(system.constants, map(sympify, inst.constants), strict=True))
-        state = self.solved.state
-        assert state is not None  # noqa: S101 - infeasible instances have no reader
-        return numbers | dict(zip(system.globals, map(sympify, state.shared.tolist()), strict=True))
+        return numbers | dict(zip(system.globals, map(sympify, self.state.shared.tolist()), strict=True))
 
     def _conditioned(self, symbol: Symbol, numbers: dict[Symbol, float]) -> float:
         """Return the value of a parameter that stands only in a condition on an average."""
@@ -195,8 +194,6 @@ class Reader:
 
     def _values(self, body: Expr, kind: Kind, numbers: dict[Symbol, float], *, mean: bool = False) -> np.ndarray:
         inst, law = self.instance, self.instance.system.laws[kind]
-        state = self.solved.state
-        assert state is not None  # noqa: S101
         n, columns = inst.size[kind], {}
         for k, response in enumerate(sorted(body.atoms(SiteResponse), key=str)):
             mark = Dummy(f"response{k}")
@@ -214,7 +211,7 @@ class Reader:
             body = extract_fields(body, kind, book, f"the observable {body}")
             for f in book.all(kind):
                 columns[f.symbol] = self._field(f, numbers)
-        known: dict[Any, np.ndarray] = {q: state.site[kind][:, j] for j, q in enumerate(law.unknowns)}
+        known: dict[Any, np.ndarray] = {q: self.state.site[kind][:, j] for j, q in enumerate(law.unknowns)}
         known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (kind,)}
         if law.sets is not None and body.has(regime_of(kind)):
             known[regime_of(kind)] = self._regimes(kind)
@@ -233,12 +230,10 @@ class Reader:
 
     def _regimes(self, kind: Kind) -> np.ndarray:
         """How the set of a law touches; where slack holds the multiplier, its own equations do."""
-        law, state = self.instance.system.laws[kind], self.solved.state
-        assert law.sets is not None  # noqa: S101
-        assert state is not None  # noqa: S101
-        z = state.site[kind]
-        held = pinned(self.instance, state, kind)[:, law.sets.lam] & (z[:, law.sets.lam] > 0)
-        return np.where(held, float(SATURATED), law.sets.regimes(z))
+        sets, z = self.instance.system.laws[kind].sets, self.state.site[kind]
+        assert sets is not None  # noqa: S101 - the caller has looked
+        held = pinned(self.instance, self.state, kind)[:, sets.lam] & (z[:, sets.lam] > 0)
+        return np.where(held, float(SATURATED), sets.regimes(z))
 
     def _field(self, f: RandomField, numbers: dict[Symbol, float]) -> np.ndarray:
         try:
@@ -283,6 +278,3 @@ def source_of(law: Any, quantity: SiteQuantity | None) -> int:
     raise ValuesError(
         f"No equation with a random field contains {quantity}.", ", ".join(map(str, law.unknowns))
     )
-
-
-__all__ = ["SAME", "TOUCHING", "Reader", "source_of"]

@@ -193,6 +193,3 @@ class ByParts:
         coefficient = -slopes(self.instance, self.state, kind).hears[:, law.carrier[place], place]
         cavity = self.field[kind] - self.weight[kind] * self.coupling[kind] * self.sent[kind]
         return self.state.site[kind][:, variable] * cavity / (self.weight[kind] * self.power[other] * coefficient)
-
-
-__all__ = ["ByParts", "jumps"]

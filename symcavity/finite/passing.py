@@ -27,11 +27,12 @@ from symcavity.finite.observables import Reader
 from symcavity.finite.plots import plot_passing, plot_steps
 from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
 from symcavity.finite.sample import Sample, arrays_of
-from symcavity.finite.tables import Formula, aligned, html, with_error
+from symcavity.finite.tables import aligned, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.system import System
+from symcavity.writing.displays import Formula, html
 
 _SETTLED, _SLOW, _SHOWN = 1e-14, 1e-9, (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)
 
@@ -363,7 +364,7 @@ class MessagePassing:
         """
         expected = theory_at(theory, point := point_at(self.setup, self.counts))[0]
         solution = solve_theory(expected, point, 15)
-        return plot_passing(self, observable, self._expected(theory, observable), solution)
+        return plot_passing(self, observable, self._expected(theory, observable), solution)[0].figure
 
     def plot(self, observable: Any, theory: Any = None, ax: Any = None) -> Any:
         """Plot an observable after each step, with the state evolution as a line; with damping, the solution."""
@@ -469,6 +470,3 @@ def message_passing(
     if 2 * len(out.diverged) > len(out.runs):
         raise out._unsettled()  # noqa: SLF001 - its own error
     return out
-
-
-__all__ = ["MessagePassing", "Passed", "message_passing"]

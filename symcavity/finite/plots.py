@@ -13,6 +13,7 @@ from sympy import Symbol, latex, sympify
 from symcavity.errors import MissingDependency
 from symcavity.finite.densities import density_of, exact, find_atoms
 from symcavity.finite.labels import label_tex
+from symcavity.finite.tables import short
 from symcavity.model.quantities import Family
 
 BLUE, RED, GREY = "#1b6ca8", "#c0392b", "#8a8a8a"
@@ -25,37 +26,34 @@ def need_matplotlib() -> None:
         raise MissingDependency("matplotlib is not installed.", "matplotlib 3.8 or later", "pip install matplotlib")
 
 
-def _styled(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function draw in the style of a paper, where it makes the figure itself."""
+def _drawn(width: float = 4.6, height: Any = 3.4, count: int = 1) -> Callable[..., Callable[..., Any]]:
+    """Let a function draw on axes, which are returned: given ones, or new ones in the style of a paper.
 
-    @wraps(draw)
-    def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:
-        if ax is not None:
-            return draw(*args, ax=ax, **options)
-        need_matplotlib()
-        from symcavity.finite.canvas import style
+    The height of a new figure, in inches, may be a function of what is drawn; several axes stand side by side.
+    """
 
-        with style():
-            return draw(*args, **options)
+    def on_axes(draw: Callable[..., None]) -> Callable[..., Any]:
+        @wraps(draw)
+        def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:
+            if ax is None:
+                need_matplotlib()
+                from symcavity.finite.canvas import panels, style
 
-    return drawn
+                with style():
+                    new = panels((width, height(*args) if callable(height) else height), count)
+                    return drawn(*args, ax=new if count > 1 else new[0], **options)
+            draw(*args, ax=ax, **options)
+            for each in ax if count > 1 else [ax]:
+                each.spines[["top", "right"]].set_visible(False)
+                each.tick_params(direction="out", length=3)
+            return ax
 
+        return drawn
 
-def _axes(ax: Any, size: tuple[float, float] = (4.6, 3.4)) -> Any:
-    if ax is not None:
-        return ax
-    from symcavity.finite.canvas import panel
-
-    return panel(size)
-
-
-def _finish(ax: Any) -> Any:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(direction="out", length=3)
-    return ax
+    return on_axes
 
 
-@_styled
+@_drawn()
 def plot_line(points: Sequence[tuple[float, float]], x: Any, y: Any, label: str, *, ax: Any = None) -> Any:
     """Draw a line through points of a plane of two parameters; several at one place are left as points.
 
@@ -67,17 +65,15 @@ def plot_line(points: Sequence[tuple[float, float]], x: Any, y: Any, label: str,
     label : str
         What is lost on the line.
     """
-    ax = _axes(ax)
     rows = sorted(points)
     single = len({place for place, _ in rows}) == len(rows)
     ax.plot(*zip(*rows, strict=True), "-" if single else ".", color=BLUE, label=label)
     ax.set_xlabel(f"${label_tex(x)}$")
     ax.set_ylabel(f"${label_tex(y)}$")
     ax.legend(frameon=False)
-    return _finish(ax)
 
 
-@_styled
+@_drawn(4.8, 3.5)
 def plot_sweep(
     rows: Sequence[Mapping[str, Any]],
     x: str,
@@ -108,7 +104,6 @@ def plot_sweep(
     Axes
         The axes.
     """
-    ax = _axes(ax, (4.8, 3.5))
     labels = labels or {}
     telling = _telling(rows, x)
     curves: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -118,7 +113,7 @@ def plot_sweep(
     for k, (value, own) in enumerate(curves.items()):
         line, points = (BLUE, RED) if len(curves) == 1 else (COLOURS[k % len(COLOURS)],) * 2
         named = ", ".join(
-            f"{labels.get(n) or f'${latex(Symbol(n))}$'} = {_short(v)}" for n, v in zip(telling, value, strict=True)
+            f"{labels.get(n) or f'${latex(Symbol(n))}$'} = {short(v)}" for n, v in zip(telling, value, strict=True)
         )
         theory = sorted((u, _number(r, y)) for r in own if not _size(r) and (u := _number(r, x)) is not None)
         if any(v is not None for _, v in theory):
@@ -149,7 +144,6 @@ def plot_sweep(
     if ax.get_legend_handles_labels()[0]:
         outside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(curves) > 1 else {}
         ax.legend(frameon=False, **outside)
-    return _finish(ax)
 
 
 def _size(row: Mapping[str, Any]) -> int:
@@ -179,10 +173,6 @@ def _parameters(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[Any, None]]
     return found
 
 
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
 def _means(rows: Sequence[Mapping[str, Any]], x: str, y: str) -> np.ndarray:
     """Return, for each point, the means of both columns and their standard errors."""
     groups: dict[Any, list[tuple[float, float]]] = {}
@@ -209,7 +199,7 @@ def _error(data: np.ndarray) -> np.ndarray:
     return data.std(axis=0, ddof=1) / np.sqrt(len(data)) if len(data) > 1 else np.zeros(data.shape[1])
 
 
-@_styled
+@_drawn(4.6, lambda rows: 0.8 + 0.34 * len(rows))
 def plot_comparison(comparison: Any, *, ax: Any = None) -> Any:
     """Plot the z-score of every row of a comparison, with the band of three standard errors.
 
@@ -221,7 +211,6 @@ def plot_comparison(comparison: Any, *, ax: Any = None) -> Any:
         Where to draw.
     """
     rows = list(comparison)
-    ax = _axes(ax, (4.6, 0.8 + 0.34 * len(rows)))
     y = np.arange(len(rows))[::-1]
     ax.axvspan(-3, 3, color=BLUE, alpha=0.12, lw=0)
     ax.axvline(0, color=BLUE, lw=1.5)
@@ -231,10 +220,9 @@ def plot_comparison(comparison: Any, *, ax: Any = None) -> Any:
     ax.set_yticks(y, [f"${label_tex(r.observable)}$" for r in rows])
     ax.set_xlabel("(simulation $-$ theory) / standard error")
     ax.set_ylim(-0.7, len(rows) - 0.3)
-    return _finish(ax)
 
 
-@_styled
+@_drawn(4.8, 3.5)
 def plot_distribution(
     sim: Any,
     quantity: Any,
@@ -271,7 +259,6 @@ def plot_distribution(
 
     expr = quantity.at_site() if isinstance(quantity, Family) else sympify(quantity)
     values = np.ravel(sim.values(expr)).astype(float)
-    ax = _axes(ax, (4.8, 3.5))
     atoms, at_atom = find_atoms(values)
     rest = values[~at_atom]
 
@@ -301,8 +288,6 @@ def plot_distribution(
         _draw_atoms(ax, atoms, masses)
     if rest.size or atoms:
         ax.legend(frameon=False, loc="best")
-    _finish(ax)
-    return ax
 
 
 def _draw_atoms(ax: Any, atoms: Mapping[float, float], masses: Mapping[float, float]) -> None:
@@ -319,7 +304,7 @@ def _draw_atoms(ax: Any, atoms: Mapping[float, float], masses: Mapping[float, fl
     side.spines[["top", "left"]].set_visible(False)
 
 
-@_styled
+@_drawn(3.6, 3.4)
 def plot_scatter(x: np.ndarray, y: np.ndarray, *, xlabel: str, ylabel: str, ax: Any = None) -> Any:
     """Plot a measurement against its prediction, sample by sample, with the diagonal.
 
@@ -332,25 +317,26 @@ def plot_scatter(x: np.ndarray, y: np.ndarray, *, xlabel: str, ylabel: str, ax: 
     ax : Axes, optional
         Where to draw.
     """
-    ax = _axes(ax, (3.6, 3.4))
     ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
     ax.plot(ends, ends, color=BLUE, lw=1.5, zorder=1)
     ax.plot(x, y, "o", ms=3.5, mfc="white", color=RED, zorder=2)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-    return _finish(ax)
 
 
-@_styled
 def rows_of_two(rows: int) -> Any:
     """Return a figure with rows of two axes."""
-    first = _axes(None, (7.2, 3.3 * rows))
-    figure = first.figure
-    first.remove()
-    return figure, figure.subplots(rows, 2, squeeze=False)
+    need_matplotlib()
+    from symcavity.finite.canvas import panel, style
+
+    with style():
+        first = panel((7.2, 3.3 * rows))
+        figure: Any = first.figure
+        first.remove()
+        return figure, figure.subplots(rows, 2, squeeze=False)
 
 
-@_styled
+@_drawn()
 def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any = None) -> Any:
     """Plot the normalised field of a new site, in the system without it and with it, against the Gaussian.
 
@@ -363,7 +349,6 @@ def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any =
     ax : Axes, optional
         Where to draw.
     """
-    ax = _axes(ax)
     reach = max(3.0, float(np.nanmax(np.abs(np.concatenate([without, within])))))
     edges = np.linspace(-reach, reach, max(9, min(41, 2 * int(np.sqrt(len(without))) + 1)))
     ax.hist(within, edges, density=True, histtype="step", color=GREY, lw=1.3, label="with the site")
@@ -373,10 +358,9 @@ def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any =
     ax.set_xlabel(f"field of the new {kind} / std. deviation")
     ax.set_ylabel("density")
     ax.legend(frameon=False, fontsize=8)
-    return _finish(ax)
 
 
-@_styled
+@_drawn()
 def plot_steps(measured: Sequence[Any], expected: Any, observable: Any, line: str, *, ax: Any = None) -> Any:
     """Plot an observable after each step of message passing: estimates as points, what is expected as a line.
 
@@ -391,7 +375,6 @@ def plot_steps(measured: Sequence[Any], expected: Any, observable: Any, line: st
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     """
-    ax = _axes(ax)
     if expected is not None:
         ax.plot(range(len(expected)), expected, color=BLUE, lw=1.8, label=line, zorder=1)
     mean, error = [e.mean for e in measured], [np.nan_to_num(e.stderr) for e in measured]
@@ -400,10 +383,9 @@ def plot_steps(measured: Sequence[Any], expected: Any, observable: Any, line: st
     ax.set_xlabel("step")
     ax.set_ylabel(f"${label_tex(observable)}$")
     ax.legend(frameon=False)
-    return _finish(ax)
 
 
-@_styled
+@_drawn(8.2, 3.2, 2)
 def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax: Any = None) -> Any:
     """Plot message passing beside its theory: an observable against the state evolution, and the moves of each step.
 
@@ -415,10 +397,6 @@ def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax:
     ax : pair of Axes, optional
         Where to draw; a new figure otherwise.
     """
-    if ax is None:
-        from symcavity.finite.canvas import panels
-
-        ax = panels((8.2, 3.2), 2)
     left, right = ax
     plot_steps(run[observable], expected, observable, "theory" if run.damping else "state evolution", ax=left)
     for place, moves in enumerate(run.changes):
@@ -430,11 +408,9 @@ def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax:
     right.plot(steps, begin * solution.pace(run.damping) ** (steps - 2.0), color=BLUE, lw=1.8, label=said, zorder=1)
     right.set(yscale="log", xlabel="step", ylabel="relative move")
     right.legend(frameon=False)
-    _finish(right)
-    return left.figure
 
 
-@_styled
+@_drawn()
 def plot_convergence(points: Sequence[tuple[float, Any]], *, ax: Any = None) -> Any:
     """Plot the squared rate at which message passing converges against the stability of the theory.
 
@@ -446,7 +422,6 @@ def plot_convergence(points: Sequence[tuple[float, Any]], *, ax: Any = None) -> 
     ax : Axes, optional
         Where to draw; a new figure otherwise.
     """
-    ax = _axes(ax)
     for stability, run in points:
         rate, good = run.rate.samples ** 2, not any(one.diverged for one in run.runs)
         if not rate.size:
@@ -459,18 +434,3 @@ def plot_convergence(points: Sequence[tuple[float, Any]], *, ax: Any = None) -> 
     ax.axvline(1, color=GREY, lw=1, ls=":")
     ax.set_xlabel("stability of the theory")
     ax.set_ylabel("squared rate of message passing")
-    return _finish(ax)
-
-
-__all__ = [
-    "plot_comparison",
-    "plot_convergence",
-    "plot_distribution",
-    "plot_fields",
-    "plot_passing",
-    "plot_scatter",
-    "plot_steps",
-    "plot_sweep",
-    "rows_of_two",
-    "varied",
-]

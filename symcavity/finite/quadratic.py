@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -178,9 +177,7 @@ class QuadraticProgram:
         given = []
         for f in form.given:
             emitter = self.forms[f.sender]
-            blank = [0.0] * (
-                len(emitter.states) + len(emitter.moving) + len(self.globals) + len(emitter.given)
-            )
+            blank = [0.0] * (len(emitter.states) + len(emitter.moving) + len(self.globals) + len(emitter.given))
             tail = [*(instance.quenched[q] for q in emitter.law.quenched), *instance.constants]
             sent = emitter.emission([*blank, *tail], instance.size[f.sender])[:, emitter.heard.index(f)]
             given.append(instance.matrix(f) @ sent)
@@ -199,7 +196,8 @@ class QuadraticProgram:
 
         offsets, count = self.places(instance)
         hessian, slope = sparse.csc_matrix((count, count)), np.zeros(count)
-        rows, shifts, equal = [], [], []
+        rows: list[tuple[Any, np.ndarray, bool]] = []
+        sums, totals = np.zeros((len(self.conditions), count)), np.zeros(len(self.conditions))
         for kind, form in self.forms.items():
             n, args = instance.size[kind], self.arguments(instance, kind)
             maps = self._maps(instance, kind, offsets, count)
@@ -212,50 +210,37 @@ class QuadraticProgram:
                         gradient += h[:, j, k] * right.constant
                 if np.any(gradient):
                     slope += left.matrix.T @ gradient
-            for c, equality in enumerate(form.equality):
-                if form.cut[c]:
-                    continue
+            for c in (c for c, cut in enumerate(form.cut) if not cut):
                 block = self._rows(instance, form, c, maps, np.arange(n))
-                rows.append(block.matrix)
-                shifts.append(block.constant)
-                equal.append(np.full(n, equality))
-        hessian, slope = self._global_penalty(instance, hessian, slope, count - len(self.globals))
-        for row, shift, equality in self._shared_rows(instance, offsets, count):
-            rows.append(row)
-            shifts.append(np.array([shift]))
-            equal.append(np.array([equality]))
+                rows.append((block.matrix, block.constant, form.equality[c]))
+            if self.conditions:
+                shares, totals = form.sums(args, n), totals + form.sum_offset(args, n).sum(axis=0)
+                for j, (part, *_) in enumerate(maps):
+                    sums += shares[:, :, j].T @ part.matrix
+                    totals += shares[:, :, j].T @ part.constant
+        first, zero = count - len(self.globals), dict.fromkeys(self.globals, 0)
+        numbers = dict(zip(self.compiled.constants, instance.constants, strict=True))
+        for k, c in enumerate(self.conditions):
+            shared = c.shared.subs(numbers)
+            sums[k, first:] += [float(shared.diff(g)) for g in self.globals]
+            shift = np.array([totals[k] + float(shared.subs(zero))])
+            rows.append((sparse.csr_matrix(sums[k : k + 1]), shift, c.equality))
+        bounded = [first + k for k, g in enumerate(self.globals) if g.is_nonnegative]
+        rows.append((sparse.eye_array(count).tocsr()[bounded], np.zeros(len(bounded)), False))
+        body = self.problem.global_objective
+        if body != 0:
+            slopes = [body.diff(g).subs(numbers) for g in self.globals]
+            slope[first:] += [float(e.subs(zero)) for e in slopes]
+            bends = [[float(e.diff(g).subs(zero)) for g in self.globals] for e in slopes]
+            hessian = hessian + sparse.block_diag([sparse.csc_matrix((first, first)), bends])
+        matrices, shifts, equal = zip(*rows, strict=True)
         return Assembled(
             sparse.csc_matrix(hessian),
             slope,
-            sparse.csr_matrix(sparse.vstack(rows) if rows else sparse.csr_matrix((0, count))),
-            np.concatenate(shifts) if shifts else np.zeros(0),
-            np.concatenate(equal) if equal else np.zeros(0, dtype=bool),
+            sparse.csr_matrix(sparse.vstack(matrices)),
+            np.concatenate(shifts),
+            np.repeat(equal, list(map(len, shifts))),
         )
-
-    def _shared_rows(
-        self, instance: Instance, offsets: dict[SiteQuantity, int], count: int
-    ) -> Iterator[tuple[Any, float, bool]]:
-        """The conditions on sums over all sites, and the bounds of globals: row, offset, whether it is an equality."""
-        from scipy import sparse
-
-        first = count - len(self.globals)
-        numbers = dict(zip(self.compiled.constants, instance.constants, strict=True))
-        rows = np.zeros((len(self.conditions), count))
-        shifts = np.zeros(len(self.conditions))
-        for kind, form in self.forms.items() if self.conditions else ():
-            n, args = instance.size[kind], self.arguments(instance, kind)
-            slopes, shifts = form.sums(args, n), shifts + form.sum_offset(args, n).sum(axis=0)
-            for j, (part, *_) in enumerate(self._maps(instance, kind, offsets, count)):
-                rows += slopes[:, :, j].T @ part.matrix
-                shifts += slopes[:, :, j].T @ part.constant
-        for k, c in enumerate(self.conditions):
-            shared = c.shared.subs(numbers)
-            rows[k, first:] += [float(shared.diff(g)) for g in self.globals]
-            shift = shifts[k] + float(shared.subs(dict.fromkeys(self.globals, 0)))
-            yield sparse.csr_matrix(rows[k : k + 1]), shift, c.equality
-        for k, g in enumerate(self.globals):
-            if g.is_nonnegative:
-                yield sparse.csr_matrix(([1.0], ([0], [first + k])), (1, count)), 0.0, False
 
     def cut_rows(self, instance: Instance, cuts: Cuts) -> Map:
         """Return the constraint that holds a convex set, written for one point of the set in each row."""
@@ -326,23 +311,6 @@ class QuadraticProgram:
             ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
             maps.append([Map(ones, np.zeros(n))])
         return maps
-
-    def _global_penalty(
-        self, instance: Instance, hessian: Any, slope: np.ndarray, first: int
-    ) -> tuple[Any, np.ndarray]:
-        from scipy import sparse
-
-        body = self.problem.global_objective
-        if body == 0:
-            return hessian, slope
-        numbers = dict(zip(self.compiled.constants, instance.constants, strict=True))
-        zero = dict.fromkeys(self.globals, 0)
-        lil = sparse.lil_matrix(hessian)
-        for j, a in enumerate(self.globals):
-            slope[first + j] += float(body.diff(a).subs(zero).subs(numbers))
-            for k, b in enumerate(self.globals):
-                lil[first + j, first + k] += float(body.diff(a, b).subs(zero).subs(numbers))
-        return sparse.csc_matrix(lil), slope
 
     def solve_vertex(self, instance: Instance) -> State | None:
         """Find the active set of a linear program by the simplex method; None for any other program."""
@@ -446,6 +414,3 @@ def quadratic_program(system: System) -> QuadraticProgram | None:
     """Return the quadratic program of a system, or None if it has no Lagrangian or is not quadratic."""
     program = None if system.record is None else QuadraticProgram(system)
     return program if program is not None and program.quadratic else None
-
-
-__all__ = ["Answer", "Assembled", "Cuts", "QuadraticProgram", "SiteForm", "quadratic_program", "solve_assembled"]

@@ -158,6 +158,3 @@ def response_by_source(
             raise NotConverged(f"The instance with seed {instance.seed} is infeasible.")
         ends.append(solved.state)
     return {s: (up - ends[1].site[s]) / (2 * size) for s, up in ends[0].site.items()}
-
-
-__all__ = ["Responses", "response_by_source"]

@@ -242,6 +242,3 @@ def _real(value: Any) -> float | int | None:
         return int(value) if re.fullmatch(r"-?[0-9]{1,18}", str(value)) else float(value)
     except ValueError:
         return None
-
-
-__all__ = ["Row", "RowFile"]

@@ -472,6 +472,3 @@ def simulate(
     if all(sample.failed for sample in found.values()):
         by_size[sizes[0]].nothing()
     return by_size[sizes[0]] if len(sizes) == 1 else Simulations(by_size)
-
-
-__all__ = ["Sample", "Setup", "Simulation", "Simulations", "listed", "prepare", "simulate"]

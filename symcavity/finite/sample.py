@@ -92,6 +92,3 @@ def arrays_of(system: System, state: State | None) -> dict[str, Any]:
                 out[quantity.family.name] = column
     out = {k: np.stack(v, axis=1) if isinstance(v, list) else v for k, v in out.items()}
     return out | {g.name: float(v) for g, v in zip(compiled.globals, state.shared, strict=True)}
-
-
-__all__ = ["Sample", "arrays_of"]

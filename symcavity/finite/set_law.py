@@ -140,6 +140,3 @@ class SetPart:
         for site in np.flatnonzero(lam > _TINY * (1 + np.max(np.abs(lam), initial=0.0))):
             out[site] = float(self.shape.project((V - Lam)[site], level[site]).regime[0])
         return out
-
-
-__all__ = ["SetPart"]

@@ -207,6 +207,3 @@ def unsolved(law: CompiledLaw, answer: Answer) -> NotConverged:
         best=answer.z,
         hint="larger sizes: the self-coupling must have the sign that makes the site stable",
     )
-
-
-__all__ = ["Answer", "SingleSites", "unsolved"]

@@ -24,10 +24,11 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.finite.tables import aligned, html, to_pandas
+from symcavity.finite.tables import aligned, short, to_pandas
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
+from symcavity.writing.displays import html
 
 Task = tuple[dict[Any, Any], int, int]
 
@@ -102,7 +103,7 @@ class Sweep:
         """Return the head and the rows of what is shown, without columns that are empty."""
         shown = [c for c in self.columns if c not in {"point", "error"}]
         shown = [c for c in shown if any(map(_has, self.column(c)))] or shown
-        return [shown, *([_shown(row.get(c, "")) for c in shown] for row in self.rows)]
+        return [shown, *([short(row.get(c, "")) for c in shown] for row in self.rows)]
 
     @property
     def warning(self) -> str:
@@ -135,10 +136,6 @@ def _only(columns: Sequence[Expr], what: str, axis: str) -> Expr:
             "sweep.plot(alpha, average(w[i]**2))",
         )
     return columns[0]
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]]) -> list[dict[Any, Any]]:
@@ -447,6 +444,3 @@ def _check_values(theory: Theory, points: Iterable[Mapping[Any, Any]], dps: int)
             return
     if first is not None:
         raise first
-
-
-__all__ = ["Sweep", "grid_points", "sweep_simulation", "sweep_theory"]

@@ -1,4 +1,4 @@
-"""Tables as text and as HTML."""
+"""Tables as text, and for pandas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from symcavity.errors import MissingDependency
-from symcavity.writing.displays import Formula, html
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -55,6 +54,11 @@ def with_error(value: float, error: float) -> str:
     return f"{value / 10.0**shift:.{decimals}f}({told})" + (f"e{shift:+03d}" if shift else "")
 
 
+def short(value: Any) -> str:
+    """Return a value as it stands in a table or a legend; nothing where there is none."""
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
 def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:
     """Return rows as a pandas DataFrame.
 
@@ -68,6 +72,3 @@ def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None =
     except ImportError:
         raise MissingDependency("pandas is not installed.", "", "pip install pandas") from None
     return DataFrame(list(rows), columns=None if columns is None else list(columns))
-
-
-__all__ = ["Formula", "aligned", "html", "to_pandas", "with_error"]

@@ -107,6 +107,12 @@ class SiteResponse(Node):
         return raised(tex, exp)
 
 
+def condition_of(body: Any) -> Any:
+    """The condition that an expression indicates: it is one where that holds, and zero elsewhere; None of others."""
+    cases: Any = body.args if isinstance(body, Piecewise) else ()
+    return cases[0][1] if len(cases) == 2 and cases[0][0] == 1 and cases[1] == (0, True) else None
+
+
 def average(body: Any) -> Expr:
     """Return the average of a single-site quantity over sites and disorder.
 

@@ -108,6 +108,3 @@ def _size(g: SupportFunction, size: Any) -> dict[Symbol, Any]:
             f"a set with {size} coordinates",
         )
     return {symbol: Integer(value)}
-
-
-__all__ = ["take_sets", "vector_sizes"]

@@ -189,6 +189,3 @@ def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
             for line in (gap, *(gap.diff(m) for m in moving)):
                 if line.has(*moving) and not any(line.diff(m).has(*moving) for m in moving):
                     yield line
-
-
-__all__ = ["by_kinks"]

@@ -36,6 +36,7 @@ from symcavity.model.fields import (
     summation_index,
 )
 from symcavity.model.kinds import Kind, N, SiteCount, in_units_of_n
+from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Complementary, Global, SiteQuantity, Variable, families, site_quantities
 
 
@@ -139,16 +140,10 @@ class Centring:
         for other in family.correlation:
             self._centre(other)
         if (family.mean != 0 or family in self.units) and family not in self.families:
-            name = self._fresh("z", f"z_{family.name}")
+            name = fresh_name(self._names, "z", f"z_{family.name}")
             self.families[family] = family.centred(name, self.families, self.units.get(family, S.One))
         elif family not in self.families and family.correlation.keys() & self.families.keys():
             self.families[family] = family.centred(family.name, self.families)
-
-    def _fresh(self, *candidates: str) -> str:
-        names = [*candidates, *(f"{candidates[-1]}_{k}" for k in range(2, 99))]
-        chosen = next(name for name in names if name not in self._names)
-        self._names.add(chosen)
-        return chosen
 
     # -- rewriting -------------------------------------------------------------------------------
 
@@ -380,7 +375,7 @@ class Centring:
                     f"average({body})",
                 )
             label = "_".join(sorted({q.family.name for q in site_quantities(body)}) or ["1"])
-            word = self._fresh(name or f"M_{label}")
+            word = fresh_name(self._names, name or f"M_{label}")
             self._known[key] = Global.above_zero(word) if positive else Global(word)
         return self._known[key]
 
@@ -458,6 +453,3 @@ def _in_proportion(expr: Expr) -> Expr:
         return Mul(*others, in_units_of_n(Mul(*sizes)))
 
     return expr.replace(lambda e: isinstance(e, Mul) and bool(e.atoms(SiteCount)), cancelled)
-
-
-__all__ = ["Centring", "in_one_unit", "mean_at"]

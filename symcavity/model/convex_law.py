@@ -105,6 +105,3 @@ def _way_out(gradient: Expr, node: Support) -> str:
     if site_quantities(node.body, Quenched):
         return "a label of either sign in front of the vector is taken up by the even couplings: leave it out"
     return "leave out what is added to the vector; a constant belongs on the other side of the constraint"
-
-
-__all__ = ["ConvexLaw", "holds_set", "read_law", "regime_of"]

@@ -117,7 +117,7 @@ class Coupling(Family):
         return cls._make(word, inner, scale, *ends, centre, pairs, back)
 
     @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
+    def slots(self) -> tuple[Kind, ...]:
         """The two kinds of site that are coupled, in the order of the indices."""
         return self._data[3], self._data[4]
 
@@ -212,6 +212,3 @@ def _check_mean(mean: Expr, name: str, unit: Expr, *, vector: bool) -> None:
             "means of couplings without components",
             f"one coupling for each component, with a name of its own: Coupling(\"{name}_1\", mean=...)",
         )
-
-
-__all__ = ["Coupling", "correlation_of"]

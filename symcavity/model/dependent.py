@@ -122,6 +122,3 @@ def _wrong(names: Sequence[str], law: Any) -> DeclarationError:
         f"The joint law of {', '.join(names)} is {law!r:.80}.",
         f"{{({example}): weight, ...}} with {len(names)} values each, or Normal('g', means, covariances) of SymPy",
     )
-
-
-__all__ = ["Member", "read_joint"]

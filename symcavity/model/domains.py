@@ -77,6 +77,3 @@ def _as_strong(one: Expr, other: Expr) -> bool:
     """Whether ``one >= 0`` implies ``other >= 0``: a positive multiple of it, or more than it by a constant."""
     ratio = (other / one).cancel()
     return bool(ratio.is_positive or (other - one).expand().is_nonnegative)
-
-
-__all__ = ["implied", "squared"]

@@ -12,6 +12,7 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import is_affine, kind_of_sum
 from symcavity.model.kinds import Kind
+from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
 
 
@@ -115,15 +116,11 @@ class Emissions:
         if key not in self._known:
             if self.closed:
                 return term
-            self._known[key] = Variable(self._fresh(states), kind.index)[kind.index]
+            word = fresh_name(self._names, "_".join(["u", *sorted({q.family.name for q in states})]))
+            self._known[key] = Variable(word, kind.index)[kind.index]
             self.equations.append(Eq(self._known[key], meaning, evaluate=False))
         return Mul(*other, self._known[key].family[at])
 
-    def _fresh(self, states: Iterable[SiteQuantity]) -> str:
-        word = "_".join(["u", *sorted({q.family.name for q in states})])
-        chosen = next(name for name in (word, *(f"{word}_{k}" for k in range(2, 99))) if name not in self._names)
-        self._names.add(chosen)
-        return chosen
 
 
 def _turned(total: Sum) -> Expr:
@@ -162,6 +159,3 @@ def _free(expr: Expr) -> set[Any]:
 def _outermost(node: Any) -> list[Sum]:
     """The sums of an expression that stand in no other sum."""
     return [node] if isinstance(node, Sum) else [s for arg in node.args for s in _outermost(arg)]
-
-
-__all__ = ["Emissions", "sides", "with_sides"]

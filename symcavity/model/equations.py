@@ -141,6 +141,3 @@ def _check_range(average: Average, value: Expr, where: str) -> None:
         raise DeclarationError(
             f"{where[0].upper()}{where[1:]} makes every site's {body} vanish.", "averages of positive size"
         )
-
-
-__all__ = ["Equation", "as_equation", "as_list", "read_fixed", "read_named"]

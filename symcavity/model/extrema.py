@@ -69,6 +69,3 @@ class Extremum(Node):
         if self.at is not None:
             tex = f"\\left({tex}\\right)_{{{printer.doprint(self.at)}}}"
         return raised(tex, exp)
-
-
-__all__ = ["Extremum"]

@@ -14,7 +14,7 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, i, is_index, kind_of_range, mu
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
-from symcavity.model.refusals import check_slots, check_words, parameters_of
+from symcavity.model.refusals import check_slots, check_words
 from symcavity.model.support import stays_whole
 
 
@@ -393,22 +393,3 @@ def _check_linear(emitted: Expr, term: Expr, where: str) -> None:
             "in a convex problem emissions that are linear in the states, with quenched coefficients",
             "a System, by its equations: there any function of the states of a site may be sent",
         )
-
-
-__all__ = [
-    "FieldBook",
-    "FieldSymbol",
-    "RandomField",
-    "as_sums",
-    "check_slots",
-    "check_words",
-    "couples_itself",
-    "expand_components",
-    "extract_fields",
-    "free_kind",
-    "is_affine",
-    "kind_of_sum",
-    "outer_sums",
-    "parameters_of",
-    "site_sum",
-]

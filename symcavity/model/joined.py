@@ -80,6 +80,3 @@ def _agree(one: Expr, other: Expr) -> bool:
         if not value.is_number or abs(value) > _TOLERANCE:
             return False
     return True
-
-
-__all__ = ["join_fields"]

@@ -18,7 +18,7 @@ from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.names import family_name
+from symcavity.model.names import family_name, fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
 
 EXAMPLE = 'K = Kernel("K", phi, rho); Sum(K[mu, nu]*lam[nu], (nu, 1, P))'
@@ -129,7 +129,7 @@ class Expansion:
             raise DeclarationError("The problem has several kernels.", "one kernel", EXAMPLE)
         sums = {s for e in entries for s in e.atoms(Sum) if s.function.has(KernelValue) and not s.function.has(Sum)}
         taken = {q.family.name for e in entries for q in site_quantities(e)}
-        name = next(name for name in ("w", "c", *(f"w_{k}" for k in range(2, 99))) if name not in taken)
+        name = fresh_name(taken, "w", "c", "w")
         found = {q.family for s in sums for q in site_quantities(s, Variable)}
         if len(found) != 1 or {kind for f in found for kind in f.slots} != {DATUM}:
             raise self._refused(nodes[0])
@@ -185,6 +185,3 @@ class Expansion:
             "Sum(K[mu, nu]*lam[mu]*lam[nu], (mu, 1, P), (nu, 1, P))",
             EXAMPLE,
         )
-
-
-__all__ = ["Expansion", "Kernel", "KernelValue"]

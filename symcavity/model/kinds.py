@@ -239,26 +239,3 @@ def sorted_kinds(kinds: Iterable[Kind]) -> list[Kind]:
 def kind_of_range(limits: Any) -> Kind | None:
     """The kind that a summation range runs over; None for a range of components."""
     return limits[-1].kind if isinstance(limits[-1], SiteCount) else None
-
-
-__all__ = [
-    "DATUM",
-    "FEATURE",
-    "Kind",
-    "N",
-    "P",
-    "SiteCount",
-    "SiteIndex",
-    "Sites",
-    "alpha",
-    "i",
-    "in_units_of_n",
-    "is_index",
-    "kind_of_range",
-    "mu",
-    "one_of",
-    "one_site",
-    "sizes_compared",
-    "sorted_kinds",
-    "to_leading_order",
-]

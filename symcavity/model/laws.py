@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Sum, Symbol
+from sympy import Expr, Symbol
 
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldBook, RandomField, field_mark
 from symcavity.model.kinds import Kind
+from symcavity.model.names import fresh_name
 from symcavity.model.quantities import (
     Complementary,
     Field,
@@ -21,7 +22,7 @@ from symcavity.model.quantities import (
     families,
     site_quantities,
 )
-from symcavity.model.support import VectorField, stays_whole
+from symcavity.model.support import VectorField, free_components, stays_whole
 
 
 @dataclass(frozen=True)
@@ -77,17 +78,11 @@ def componentwise(equations: Iterable[Equation]) -> list[Equation]:
     """Write an equation with a free component index once for each value of the index."""
     out = []
     for equation in equations:
-        bound = {lim[0] for s in equation.difference.atoms(Sum) for lim in s.limits}
-        free: dict[Symbol, Any] = {}
-        for q in site_quantities(equation.difference):
-            for index in q.indices[len(q.family.slots) :]:
-                if index.is_Symbol and index not in bound:
-                    free[index] = q.family.components
-        for q in site_quantities(equation.difference):
-            if stays_whole(q):
-                free.pop(q.indices[-1], None)
+        whole = {q.indices[-1] for q in site_quantities(equation.difference) if stays_whole(q)}
         rows = [equation]
-        for index, (_, low, high) in sorted(free.items(), key=lambda item: item[0].name):
+        for index, (low, high) in sorted(free_components(equation.difference).items(), key=lambda item: item[0].name):
+            if index in whole:
+                continue
             if not (low.is_Integer and high.is_Integer):
                 raise DeclarationError(
                     f"The component index {index} runs over {low}..{high}.", "explicit ranges, such as (a, 1, 2)"
@@ -121,8 +116,7 @@ def read_law(
         if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
             continue
         word = VectorField if f.components else Field
-        family = word(_fresh(field_mark(kind), taken), tuple(f.components) or None, kind.index)
-        taken.add(family.name)
+        family = word(fresh_name(taken, field_mark(kind)), tuple(f.components) or None, kind.index)
         named[f.symbol] = family.at_site()
     equations = [e.xreplace(named) for e in equations]
     equations += [Equation(q, symbol) for symbol, q in named.items()]
@@ -141,14 +135,3 @@ def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) 
         return False
     slope = equation.rhs.diff(symbol)
     return not slope.has(symbol) and not site_quantities(slope, Variable, Field)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    candidate, count = name, 1
-    while candidate in taken:
-        count += 1
-        candidate = f"{name}_{count}"
-    return candidate
-
-
-__all__ = ["Law", "componentwise", "pair_components", "read_law"]

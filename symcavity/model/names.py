@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any
 
 from sympy import Symbol, Tuple
@@ -48,6 +49,13 @@ def family_name(name: Any, word: str) -> str:
     return ALIASES.get(name, name)
 
 
+def fresh_name(taken: set[str], *names: str) -> str:
+    """The first of some names that is not taken, or the last with a number behind it; it is taken from then on."""
+    every = chain(names, (f"{names[-1]}_{k}" for k in count(2)))
+    taken.add(chosen := next(name for name in every if name not in taken))
+    return chosen
+
+
 def component_range(components: Any) -> Tuple:
     """Read the range of a component index; empty where there is none."""
     if components is None or components == ():
@@ -71,6 +79,3 @@ def component_range(components: Any) -> Tuple:
             "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
         )
     return Tuple(index, low, high)
-
-
-__all__ = ["ALIASES", "RESERVED", "component_range", "family_name", "latex_name"]

@@ -18,7 +18,7 @@ from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
-from symcavity.model.fields import FieldBook, FieldSymbol, as_sums, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, FieldSymbol, as_sums, extract_fields, free_kind, is_affine, site_sum
 from symcavity.model.joined import join_fields
 from symcavity.model.kernels import Expansion
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, P, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
@@ -88,11 +88,6 @@ def _constraint_hint(relation: Any) -> str:
     if isinstance(relation, Expr):
         return f"{relation} >= 0, or Eq({relation}, 0)"
     return "a relation, without quotes" if isinstance(relation, str) else ""
-
-
-def _bare(body: Expr) -> Expr:
-    """What stands outside of support functions."""
-    return body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
 
 
 def _terms(expr: Expr) -> list[Expr]:
@@ -315,8 +310,9 @@ class Problem:
         body = extract_fields(expr, kind, self.book, where)
         if not site_quantities(body, Variable) and not body.has(*self._placeholders(kind)):
             raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
-        loose: dict[Any, Any] = {**free_components(_bare(body))}
-        loose |= {f.components[0]: () for f in self.book.all(kind) if f.components and _bare(body).has(f.symbol)}
+        bare = body.xreplace(dict.fromkeys(body.atoms(Support), S.One))
+        loose: dict[Any, Any] = {**free_components(body)}
+        loose |= {f.components[0]: () for f in self.book.all(kind) if f.components and bare.has(f.symbol)}
         if loose:
             raise DeclarationError(
                 f"The component index {', '.join(map(str, loose))} of the constraint {relation} is free.",
@@ -356,14 +352,8 @@ class Problem:
         return SumCondition(parts, shared, equality, relation, met)
 
     def _is_affine(self, body: Expr, kind: Kind) -> bool:
-        variables = [
-            *site_quantities(body, Variable, Field),
-            *(f.symbol for f in self.book.all(kind) if f.states()),
-            *body.atoms(Global),
-        ]
-        marks = {v: Dummy() for v in variables}
-        marked = body.xreplace(marks)
-        return all(not marked.diff(m).has(*marks.values()) for m in marks.values())
+        heard = [f.symbol for f in self.book.all(kind) if f.states()]
+        return is_affine(body, [*site_quantities(body, Variable, Field), *heard, *body.atoms(Global)])
 
     def _placeholders(self, kind: Kind) -> list[Any]:
         return [f.symbol for f in self.book.all(kind)] or [SiteQuantity]
@@ -460,6 +450,3 @@ class Problem:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-__all__ = ["Constraint", "Problem", "SumCondition"]

@@ -31,7 +31,6 @@ class Family(DataAtom):
     """
 
     __slots__ = ()
-    slots: tuple[Kind, ...] = ()
     _word: ClassVar[str] = "quantity"
 
     @property
@@ -43,6 +42,11 @@ class Family(DataAtom):
     def components(self) -> Tuple:
         """The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple."""
         return self._data[1]
+
+    @property
+    def slots(self) -> tuple[Kind, ...]:
+        """The kind of site that carries it; both kinds of a coupling, in the order of its indices."""
+        return (self._data[2],)
 
     def __getitem__(self, index: Any) -> SiteQuantity:
         return SiteQuantity(self, *map(self._index, index if isinstance(index, tuple) else (index,)))
@@ -118,11 +122,6 @@ class Variable(Family):
         """The kind of site that carries it."""
         return self._data[2]
 
-    @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
-        """The kind of site that carries it."""
-        return (self._data[2],)
-
 
 def Feature(name: Any, components: Any = None) -> Variable:
     """Declare a state variable of every feature site ``i = 1..N``, for instance a weight.
@@ -186,11 +185,6 @@ class Field(Family):
             components, index = None, components
         kind = kind_of(index, f"The field {name}", f'Field("{name}", mu)')
         return cls._make(family_name(name, cls._word), component_range(components), kind)
-
-    @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
-        """The kind of site that this field belongs to."""
-        return (self._data[2],)
 
 
 class DrawnOn(Symbol):
@@ -304,11 +298,6 @@ class Quenched(Family):
     def positive(self) -> bool:
         """Whether all values are positive, by declaration or by a finite law."""
         return self._data[4] or (isinstance(self.law, Tuple) and all(value.is_positive for value in self.values))
-
-    @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
-        """The kind of site that this parameter belongs to."""
-        return (self._data[2],)
 
     @property
     def law(self) -> Basic | None:

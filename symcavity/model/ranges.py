@@ -106,6 +106,3 @@ def check_ranges(ranges: Sequence[Any], values: Mapping[Symbol, Any]) -> None:
         if not in_range([relation], values):
             given = ", ".join(f"{s} = {values[s]}" for s in sorted(relation.free_symbols, key=str))
             raise ValuesError(f"{given} is out of range.", f"values with {relation.doit()}")
-
-
-__all__ = ["check_ranges", "declared_ranges", "implied_ranges", "in_range", "margins", "values_in_range"]

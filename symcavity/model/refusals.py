@@ -186,6 +186,3 @@ def _what(thing: Any) -> str:
         return "a global variable"
     given = {k for k, v in thing.__getnewargs_ex__()[1].items() if v}
     return f"a parameter ({', '.join(sorted(given)) or 'without assumptions'})"
-
-
-__all__ = ["check_names", "check_slots", "check_words", "parameters_of"]

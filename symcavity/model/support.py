@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sympy import Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
+from sympy import Dummy, Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
 
 from symcavity.algebra.node import Node, raised, replaced_by
 from symcavity.errors import DeclarationError
@@ -110,7 +110,8 @@ class SupportFunction(DataAtom):
 
 
 def free_components(expr: Expr) -> dict[Symbol, tuple[Expr, Expr]]:
-    """The component indices that no sum binds, with their ranges."""
+    """The component indices that no sum and no support function binds, with their ranges."""
+    expr = expr.xreplace({node: Dummy() for node in expr.atoms(Support, Anchor)})
     bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
     found: dict[Symbol, tuple[Expr, Expr]] = {}
     for q in site_quantities(expr):
@@ -299,18 +300,3 @@ def stays_whole(q: SiteQuantity) -> bool:
 def surrogate(expr: Expr) -> Expr:
     """The expression with a concave, homogeneous function of one variable for each support function."""
     return expr.xreplace({node: Min(2 * node.body, node.body / 2) for node in expr.atoms(Support)})
-
-
-__all__ = [
-    "Anchor",
-    "Components",
-    "Support",
-    "SupportFunction",
-    "VectorField",
-    "VectorVariable",
-    "Whole",
-    "bold",
-    "free_components",
-    "stays_whole",
-    "surrogate",
-]

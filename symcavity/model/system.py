@@ -115,10 +115,11 @@ class System:
                 pairs.setdefault(kind, []).append(Complementary(*members))
         self.global_conditions = tuple(globals_)
         self.shared_pairs = tuple(shared_pairs)
-        self._check_names(conditions)
-        taken = {q.family.name for q in self._declared_quantities(conditions)} | {
-            s.name for e in self.declared for s in parameters_of(e.difference)
-        }
+        exprs = [e.difference for e in (*self.declared, *self.fixed)]
+        exprs += [q for pair in conditions for q in pair.pair]
+        check_names(exprs)
+        taken = {q.family.name for e in exprs for q in site_quantities(e)}
+        taken |= {s.name for e in self.declared for s in parameters_of(e.difference)}
         kinds = {*site, *pairs} | {f.sender for kind in (*site, *pairs) for f in book.all(kind)}
         self.laws = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
         first = next(iter(self.laws), FEATURE)
@@ -142,16 +143,6 @@ class System:
             )
         (kind,) = kinds
         return kind  # type: ignore[return-value]
-
-    def _declared_exprs(self, conditions: Sequence[Complementary]) -> list[Expr]:
-        out = [e.difference for e in (*self.declared, *self.fixed)]
-        return out + [q for pair in conditions for q in pair.pair]
-
-    def _check_names(self, conditions: Sequence[Complementary]) -> None:
-        check_names(self._declared_exprs(conditions))
-
-    def _declared_quantities(self, conditions: Sequence[Complementary]) -> list[SiteQuantity]:
-        return [q for expr in self._declared_exprs(conditions) for q in site_quantities(expr)]
 
     # -- structure -------------------------------------------------------------------------------
 
@@ -396,6 +387,3 @@ def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
         raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
     first, *others = sorted_kinds(total) or [FEATURE]
     return {first: total.get(first, S.Zero) + shared / first.ratio} | {kind: total[kind] for kind in others}
-
-
-__all__ = ["System"]

@@ -28,11 +28,6 @@ class Source(Family):
         """Return the expression, read and checked."""
         return cls._make(f"I_{label}" if label else "I", Tuple(*components), kind)
 
-    @property
-    def slots(self) -> tuple[Kind, ...]:  # type: ignore[override]
-        """The kind of site that the source acts on."""
-        return (self._data[2],)
-
 
 class DisorderAverage(Node):
     """The average of an expression over the fresh couplings."""

@@ -62,12 +62,7 @@ class PointCloud(Shape):
     _frame: Frame | None = None
 
     def __init__(self, points: ArrayLike) -> None:
-        try:
-            array = np.array(points, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DeclarationError(
-                "points is not a rectangular array of numbers.", "shape (points, D+1)"
-            ) from None
+        array = _table(points, "points", "D+1")
         if array.ndim != 2:
             raise DeclarationError(
                 f"points has {array.ndim} dimensions, shape {array.shape}.",
@@ -255,6 +250,13 @@ class PointCloud(Shape):
         found.v[row], found.finished[row] = t[row] + step, True
 
 
+def _table(values: ArrayLike, name: str, width: str) -> Array:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DeclarationError(f"{name} is not a rectangular array of numbers.", f"shape (points, {width})") from None
+
+
 def _least_distance(S: Array, h: Array) -> Array | None:
     """Return the shortest x with S x >= h, or None if there is none (Lawson and Hanson, problem LDP)."""
     from scipy.optimize import nnls
@@ -287,12 +289,7 @@ class Polytope(PointCloud):
     """
 
     def __init__(self, vertices: ArrayLike, *, center: float | None = 1) -> None:
-        try:
-            array = np.array(vertices, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DeclarationError(
-                "vertices is not a rectangular array of numbers.", "shape (points, D)"
-            ) from None
+        array = _table(vertices, "vertices", "D")
         if center is not None and array.ndim == 2 and array.size:
             if not np.isfinite(center) or center <= 0:
                 raise DeclarationError(f"The distance of the centre is {center}.", "center > 0, or None")

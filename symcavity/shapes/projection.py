@@ -88,20 +88,9 @@ class _Lockstep:
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Forget every sample but `rows`."""
-        for name in (
-            "home",
-            "age",
-            "v",
-            "c",
-            "points",
-            "basis",
-            "labels",
-            "new",
-            "new_c",
-            "new_label",
-            "pending",
-        ):
-            setattr(self, name, getattr(self, name)[rows])
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(self, name, value[rows])
 
     def start(self, rows: NDArray[np.int64], queue: _Queue, home: NDArray[np.int64]) -> None:
         """Put fresh samples in the place of finished ones, so that the lockstep never runs half empty."""
@@ -112,11 +101,7 @@ class _Lockstep:
         self.points[rows, 0] = first
         self.basis[rows, 0] = first / _dot(first, first)[:, None]
         self.c[rows, 0], self.labels[rows, 0] = queue.c[home], queue.first_label[home]
-        self.new[rows], self.new_c[rows], self.new_label[rows] = (
-            queue.second[home],
-            0.0,
-            queue.second_label[home],
-        )
+        self.new[rows], self.new_c[rows], self.new_label[rows] = queue.second[home], 0.0, queue.second_label[home]
         self.pending[rows] = True
 
     def drop(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sympy import Add, DiracDelta, Dummy, Expr, Heaviside, Piecewise, S, Symbol, erf, sign, sqrt
@@ -90,13 +90,12 @@ class LabelledEnsemble:
             return self.site.over_fields(body) if body.has(*self.site.fields) else self.site.at_site(body)
         mean, variance = given_others(self.site, field)
         z = Dummy("z", real=True)
-        others = tuple(f for f in self.site.fields if f != field)
         kept = {r: S.Zero if r.field == u else r for r in body.atoms(SiteResponse)}
         source, _, _ = self.site.sources[u]
         drawn_at = mean + sqrt(variance) * z
         drawn = solution.branches[0].values[u].xreplace({source: S.Zero, field: drawn_at})
         inside = _over_one(body.xreplace({**kept, u: drawn, field: drawn_at}), z)
-        return replace(self.site, fields=others).over_fields(inside)
+        return self.site.without(field).over_fields(inside)
 
     def _through_weight(self, weight: Expr, body: Expr, u: SiteQuantity, rest: tuple[Quenched, ...]) -> Expr:
         """What a source in the equation of u does to an average by the weight of a label: responses are linear."""
@@ -137,6 +136,3 @@ def _over_one(body: Expr, z: Symbol) -> Expr:
     if isinstance(rest, erf) and not (slope := rest.args[0].diff(z)).has(z):
         return constant * erf(rest.args[0].xreplace({z: S.Zero}) / sqrt(1 + 2 * slope**2))
     return constant * gaussian_average(rest, z) if rest.has(z) else body
-
-
-__all__ = ["LabelledEnsemble"]

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, StrictGreaterThan, Symbol, linear_eq_to_matrix
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, Symbol, linear_eq_to_matrix
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.model.averages import SiteResponse
+from symcavity.model.fields import is_affine
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.sites.branching.averages import SiteEnsemble, quenched_average
+from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.branches import Branch, tidy_fraction
 from symcavity.sites.branching.feedback import FeedbackDraws
 from symcavity.sites.branching.layout import IllPosed
@@ -36,14 +37,9 @@ class Linear(Branching):
         if problem.law.pairs or problem.is_large:
             return False
         moving = [*problem.law.unknowns, *(h.declared.symbol for h in problem.heard)]
-        marks = {m: Dummy() for m in moving}
-        for equation in problem.law.equations:
-            expr = equation.difference.xreplace(marks)
-            if any(expr.diff(m).has(*marks.values()) for m in marks.values()):
-                return False
-            if any(test.has(*marks.values()) for cases in expr.atoms(Piecewise) for _, test in cases.args):
-                return False
-        return True
+        every = [equation.difference for equation in problem.law.equations]
+        tests = [test for e in every for cases in e.atoms(Piecewise) for _, test in cases.args]
+        return not any(test.has(*moving) for test in tests) and all(is_affine(e, moving) for e in every)
 
     def solve(self, problem: SiteProblem) -> Solution:
         """Solve the linear equations.
@@ -68,23 +64,14 @@ class Linear(Branching):
         found = inverse * rest
         values = {q: tidy_fraction(v) for q, v in zip(marks, found, strict=True)}
         branch = Branch(values, (), (), None)
-        couplings = tuple(rule.get(f, f) for f in problem.self_couplings)
-        draws = FeedbackDraws(
-            couplings,
-            tuple(sources.values()),
-            problem.text,
-            convex=problem.convex,
-            strict=problem.strict,
-            ranges=problem.ranges,
-        )
+        draws = FeedbackDraws(problem, tuple(rule.get(f, f) for f in problem.self_couplings))
         draws.read([branch])
-        taken = tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in draws.conditions if c.recorded)
         solution = SiteSolution(
             problem.inner().eta,
             problem.law.unknowns,
             (Region(None, None, values),),
             (branch,),
-            assumed=taken,
+            assumed=draws.taken,
             sources=tuple(sources.values()),
         )
         return Solution(solution, signs)
@@ -119,10 +106,6 @@ def _inverse(matrix: Any) -> Any:
 @dataclass(frozen=True)
 class LinearEnsemble(SiteEnsemble):
     """A site whose states are linear in Gaussian fields: polynomial averages are sums over pairings."""
-
-    def average(self, body: Expr) -> Expr:
-        """Average an expression in this site's quantities over its fields and its quenched parameters."""
-        return quenched_average(self.at_site(body))
 
     def at_site(self, body: Expr) -> Expr:
         """Average over the fields only; beyond polynomials of the fourth degree as at any other site."""
@@ -192,6 +175,3 @@ def _pairings(letters: Sequence[SiteQuantity]) -> Iterator[list[tuple[SiteQuanti
     for k, second in enumerate(others):
         for rest in _pairings(others[:k] + others[k + 1 :]):
             yield [(first, second), *rest]
-
-
-__all__ = ["Linear", "LinearEnsemble"]

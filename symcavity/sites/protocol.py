@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from sympy import Add, Expr, Sum, Symbol
 
@@ -217,6 +217,19 @@ class Solved(Protocol):
         """The solution at zero sources."""
 
 
+class Unbranched:
+    """What a solution that is not laid out in branches says of them, and of sources, which it does not hold."""
+
+    regions: tuple[Any, ...] = ()
+    branches: tuple[Any, ...] = ()
+    assumed: tuple[Any, ...] = ()
+    is_implicit = False
+
+    def without_sources(self) -> Self:
+        """The solution holds no sources."""
+        return self
+
+
 class Ensemble(Protocol):
     """A site whose fields are Gaussian."""
 
@@ -265,6 +278,3 @@ class Strategy(Protocol):
 
     def steps(self, site: Any, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """What the derivation says of the solution, and of the responses and averages that it needs."""
-
-
-__all__ = ["Ensemble", "Feedback", "Heard", "SiteProblem", "Solution", "Solved", "Strategy", "without_curvature"]

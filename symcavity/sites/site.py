@@ -99,6 +99,3 @@ def response_steps(site: Site, make: StepMaker, wanted: Sequence[Expr], after: s
     claims = [Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted]
     key = site.kind.key
     return [make(f"{key}.response", "response", claims, data={"kind": site.kind}, rests_on=(after,))] if claims else []
-
-
-__all__ = ["Site", "response_steps"]

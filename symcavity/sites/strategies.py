@@ -32,6 +32,3 @@ def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
         if not (problem.convex and len(problem.heard) > 1 and strategy is FORMULAS):
             raise
     return NUMBERS, NUMBERS.solve(problem)
-
-
-__all__ = ["STRATEGIES", "solved_by"]

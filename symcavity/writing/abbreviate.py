@@ -180,6 +180,3 @@ def _bare(row: Row, names: frozenset[Node]) -> Row:
             item = replace(item, base=name) if isinstance(item, Script) else name
         items.append(item)
     return Row(tuple(items), row.spaced)
-
-
-__all__ = ["name_of", "repeats", "shorten"]

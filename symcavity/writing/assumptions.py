@@ -94,5 +94,3 @@ _ASSUMPTIONS: dict[str, Callable[[dict[str, Any]], Fragments]] = {
     ],
     "replica_symmetry": _fixed_words("There is a single minimum, reached by every sequence of insertions."),
 }  # fmt: skip
-
-__all__ = ["assumption", "relations"]

@@ -184,6 +184,3 @@ def _sides(items: tuple[Any, ...], numbers: Numbers) -> Hashable:
             terms[-1][1].append((*waiting, factor) if waiting else factor)
             waiting = []
     return tuple(sides)
-
-
-__all__ = ["Alike"]

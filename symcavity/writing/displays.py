@@ -134,6 +134,3 @@ def _lines(rows: Iterable[Row]) -> str:
     body = "".join(cell(line.left, "right") + cell(line.right, "left", line.continued) for line in every)
     grid = "display:grid;grid-template-columns:max-content max-content;gap:.5em .3em;align-items:baseline"
     return f'<div style="{grid};overflow:auto hidden;padding:.5em 0">{body}</div>'
-
-
-__all__ = ["Formula", "equations_html", "html", "problem_latex", "site_html", "system_latex", "theory_html"]

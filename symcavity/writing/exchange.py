@@ -210,6 +210,3 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
         return optimality(Problem(nodes[declared["minimize"]], conditions, fixed, **rest))
     equations, pairs = ([entry(e) for e in declared[k]] for k in ("equations", "conditions"))
     return System(equations, pairs, fixed, **rest)
-
-
-__all__ = ["derivation_json", "read_derivation", "schema"]

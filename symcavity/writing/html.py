@@ -261,6 +261,3 @@ def _group(group: Group, alone: bool) -> list[str]:
             cells = f'<td class="l">{left}</td><td class="{mark}">{right}</td>'
         out.append(f'<tr{anchor}>{cells}<td class="n">{number}</td></tr>')
     return out
-
-
-__all__ = ["page", "verification_html"]

@@ -230,6 +230,3 @@ def _display(block: Display) -> str:
 
 def _label(key: str) -> str:
     return f"\\label{{{label(key)}}}" if key else ""
-
-
-__all__ = ["document", "step_latex"]

@@ -470,9 +470,3 @@ def _parenthesis(before: Fragments, inside: Fragments) -> Fragments:
     mark = bare[-1:] if bare[-1:] in (":", ",", ".") else ""
     head = before[:-1] if tail else before
     return [*head, bare[: len(bare) - len(mark)], " (", *inside, ")", mark]
-
-
-__all__ = [
-    "Block", "Display", "Document", "Emphasis", "Group", "Paragraph", "Section", "Span", "StepBlocks",
-    "layout", "single",
-]  # fmt: skip

@@ -206,6 +206,3 @@ def _power(expr: Pow) -> str:
     if power.is_Rational and power.q == 2:
         return f"((Real.sqrt {_atom(base)}) ^ {power.p})"
     raise NotAlgebra("a power that is no fraction of two")
-
-
-__all__ = ["lean", "lean_source", "name"]

@@ -98,5 +98,3 @@ TEMPLATES = {
     "substitution_agreement": agreement,
     "no_substitution": refused,
 }
-
-__all__ = ["TEMPLATES"]

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sympy import Heaviside, Max, Piecewise, preorder_traversal
+from sympy import Heaviside, Max, preorder_traversal
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
+from symcavity.model.averages import condition_of
 from symcavity.model.equations import Equation
 from symcavity.writing.fragments import Formula, Fragments
-
-
-def _is_indicator(node: Any) -> bool:
-    return isinstance(node, Piecewise) and len(node.args) == 2 and node.args[0][0] == 1 and node.args[1] == (0, True)
-
 
 _MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
     (
         lambda node: isinstance(node, Max) and 0 in node.args,
         ["A bracket ", Formula("\\left[x\\right]_+ = \\max(x, 0)"), " is a positive part. "],
     ),
-    (_is_indicator, [Formula("\\mathbf{1}[\\cdot]"), " is one where the condition in it holds, and zero elsewhere. "]),
+    (
+        lambda node: condition_of(node) is not None,
+        [Formula("\\mathbf{1}[\\cdot]"), " is one where the condition in it holds, and zero elsewhere. "],
+    ),
     (
         lambda node: isinstance(node, Heaviside),
         [Formula("\\Theta(x)"), " is one for positive ", Formula("x"), ", and zero for negative. "],
@@ -58,6 +57,3 @@ def meanings(claims: Iterable[Any], said: set[int]) -> Fragments:
             said.add(number)
             out += words
     return out
-
-
-__all__ = ["meanings"]

@@ -121,6 +121,3 @@ def term_key(term: Any) -> int:
     if any(isinstance(q, SiteQuantity) and isinstance(q.family, Source) for q in quantities):
         return 3
     return int(isinstance(term, Basic) and term.has(ResponseElement))
-
-
-__all__ = ["factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "plain_sum", "term_key"]

@@ -13,7 +13,7 @@ from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, condition_of
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, Family
 from symcavity.writing.lines import width
@@ -292,8 +292,8 @@ class CavityPrinter(LatexPrinter):
         return f"{self._bracket(out)}^{{{exp}}}" if exp else out
 
     def _print_Piecewise(self, expr: Any) -> str:
-        if len(expr.args) == 2 and expr.args[0][0] == 1 and expr.args[1] == (0, True):
-            return f"\\mathbf{{1}}\\left[{self._print(expr.args[0][1])}\\right]"
+        if (test := condition_of(expr)) is not None:
+            return f"\\mathbf{{1}}\\left[{self._print(test)}\\right]"
         rows: list[str] = []
         for value, condition in expr.args:
             if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
@@ -443,6 +443,3 @@ def text(obj: Any) -> str:
 def mathml(obj: Any) -> str:
     """Return the inside of a MathML element for an expression, an equation or a condition."""
     return to_mathml(tree(obj))
-
-
-__all__ = ["CavityPrinter", "escape_tex", "mathml", "tex", "text", "tree"]

@@ -406,6 +406,3 @@ def _effective_law(step: Step) -> Prose:
     before: Fragments = [Given(f"With the self-coupling at its mean, the effective law {where}is")]
     after: Fragments = ["It is to be read together with ", *listed(pairs), "."] if pairs else []
     return Prose(before, after)
-
-
-__all__ = ["prose", "rules"]

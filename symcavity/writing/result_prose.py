@@ -225,5 +225,3 @@ TEMPLATES = {
     "truncated_moments": truncated_moments,
     "interpretation": interpretation,
 }
-
-__all__ = ["TEMPLATES"]

@@ -130,9 +130,3 @@ def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     if isinstance(fragment, Row):
         return fragment
     return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
-
-
-__all__ = [
-    "GAP", "LINES", "PAGE", "Line", "abreast", "aligned_lines", "chains_of", "fits", "fragment_tree", "in_lines",
-    "row_of",
-]  # fmt: skip

@@ -292,5 +292,3 @@ TEMPLATES = {
     "stein": stein,
     "stein_conclusion": stein_conclusion,
 }
-
-__all__ = ["TEMPLATES"]

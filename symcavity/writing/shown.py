@@ -252,6 +252,3 @@ def _over_parameters(total: Add, quenched: Sequence[Quenched]) -> Expr:
 
 def _data(data: Mapping[str, Any], written: Any) -> dict[str, Any]:
     return {name: written(value) if name in ("branches", "reason", "pairs") else value for name, value in data.items()}
-
-
-__all__ = ["as_shown", "is_sign"]

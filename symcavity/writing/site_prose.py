@@ -109,5 +109,3 @@ TEMPLATES = {
     "response": response,
     "closure": closure,
 }
-
-__all__ = ["TEMPLATES"]

@@ -226,6 +226,3 @@ def _rational(text: Any) -> Any:
         raise ValuesError(f"The number is {text!r:.60}.", "a fraction as text")
     value = Fraction(text)
     return Rational(value.numerator, value.denominator) if value.denominator != 1 else Integer(value.numerator)
-
-
-__all__ = ["Decoder", "Encoder", "classes"]

@@ -182,6 +182,3 @@ def _group(group: Group) -> list[str]:
             blank + said.strip(), room + 2, subsequent_indent=" " * (shift + 4), break_long_words=False
         ) or [""]
     return [_INDENT + row for row in out]
-
-
-__all__ = ["derivation_text", "inline", "step_text", "verification_text"]

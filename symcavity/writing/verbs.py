@@ -53,6 +53,3 @@ class WrittenTheory(Theory):
         from symcavity.writing.displays import theory_html
 
         return theory_html(self)
-
-
-__all__ = ["Equations", "WrittenSite", "WrittenTheory"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -84,6 +84,11 @@ class SiteEnsemble:
         """All fields but the inner one."""
         return self.fields[:-1]
 
+    def without(self, field: Symbol) -> SiteEnsemble:
+        """The same site with all fields but one."""
+        covariance = {ends: value for ends, value in self.covariance.items() if field not in ends}
+        return replace(self, fields=tuple(f for f in self.fields if f != field), covariance=covariance)
+
     def standardised(self) -> tuple[dict[Symbol, Expr], list[Symbol], Expr, Expr]:
         """Write the fields by independent standard Gaussians.
 
@@ -107,9 +112,7 @@ class SiteEnsemble:
 
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields and its quenched parameters."""
-        self._check(body)
-        out = self.over_fields(body)
-        return quenched_average(out)
+        return quenched_average(self.at_site(body))
 
     def at_site(self, body: Expr) -> Expr:
         """Average over the fields only: a function of the site's quenched parameters."""

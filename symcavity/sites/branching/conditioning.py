@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from sympy import Expr, Matrix, Poly, S, Symbol, cancel, factor
 from sympy.polys.polyerrors import PolynomialError
@@ -11,30 +11,7 @@ from symcavity.model.averages import SiteResponse
 from symcavity.sites.branching.solution import SiteSolution
 
 
-class Ensemble(Protocol):
-    """A site whose fields are Gaussian, as far as the rules below need it."""
-
-    @property
-    def solution(self) -> SiteSolution:
-        """The states as functions of the fields."""
-
-    @property
-    def fields(self) -> tuple[Symbol, ...]:
-        """The fields; the last one is the inner field of the solution."""
-
-    @property
-    def covariance(self) -> dict[tuple[Symbol, Symbol], Expr]:
-        """Covariances of the fields, by pairs."""
-
-    @property
-    def outer(self) -> tuple[Symbol, ...]:
-        """All fields but the inner one."""
-
-    def over_fields(self, body: Expr) -> Expr:
-        """Average over the fields."""
-
-
-def given_others(ensemble: Ensemble, field: Symbol) -> tuple[Expr, Expr]:
+def given_others(ensemble: Any, field: Symbol) -> tuple[Expr, Expr]:
     """Return the mean and the variance of a field of a site, given the other ones."""
     others = [f for f in ensemble.fields if f != field]
     inverse = Matrix([[ensemble.covariance[a, b] for b in others] for a in others]).inv()
@@ -61,7 +38,7 @@ def powers(solution: SiteSolution, body: Expr, field: Symbol) -> list[tuple[int,
             if len(values) > 1:
                 return None
             plain[q] = values.pop()
-    body = _outside_responses(body, plain)
+    body = body.xreplace({r: r for r in body.atoms(SiteResponse)} | plain)  # a response keeps the name of its state
     if not body.has(field):
         return [(0, body)]
     try:
@@ -71,11 +48,3 @@ def powers(solution: SiteSolution, body: Expr, field: Symbol) -> list[tuple[int,
     if any(c.has(field) for c in poly.coeffs()):
         return None
     return [(n, c) for (n,), c in poly.terms()]
-
-
-def _outside_responses(body: Expr, plain: dict[Expr, Expr]) -> Expr:
-    """Put in values of states; a response keeps the name of its state."""
-    return body.xreplace({r: r for r in body.atoms(SiteResponse)} | plain)
-
-
-__all__ = ["Ensemble", "given_others", "powers"]

@@ -59,6 +59,3 @@ def _bare(expr: Any) -> set[Symbol]:
     if isinstance(expr, SiteQuantity):
         return set()
     return {expr} if isinstance(expr, Symbol) else set().union(*map(_bare, expr.args))
-
-
-__all__ = ["DRAWS", "Draws", "sample_value", "symbols_in"]

@@ -8,7 +8,7 @@ conditions, which the parameters meet where the branches are laid out, and which
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -27,96 +27,49 @@ from symcavity.model.ranges import values_in_range
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
 from symcavity.sites.branching.layout import IllPosed, solve_site
-from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.unknowns import GRID
+from symcavity.sites.protocol import SiteProblem, Solution
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
 
 
-@dataclass(frozen=True)
-class Feedback:
-    """A law solved for every value of its field, and what was taken of the signs.
+def solve_with_feedback(problem: SiteProblem) -> Solution:
+    """Solve a law for every value of its inner field, and learn the signs of self-couplings that it needs.
 
-    Attributes
-    ----------
-    solution : SiteSolution
-        Its ``assumed`` holds the denominators that were taken as positive.
-    signs : dict
-        The sign of each self-coupling that convexity proves, or that the law needs to fix its states.
-    """
-
-    solution: SiteSolution
-    signs: dict[Symbol, int]
-
-
-def solve_with_feedback(
-    equations: Sequence[Expr],
-    pairs: Sequence[tuple[Expr, Expr]],
-    unknowns: Sequence[SiteQuantity],
-    inner: Symbol,
-    sources: Sequence[Symbol],
-    text: str,
-    couplings: Sequence[Symbol],
-    *,
-    proved: Mapping[Symbol, int],
-    convex: bool,
-    strict: bool,
-    ranges: tuple[Any, ...],
-    signed: Any,
-    material: Sequence[Expr] = (),
-) -> Feedback:
-    """Solve a single-site law with feedback.
-
-    Parameters
-    ----------
-    equations, pairs, unknowns, inner, sources, text
-        The law, as :func:`solve_site` takes it.
-    couplings : sequence of Symbol
-        The self-couplings.
-    proved : mapping
-        Signs that are known: those that convexity fixes.
-    convex : bool
-        Whether the denominators are positive by convexity.
-    strict : bool
-        Whether to refuse denominators that the signs of the self-couplings and of the parameters leave open
-        (they become conditions otherwise).
-    ranges : tuple of Relational
-        What parameters have to meet.
-    signed : callable
-        Gives a self-coupling the assumption of a sign.
-    material : sequence of Expr
-        What has to be unique, as :func:`solve_site` takes it.
+    The solution holds the denominators that were taken as positive in its ``assumed``, and the signs are those
+    that convexity proves, or that the law needs to fix its states.
 
     Raises
     ------
     IllPosed
-        If the law does not fix its states whatever the signs.
+        If the law does not fix its states whatever the signs: its branches leave a gap or overlap.
+    UnsupportedLaw
+        If a branch cannot be solved, not even implicitly.
     """
-    last: IllPosed | None = None
-    for choice in _choices([f for f in couplings if f not in proved]):
-        signs = {**proved, **choice}
-        rule = {f: signed(f, s) for f, s in signs.items()}
-        here = [rule.get(f, f) for f in couplings]
-        draws = FeedbackDraws(tuple(here), tuple(sources), text, convex=convex, strict=strict, ranges=ranges)
+    last, sources = None, problem.plain_sources()
+    equations = [e.difference.xreplace(sources) for e in problem.equations()]
+    for choice in _choices([f for f in problem.self_couplings if f not in problem.proved]):
+        signs = {**problem.proved, **choice}
+        rule: dict[Any, Any] = {f: f.signed(s) for f, s in signs.items()}
+        draws = FeedbackDraws(problem, tuple(rule.get(f, f) for f in problem.self_couplings))
         try:
             solution = solve_site(
                 [e.xreplace(rule) for e in equations],
-                [(p.xreplace(rule), q.xreplace(rule)) for p, q in pairs],
-                unknowns,
-                inner,
-                sources,
-                text,
+                [(p.xreplace(rule), q.xreplace(rule)) for p, q in (pair.pair for pair in problem.law.pairs)],
+                problem.law.unknowns,
+                problem.inner().eta,
+                list(sources.values()),
+                problem.text,
                 draws,
-                material,
+                problem.material,
             )
-        except IllPosed as problem:
-            last = last or problem
+        except IllPosed as error:
+            last = last or error
             continue
-        taken = tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in draws.conditions if c.recorded)
         known = [a for a in solution.assumed if not _implied(a, draws.positive)]
-        return Feedback(replace(solution, assumed=(*known, *taken)), signs)
-    raise last or IllPosed(f"{text} has no solution.")
+        return Solution(replace(solution, assumed=(*known, *draws.taken)), signs)
+    raise last or IllPosed(f"{problem.text} has no solution.")
 
 
 def _choices(free: Sequence[Symbol]) -> Iterator[dict[Symbol, int]]:
@@ -164,16 +117,15 @@ class FeedbackDraws(Draws):
 
     Attributes
     ----------
+    problem : SiteProblem
+        The law. In a convex one denominators are positive by convexity; in a strict one those that the signs of
+        self-couplings and of parameters leave open are refused, and become conditions otherwise.
     couplings : tuple of Symbol
         The self-couplings; those without an assumption have either sign.
     """
 
-    couplings: tuple[Symbol, ...] = ()
-    sources: tuple[Symbol, ...] = ()
-    text: str = ""
-    convex: bool = False
-    strict: bool = True
-    ranges: tuple[Any, ...] = ()
+    problem: SiteProblem
+    couplings: tuple[Symbol, ...]
     conditions: list[Denominator] = field(default_factory=list)
     _calls: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
 
@@ -187,10 +139,15 @@ class FeedbackDraws(Draws):
         """What is known to be positive, on all branches."""
         return tuple(c.expr for c in self.conditions if c.variable is None)
 
+    @property
+    def taken(self) -> tuple[Relational, ...]:
+        """What was taken as positive, and has to be tested."""
+        return tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in self.conditions if c.recorded)
+
     def read(self, branches: Sequence[Branch]) -> None:
         """Collect the denominators of a solution."""
         found: dict[tuple[Expr, tuple[Expr, ...]], Denominator] = {}
-        zero = dict.fromkeys(self.sources, S.Zero)
+        zero = dict.fromkeys(self.problem.plain_sources().values(), S.Zero)
         for branch in branches:
             if branch.implicit:
                 x, psi = branch.implicit
@@ -226,10 +183,10 @@ class FeedbackDraws(Draws):
         oriented = factor_terms(expr * (weak if known is None else known)) if known != 1 else expr
         if x is not None and x.is_positive:  # at its end its own powers vanish
             oriented = Mul(*(f for f in Mul.make_args(factor_terms(oriented)) if sign_of(f) != 1))
-        settled = self.convex or not expr.has(*self.open or (Dummy(),))
-        if settled and x is None and self.strict:
+        settled = self.problem.convex or not expr.has(*self.open or (Dummy(),))
+        if settled and x is None and self.problem.strict:
             self._refuse_open(oriented)
-        return Denominator(oriented, x, inside, recorded=not (settled and self.strict))
+        return Denominator(oriented, x, inside, recorded=not (settled and self.problem.strict))
 
     def _refuse_open(self, expr: Expr) -> None:
         """Raise IllPosed if the declared signs let a denominator vanish."""
@@ -245,15 +202,16 @@ class FeedbackDraws(Draws):
                 with np.errstate(all="ignore"):
                     vanishes = call(*scaled, 0.0) <= 0  # no number where a parameter is out of its range
                 if vanishes:
-                    problem = IllPosed(
-                        f"{self.text}: its response passes through infinity.", "laws with a response of one sign"
+                    wrong = IllPosed(
+                        f"{self.problem.text}: its response passes through infinity.",
+                        "laws with a response of one sign",
                     )
-                    problem.shared = not any(isinstance(s, SiteQuantity) for s in symbols)
-                    raise problem
+                    wrong.shared = not any(isinstance(s, SiteQuantity) for s in symbols)
+                    raise wrong
 
     def drawn(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values of parameters that meet what is asked of them, unless that is hardly ever met."""
-        return values_in_range(partial(super().sample, symbols, rng), symbols, self.ranges)
+        return values_in_range(partial(super().sample, symbols, rng), symbols, self.problem.ranges)
 
     def sample(self, symbols: Sequence[Any], rng: random.Random) -> list[float]:
         """Draw values at which all denominators are positive: weaker feedback until they are."""
@@ -264,7 +222,7 @@ class FeedbackDraws(Draws):
                     return point
                 point = [v / 2 if s in self.open else v for s, v in zip(symbols, point, strict=True)]
         raise IllPosed(
-            f"{self.text}: no feedback was found for which it fixes the states for every value of the field.",
+            f"{self.problem.text}: no feedback was found for which it fixes the states for every value of the field.",
             "laws that fix the states for every value of the field, at least without feedback",
             "check the signs in the equations",
         )
@@ -302,6 +260,3 @@ def _factors(value: Expr) -> list[Expr]:
 
 def _compiled(expr: Expr, symbols: Sequence[Any], variable: Symbol | None = None) -> Any:
     return compiled([*symbols, variable or Dummy("x")], expr)
-
-
-__all__ = ["Feedback", "FeedbackDraws", "solve_with_feedback"]

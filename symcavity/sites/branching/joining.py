@@ -59,6 +59,3 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[Site
     )
     alone = solution.xreplace(dict.fromkeys(outer, S.Zero))
     return replace(ensemble, solution=alone, fields=(inner,), covariance={(inner, inner): variance})
-
-
-__all__ = ["joined"]

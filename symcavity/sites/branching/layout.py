@@ -142,18 +142,13 @@ def _has_volume(
 
 
 def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
-    def rename(values: dict[Any, Expr]) -> dict[Any, Expr]:
-        return {back[q]: v for q, v in values.items()}
+    def named(piece: Any) -> Any:
+        values = {back[q]: v for q, v in piece.values.items()}
+        return replace(piece, values=values, label=tuple(q.xreplace(back) for q in piece.label))
 
-    regions = tuple(
-        Region(r.low, r.high, rename(r.values), r.implicit, tuple(q.xreplace(back) for q in r.label))
-        for r in solution.regions
+    return replace(
+        solution, regions=tuple(map(named, solution.regions)), branches=tuple(map(named, solution.branches))
     )
-    branches = tuple(
-        Branch(rename(b.values), b.conditions, tuple(q.xreplace(back) for q in b.label), b.implicit)
-        for b in solution.branches
-    )
-    return replace(solution, regions=regions, branches=branches)
 
 
 class _Layout:

@@ -7,11 +7,12 @@ of the law, counted from the teacher's field, the law is one of a single Gaussia
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sympy import Dummy, Expr, Function, Piecewise, S, Symbol, cancel, factor
 
 from symcavity.algebra.gaussian import gaussian_average
-from symcavity.sites.branching.conditioning import Ensemble, given_others, powers
+from symcavity.sites.branching.conditioning import given_others, powers
 from symcavity.sites.branching.solution import SiteSolution
 
 
@@ -31,7 +32,7 @@ class Shift:
     solution: SiteSolution
     beside: Expr
 
-    def average(self, ensemble: Ensemble, body: Expr) -> Expr | None:
+    def average(self, ensemble: Any, body: Expr) -> Expr | None:
         """Average over the field given the others, then over these; None where the body is no polynomial in it."""
         inner = ensemble.solution.inner
         moved = body.xreplace({inner: inner + self.beside * self.field})
@@ -54,29 +55,22 @@ class Shift:
         own = ensemble.covariance[self.field, inner] - self.beside * ensemble.covariance[self.field, self.field]
         covariance[self.field, inner] = covariance[inner, self.field] = own
         covariance[inner, inner] = factor(cancel(covariance[inner, inner]))
-        shifted = replace(  # type: ignore[type-var]
-            ensemble, solution=self.solution, covariance=covariance
-        )
+        shifted = replace(ensemble, solution=self.solution, covariance=covariance)
         mean, variance = given_others(shifted, self.field)
-        rest = replace(  # type: ignore[type-var]
-            shifted,
-            fields=tuple(f for f in ensemble.fields if f != self.field),
-            covariance={k: v for k, v in covariance.items() if self.field not in k},
-        )
-        z = Dummy("z", real=True)
+        rest, z = shifted.without(self.field), Dummy("z", real=True)
         total: Expr = S.Zero
         for power, part in parts:
             total += rest.over_fields(part * gaussian_average(z**power, z, mean, variance))
         return total
 
 
-def find_shift(ensemble: Ensemble) -> Shift | None:
+def find_shift(ensemble: Any) -> Shift | None:
     """Return a field that only shifts a law that is smooth throughout, if there is one."""
     solution = ensemble.solution
     if not ensemble.outer or len(solution.regions) != 1 or solution.regions[0].implicit is None:
         return None
     region = solution.regions[0]
-    x, psi = region.implicit  # type: ignore[misc]
+    x, psi = region.implicit
     for field in reversed(ensemble.outer):
         along = _ratio(psi, x, field)
         if along is None:
@@ -111,6 +105,3 @@ def _ratio(psi: Expr, x: Symbol, field: Symbol) -> Expr | None:
             return None
         found.add(cancel(-turn / slope))
     return found.pop() if len(found) == 1 else None
-
-
-__all__ = ["Shift", "find_shift"]

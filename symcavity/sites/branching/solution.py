@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -44,6 +44,12 @@ class Region:
     implicit: tuple[Symbol, Expr] | None = None
     label: tuple[Expr, ...] = ()
 
+    def where(self, rule: dict[Any, Expr]) -> Region:
+        """The region with other expressions in it."""
+        low, high = (end if end is None else end.xreplace(rule) for end in (self.low, self.high))
+        branch = Branch(self.values, (), self.label, self.implicit).where(rule)
+        return Region(low, high, branch.values, branch.implicit, branch.label)
+
 
 @dataclass(frozen=True)
 class SiteSolution:
@@ -74,46 +80,17 @@ class SiteSolution:
     reflection: Expr = S.One
     assumed: tuple[Relational, ...] = ()
     sources: tuple[Symbol, ...] = ()
-    notes: tuple[str, ...] = field(default=())
     overlapping: bool = False
     faces: tuple[tuple[tuple[Symbol, ...], dict[Any, Expr]], ...] = ()
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
-
-        def on(expr: Any) -> Any:
-            return None if expr is None else expr.xreplace(rule)
-
-        regions = tuple(
-            Region(
-                on(r.low),
-                on(r.high),
-                {q: on(v) for q, v in r.values.items()},
-                (r.implicit[0], on(r.implicit[1])) if r.implicit else None,
-                tuple(on(q) for q in r.label),
-            )
-            for r in self.regions
-        )
-        branches = tuple(
-            Branch(
-                {q: on(v) for q, v in b.values.items()},
-                tuple(on(c) for c in b.conditions),
-                tuple(on(q) for q in b.label),
-                (b.implicit[0], on(b.implicit[1])) if b.implicit else None,
-            )
-            for b in self.branches
-        )
-        return SiteSolution(
-            self.inner,
-            self.unknowns,
-            regions,
-            branches,
-            on(self.reflection),
-            tuple(a.xreplace(rule) for a in self.assumed),
-            self.sources,
-            self.notes,
-            self.overlapping,
-            self.faces,
+        return replace(
+            self,
+            regions=tuple(region.where(rule) for region in self.regions),
+            branches=tuple(branch.where(rule) for branch in self.branches),
+            reflection=self.reflection.xreplace(rule),
+            assumed=tuple(a.xreplace(rule) for a in self.assumed),
         )
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002
@@ -236,6 +213,3 @@ def _sign(factor: Expr) -> int | None:
     """The sign of a factor; an even power of a real quantity counts as positive."""
     base, power = factor.as_base_exp()
     return 1 if base.is_real and power.is_even else sign_of(factor)
-
-
-__all__ = ["Region", "SiteSolution"]

@@ -29,32 +29,8 @@ class Branching:
         return True
 
     def solve(self, problem: SiteProblem) -> Solution:
-        """Solve the law for every value of the inner field; learn the signs of self-couplings that it needs.
-
-        Raises
-        ------
-        IllPosed
-            If the branches leave a gap or overlap.
-        UnsupportedLaw
-            If a branch cannot be solved, not even implicitly.
-        """
-        sources = problem.plain_sources()
-        found = solve_with_feedback(
-            [e.difference.xreplace(sources) for e in problem.equations()],
-            [p.pair for p in problem.law.pairs],
-            problem.law.unknowns,
-            problem.inner().eta,
-            list(sources.values()),
-            problem.text,
-            problem.self_couplings,
-            proved=problem.proved,
-            convex=problem.convex,
-            strict=problem.strict,
-            ranges=problem.ranges,
-            signed=lambda symbol, sign: symbol.signed(sign),
-            material=problem.material,
-        )
-        return Solution(found.solution, found.signs)
+        """Solve the law for every value of the inner field; raises IllPosed or UnsupportedLaw where that fails."""
+        return solve_with_feedback(problem)
 
     def ensemble(self, site: Site) -> SiteEnsemble:
         """The averages of the site over its Gaussian fields."""
@@ -136,6 +112,3 @@ def sign_relations(site: Site) -> list[Any]:
     zero = {site.kind.index: S.Zero}
     at_zero = (c.func(*(side.xreplace(zero) for side in c.args), evaluate=False) for c in out)
     return list(dict.fromkeys(at_zero))
-
-
-__all__ = ["Branching", "sign_relations"]

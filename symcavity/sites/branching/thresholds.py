@@ -18,7 +18,7 @@ from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
-from symcavity.sites.branching.conditioning import Ensemble, given_others, powers
+from symcavity.sites.branching.conditioning import given_others, powers
 
 MOST = 2  # thresholds of one field
 
@@ -52,7 +52,7 @@ class Thresholds:
                     rule[switch] = S(t) if isinstance(switch, sign) else S((1 + t) // 2)
             yield signs, rule
 
-    def average(self, ensemble: Ensemble, body: Expr) -> Expr | None:
+    def average(self, ensemble: Any, body: Expr) -> Expr | None:
         """Average over the field given the others, then over these; None where the body is no polynomial in it."""
         mean, variance, z = *given_others(ensemble, self.field), Dummy("z", real=True)
         total: Expr = S.Zero
@@ -69,7 +69,7 @@ class Thresholds:
                 total += inner.over_fields(part * weight)
         return _reflected(total)
 
-    def jump(self, ensemble: Ensemble, body: Expr) -> Expr | None:
+    def jump(self, ensemble: Any, body: Expr) -> Expr | None:
         """Average the derivative with respect to the field: what the body jumps by, times the density there."""
         if len(self.arguments) > 1:
             return None
@@ -88,14 +88,9 @@ class Thresholds:
                 total += inner.over_fields(s * sign(slope) * place**power * part * density)
         return _reflected(total)
 
-    def _without(self, ensemble: Ensemble, rule: dict[Any, Any]) -> Ensemble:
+    def _without(self, ensemble: Any, rule: dict[Any, Any]) -> Any:
         """The ensemble of the other fields, on one side of each threshold."""
-        return replace(  # type: ignore[type-var]
-            ensemble,
-            solution=ensemble.solution.xreplace(rule),
-            fields=tuple(f for f in ensemble.fields if f != self.field),
-            covariance={k: v for k, v in ensemble.covariance.items() if self.field not in k},
-        )
+        return replace(ensemble.without(self.field), solution=ensemble.solution.xreplace(rule))
 
 
 def _reflected(total: Expr) -> Expr:
@@ -114,7 +109,7 @@ def _reflected(total: Expr) -> Expr:
     return total.xreplace(rule)
 
 
-def find_thresholds(ensemble: Ensemble) -> Thresholds | None:
+def find_thresholds(ensemble: Any) -> Thresholds | None:
     """Return the field that enters a law through thresholds only.
 
     None for laws that have one smooth branch: their averages are closed forms anyway.
@@ -129,7 +124,7 @@ def find_thresholds(ensemble: Ensemble) -> Thresholds | None:
     return None
 
 
-def _arguments(ensemble: Ensemble, field: Symbol) -> tuple[tuple[Expr, ...], tuple[tuple[Any, int, int], ...]] | None:
+def _arguments(ensemble: Any, field: Symbol) -> tuple[tuple[Expr, ...], tuple[tuple[Any, int, int], ...]] | None:
     solution = ensemble.solution
     zero = dict.fromkeys(solution.sources, S.Zero)
     law = [solution.reflection]
@@ -163,6 +158,3 @@ def _arguments(ensemble: Ensemble, field: Symbol) -> tuple[tuple[Expr, ...], tup
     if not 0 < len(arguments) <= MOST or any(e.has(field) for e in masked):
         return None
     return tuple(arguments), tuple(switches)
-
-
-__all__ = ["Thresholds", "find_thresholds"]

@@ -76,12 +76,8 @@ def _by_logarithm(branch: Branch) -> Branch:
         if not psi.subs(x, bound).has(zoo, nan, oo, -oo):
             continue
         rule = {x: bound + way * exp(x)}
-        return replace(
-            branch,
-            values={q: v.xreplace(rule) for q, v in branch.values.items()},
-            conditions=tuple(c.xreplace(rule).expand() for c in branch.conditions if c != condition),
-            implicit=(x, psi.xreplace(rule)),
-        )
+        others = tuple(c.xreplace(rule).expand() for c in branch.conditions if c != condition)
+        return replace(branch.where(rule), conditions=others, label=branch.label)
     return branch
 
 
@@ -90,12 +86,7 @@ def turned(branch: Branch, turn: Expr) -> Branch:
     x, psi = branch.implicit or (S.Zero, S.Zero)
     new = Dummy(x.name, **{"negative" if x.is_positive and turn == -1 else "real": True})
     rule = {x: turn * new}
-    return replace(
-        branch,
-        values={q: v.xreplace(rule) for q, v in branch.values.items()},
-        conditions=tuple(c.xreplace(rule) for c in branch.conditions),
-        implicit=(new, psi.xreplace(rule)),
-    )
+    return replace(branch.where(rule), label=branch.label, implicit=(new, psi.xreplace(rule)))
 
 
 def straightened(branches: Sequence[Branch], field: Symbol, draws: Draws, text: str) -> list[Branch]:
@@ -149,6 +140,3 @@ def _same_signs(x: Symbol, one: Any, two: Any) -> bool:
     there = GRID > 0 if x.is_positive else GRID < 0 if x.is_negative else True
     seen = there & np.isfinite(one) & np.isfinite(two) & (np.abs(one) > 1e-12 * (1 + np.abs(two)))
     return bool(seen.any() and np.all((one[seen] > 0) == (two[seen] > 0)))
-
-
-__all__ = ["GRID", "has_poles", "smooth", "straightened", "turned"]

@@ -15,10 +15,11 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.by_parts import by_parts, weights
+from symcavity.sites.protocol import Unbranched
 
 
 @dataclass(frozen=True)
-class JointSolution:
+class JointSolution(Unbranched):
     """The states as the law itself fixes them.
 
     Attributes
@@ -35,18 +36,10 @@ class JointSolution:
     symbols: Mapping[Any, LawSymbol]
     unknowns: tuple[SiteQuantity, ...]
     inner: Symbol
-    assumed: tuple[Any, ...] = ()
-    regions: tuple[Any, ...] = ()  # the law is not laid out in branches
-    branches: tuple[Any, ...] = ()
-    is_implicit: bool = False
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> JointSolution:  # noqa: ARG002
         """The solution at the mean self-couplings."""
         return replace(self, law=self.law.xreplace(dict(means)))
-
-    def without_sources(self) -> JointSolution:
-        """The solution: sources stand in its responses only."""
-        return self
 
     @property
     def names(self) -> dict[LawSymbol, Any]:
@@ -121,6 +114,3 @@ class JointEnsemble:
             f"{response} does not say to which field: the {self.kind.sites} hear several.",
             " or ".join(f"response({response.state}, {name})" for name in self.sources),
         )
-
-
-__all__ = ["JointEnsemble", "JointSolution"]

@@ -96,46 +96,30 @@ class Joint:
         relations = sign_relations(site)
         claims = [Equation(shown(x), shown(e)) for x, e in law.definitions]
         claims += [Equation(shown(e), S.Zero) for e in law.equations]
-        unknowns = [shown(x) for x in law.unknowns]
-        steps = [
-            make(
-                f"{key}.solution",
-                "joint",
-                claims,
-                data={
-                    "kind": site.kind,
-                    "unknowns": unknowns,
-                    "pairs": [tuple(map(shown, pair)) for pair in law.pairs],
-                    "fields": [h.eta for h in site.problem.heard],
-                },
-                assumptions=(("convexity", {}), *((("sign", {"relations": relations}),) if relations else ())),
-                rests_on=(f"{key}.effective_law",),
-            )
-        ]
-        if wanted:
-            symbols = {source: solution.symbols[plain] for source, plain in site.problem.plain_sources().items()}
-            slopes = [
-                Equation(_differentiated(e, law, source), S.Zero) for source in law.sources for e in law.equations
-            ]
-            steps.append(
-                make(
-                    f"{key}.differentiate",
-                    "joint_slopes",
-                    [Equation(shown(e.lhs), S.Zero) for e in slopes],
-                    data={"kind": site.kind, "unknowns": unknowns, "pairs": bool(law.pairs)},
-                    rests_on=(f"{key}.solution",),
-                    evidence={
-                        "slopes": {
-                            (q, h.source): slope(solution.symbols[q], symbols[h.source])
-                            for q in site.law.unknowns
-                            for h in site.heard
-                            if symbols[h.source] in law.sources
-                        }
-                    },
-                )
-            )
-            steps += response_steps(site, make, wanted, f"{key}.differentiate")
-        return steps
+        signs = (("sign", {"relations": relations}),) if relations else ()
+        data = {"kind": site.kind, "unknowns": [shown(x) for x in law.unknowns]}
+        pairs, fields = [tuple(map(shown, pair)) for pair in law.pairs], [h.eta for h in site.problem.heard]
+        solved = make(
+            f"{key}.solution",
+            "joint",
+            claims,
+            data={**data, "pairs": pairs, "fields": fields},
+            assumptions=(("convexity", {}), *signs),
+            rests_on=(f"{key}.effective_law",),
+        )
+        if not wanted:
+            return [solved]
+        symbols = {source: solution.symbols[plain] for source, plain in site.problem.plain_sources().items()}
+        sent = ((q, h.source) for q in site.law.unknowns for h in site.heard if symbols[h.source] in law.sources)
+        differentiated = make(
+            f"{key}.differentiate",
+            "joint_slopes",
+            [Equation(shown(_differentiated(e, law, source)), S.Zero) for source in law.sources for e in law.equations],
+            data={**data, "pairs": bool(law.pairs)},
+            rests_on=(f"{key}.solution",),
+            evidence={"slopes": {(q, source): slope(solution.symbols[q], symbols[source]) for q, source in sent}},
+        )
+        return [solved, differentiated, *response_steps(site, make, wanted, f"{key}.differentiate")]
 
 
 def _differentiated(equation: Expr, law: JointLaw, source: LawSymbol) -> Expr:
@@ -207,6 +191,3 @@ def _eliminated(
 
 def _vanishes(equation: Expr, unknown: Any, edges: Sequence[Any]) -> bool:
     return any(m != unknown and not equation.xreplace({unknown: S.Zero, m: S.Zero}) for m in edges)
-
-
-__all__ = ["Joint"]

@@ -9,7 +9,7 @@ a soft bound, ``g(V) >= r - sigma*lambda``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sympy import Add, Dummy, Eq, Expr, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
@@ -25,11 +25,12 @@ from symcavity.model.support import Anchor, Support
 from symcavity.shapes.base import INTERIOR, SATURATED
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.protocol import Unbranched
 from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, SLOPE2, V2, component, projection_average
 
 
 @dataclass(frozen=True)
-class ProjectionSolution:
+class ProjectionSolution(Unbranched):
     """The states of the site as the projection of its field.
 
     Attributes
@@ -52,11 +53,6 @@ class ProjectionSolution:
     strength: Expr
     variance: Expr
     regime: SiteQuantity
-    regions: tuple[Any, ...] = ()
-    branches: tuple[Any, ...] = ()
-    assumed: tuple[Any, ...] = ()
-    is_implicit: bool = False
-    notes: tuple[str, ...] = field(default=())
     softness: Expr = S.Zero
 
     @property
@@ -66,26 +62,15 @@ class ProjectionSolution:
 
     def xreplace(self, rule: dict[Any, Any]) -> ProjectionSolution:
         """Replace symbols throughout."""
-        return ProjectionSolution(
-            self.convex,
-            self.bound.xreplace(rule),
-            self.cap.xreplace(rule),
-            {q: tuple(v.xreplace(rule) for v in values) for q, values in self.states.items()},
-            self.strength.xreplace(rule),
-            self.variance.xreplace(rule),
-            self.regime,
-            softness=self.softness.xreplace(rule),
-        )
+        names = ("bound", "cap", "strength", "variance", "softness")
+        states = {q: tuple(v.xreplace(rule) for v in values) for q, values in self.states.items()}
+        return replace(self, states=states, **{name: getattr(self, name).xreplace(rule) for name in names})
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> ProjectionSolution:
         """The solution at the mean self-coupling, for the variance of a component of the field."""
         ((strength, mean),) = means.items()
         (variance,) = covariance.values()
         return replace(self.xreplace({strength: diagonal(mean)}), variance=diagonal(variance))
-
-    def without_sources(self) -> ProjectionSolution:
-        """The solution holds no sources."""
-        return self
 
     def expression(self, state: SiteQuantity) -> Expr:
         """A state in terms of the others: the vectors by the law, scalars by the multiplier and g(V)."""
@@ -239,6 +224,3 @@ class VectorEnsemble:
                 )
             out += cancel(term / monomial) * values[monomial]
         return out
-
-
-__all__ = ["ProjectionSolution", "VectorEnsemble"]

@@ -48,7 +48,6 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     V, Lam, lam = (q.xreplace(zero) for q in (convex.V, convex.Lam, convex.lam))
     node = Support(convex.g, V, convex.components)
     a = convex.components.index
-    rests = (f"{key}.effective_law",)
     strength = solution.strength.xreplace(zero)
     base: dict[str, Any] = {"kind": site.kind, "g": node, "V": V, "lam": lam}
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
@@ -60,9 +59,9 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     signs = sign_relations(site)
     slack = [Equation(q, solution.expression(q)).xreplace(zero) for q in solution.states if q != convex.lam]
     response = response_of(site)
-    evidence: dict[str, Any] = {"response": response}
     size = convex.components.size
     n, stays, at_tip = tip_response(response, strength, softness)
+    evidence: dict[str, Any] = {"response": response}
     J, none = response.J, ZeroMatrix(size, size)
     message = response.message.lhs
     cases: list[tuple[Expr, Any]] = [
@@ -70,119 +69,45 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
         ((response.trace * strength).expand(), Eq(REGIME, TOUCHING)),
         ((at_tip * strength).expand(), Eq(REGIME, WHOLE)),
     ]
+    signed = (("sign", {"relations": signs}),) if signs else ()
+
+    def step(name: str, rule: str, claims: list[Any], *on: str, assumed: tuple[Any, ...] = (), **data: Any) -> Step:
+        rests = tuple(f"{key}.{other}" for other in on)
+        return make(
+            f"{key}.{name}", rule, claims, data={**base, **data}, assumptions=assumed, rests_on=rests, evidence=evidence
+        )
+
+    s, law = response.s, "effective_law"
+    convexity: tuple[str, dict[str, Any]] = ("convexity", {})
+    claims = [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack]
+    slopes = [response.law, response.constraint]
+    whole = [response.inverse, response.solved, response.multiplier, response.field]
+    trace = [response.message, Equation(NamedTrace(message), response.trace)]
     steps = [
-        make(
-            f"{key}.minimum",
-            "set_minimum",
-            [Equation(V, minimiser(site))],
-            data=base,
-            assumptions=(("convexity", {}),),
-            rests_on=rests,
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.solution",
-            "projection",
-            [Equation(Lam, lam * Anchor(convex.g, V, convex.components, a)), *slack],
-            data=base,
-            assumptions=(("convexity", {}), *((("sign", {"relations": signs}),) if signs else ())),
-            rests_on=rests,
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.multiplier",
-            "set_multiplier",
-            multiplier_claims(site, response.s),
-            data={**base, "s": response.s},
-            rests_on=(f"{key}.effective_law", f"{key}.solution"),
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.interior",
-            "regime_interior",
-            [Equation(J, Identity(size)), Equation(message, none)],
-            data=base,
-            rests_on=rests,
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.differentiate",
-            "regime_touching",
-            [response.law, response.constraint],
-            data={**base, "s": response.s, "H": response.H},
-            rests_on=(f"{key}.effective_law", f"{key}.solution"),
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.touching",
-            "touching_response",
-            [response.inverse, response.solved, response.multiplier, response.field],
-            data={**base, "P": response.P, "H": response.H, "s": response.s},
-            rests_on=(f"{key}.differentiate",),
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.touching_trace",
-            "touching_trace",
-            [response.message, Equation(NamedTrace(message), response.trace)],
-            data=base,
-            rests_on=(f"{key}.touching",),
-            evidence=evidence,
-        ),
-        make(
-            f"{key}.tip",
-            "regime_tip",
-            [Equation(J, stays), Equation(NamedTrace(message), at_tip)],
-            data={**base, "size": size, "n": n},
-            rests_on=(f"{key}.effective_law", f"{key}.solution"),
-            evidence={**evidence, "n": n},
-        ),
+        step("minimum", "set_minimum", [Equation(V, minimiser(site))], law, assumed=(convexity,)),
+        step("solution", "projection", claims, law, assumed=(convexity, *signed)),
+        step("multiplier", "set_multiplier", multiplier_claims(site, s), law, "solution", s=s),
+        step("interior", "regime_interior", [Equation(J, Identity(size)), Equation(message, none)], law),
+        step("differentiate", "regime_touching", slopes, law, "solution", s=s, H=response.H),
+        step("touching", "touching_response", whole, "differentiate", P=response.P, H=response.H, s=s),
+        step("touching_trace", "touching_trace", trace, "touching"),
     ]
-    known = [f"{key}.interior", f"{key}.touching_trace", f"{key}.tip"]
+    evidence = {**evidence, "n": n}
+    tip = [Equation(J, stays), Equation(NamedTrace(message), at_tip)]
+    steps.append(step("tip", "regime_tip", tip, law, "solution", size=size, n=n))
+    known = ["interior", "touching_trace", "tip"]
     if solution.cap != oo:
         cap = solution.cap.xreplace(zero)
         saturated = saturated_response(response, strength, cap)
         cases.append(((saturated.trace * strength).expand(), Eq(REGIME, SATURATED)))
         evidence = {**evidence, "saturated": saturated}
-        known.append(f"{key}.saturated")
-        steps.append(
-            make(
-                f"{key}.saturated",
-                "regime_saturated",
-                [
-                    Equation(lam, cap),
-                    saturated.field,
-                    saturated.message,
-                    Equation(NamedTrace(message), saturated.trace),
-                ],
-                data={**base, "N": saturated.N},
-                rests_on=(f"{key}.effective_law", f"{key}.solution"),
-                evidence=evidence,
-            )
-        )
-    steps.append(
-        make(
-            f"{key}.regimes",
-            "regimes",
-            [Equation(PSI, Piecewise(*cases))],
-            data={**base, "regime": REGIME, "size": size},
-            rests_on=tuple(known),
-            evidence={**evidence, "n": n},
-        )
-    )
+        trace = [Equation(lam, cap), saturated.field, saturated.message, Equation(NamedTrace(message), saturated.trace)]
+        steps.append(step("saturated", "regime_saturated", trace, law, "solution", N=saturated.N))
+        known.append("saturated")
+    psi = [Equation(PSI, Piecewise(*cases))]
+    steps.append(step("regimes", "regimes", psi, *known, regime=REGIME, size=size))
     claims = [Equation(DisorderAverage(s.xreplace(zero)), site.ensemble.at_site(s).xreplace(zero)) for s in wanted]
-    if claims:
-        steps.append(
-            make(
-                f"{key}.response",
-                "vector_response",
-                claims,
-                data=base,
-                rests_on=(f"{key}.regimes",),
-                evidence=evidence,
-            )
-        )
-    return steps
+    return [*steps, step("response", "vector_response", claims, "regimes")] if claims else steps
 
 
 def minimiser(site: Site) -> Extremum:
@@ -215,6 +140,3 @@ def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
         softness = solution.softness.xreplace(zero)
         claims.append(Equation(lam, Max(0, bound - along) / (strength * length + softness)))
     return claims
-
-
-__all__ = ["bold_tex", "projection_steps", "response_of"]

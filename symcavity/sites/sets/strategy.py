@@ -108,6 +108,3 @@ def _soft_bound(
     softness = cancel(-values[level].diff(eta) / slope)
     bound = cancel(values[level] + softness * values[lam])
     return None if softness.has(strength, eta) or bound.has(strength, eta) else (bound, softness)
-
-
-__all__ = ["Projecting"]
