@@ -11,7 +11,7 @@ import pytest
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_reading")  # words of those that derive them
+SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_reading")  # what derives them
 
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
 

@@ -52,7 +52,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_responses_of_linear_programs_are_those_of_theory(name):
     problem, values = PROGRAMS[name]
-    sim = simulate(problem, values, N=60, seeds=40)
+    sim = simulate(problem, values, N=80, seeds=40)
     table = compare(problem.kkt().cavity(), sim, [response(w), response(sim.system["lambda"])])
     for row in table:
         assert abs(row.z) < 4
