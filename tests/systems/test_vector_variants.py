@@ -288,12 +288,12 @@ class TestBoundsOfBothSigns:
 
 
 INSTANCES = {
-    "margins": (ConvexProblem(energy, [g(V) >= m[mu]]), {alpha: "3/10"}, [average(w[i] ** 2)], 120),
+    "margins": (ConvexProblem(energy, [g(V) >= m[mu]]), {alpha: "3/10"}, [average(w[i] ** 2)], 240),
     "bias": (
         ConvexProblem(energy + N * b**2 / 2, [g(V) + y[mu] * b >= 1]),
         {alpha: "3/10"},
         [average(w[i] ** 2), b],
-        120,
+        240,
     ),
     "quadratic slack": (
         ConvexProblem(energy + C * Sum(xi[mu] ** 2, (mu, 1, P)) / 2, [g(V) >= 1 - xi[mu]]),
