@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import subprocess
 
@@ -9,6 +10,8 @@ import pytest
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_reading")  # what derives them
 
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
 
@@ -19,6 +22,12 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of installed derivations stand together: one process derives those theories, and all of them share it."""
+    alone = {path for path in {item.path for item in items} if not SHARED.search(path.read_text(encoding="utf-8"))}
+    items.sort(key=lambda item: item.path in alone)
 
 
 @pytest.fixture

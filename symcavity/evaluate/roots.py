@@ -315,7 +315,10 @@ def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndar
 
 
 def _led(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> tuple[np.ndarray, float]:
-    """Where Powell's hybrid method leads from a starting point on rules that are held, and the residual there."""
+    """Where a starting point leads on rules that are held, and the residual there.
+
+    Newton's steps are enough near a root; elsewhere Powell's hybrid method comes before them.
+    """
     from scipy.optimize import root
 
     def f(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -328,14 +331,28 @@ def _led(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> tuple[np
             return np.ones(len(t)), np.eye(len(t))
         return values, slopes
 
-    found = root(f, start, jac=True, method="hybr", options={"xtol": 1e-13, "maxfev": CALLS})
-    t, value, slopes = found.x, *f(found.x)
-    with suppress(np.linalg.LinAlgError):  # a fresh Jacobian for the last digits
-        moved = t - np.linalg.solve(slopes, value)
-        better = f(moved)[0]
-        if np.max(np.abs(better)) < np.max(np.abs(value)):
-            t, value = moved, better
-    return t, float(np.max(np.abs(value)))
+    found = _stepped(f, start)
+    if found[1] < SMALL:
+        return found
+    return _stepped(f, root(f, start, jac=True, method="hybr", options={"xtol": 1e-13, "maxfev": CALLS}).x)
+
+
+def _stepped(
+    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], t: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Newton's steps, as long as each halves the residual: where they end, and the residual there."""
+    value, slopes = f(t)
+    size = float(np.max(np.abs(value)))
+    while size > 1e-15:
+        try:
+            moved = t - np.linalg.solve(slopes, value)
+        except np.linalg.LinAlgError:
+            break
+        value, slopes = f(moved)
+        if not np.max(np.abs(value)) < size / 2:
+            break
+        t, size = moved, float(np.max(np.abs(value)))
+    return t, size
 
 
 def _refined(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> np.ndarray | None:

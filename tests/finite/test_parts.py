@@ -52,7 +52,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_responses_of_linear_programs_are_those_of_theory(name):
     problem, values = PROGRAMS[name]
-    sim = simulate(problem, values, N=100, seeds=40)
+    sim = simulate(problem, values, N=80, seeds=40)
     table = compare(problem.kkt().cavity(), sim, [response(w), response(sim.system["lambda"])])
     for row in table:
         assert abs(row.z) < 4
@@ -60,7 +60,7 @@ def test_the_responses_of_linear_programs_are_those_of_theory(name):
 
 
 def test_they_are_those_to_finite_sources():
-    """The mean over sites of the effect of a site's own source, by another solver."""
+    """The mean over sites of the effect of a site's own source, by another solver: over every second of them."""
     size, differences = 0.3, []
     sim = simulate(goods, {alpha: 2, cost: COSTS}, N=40, seeds=24)
     for k in range(24):
@@ -71,7 +71,7 @@ def test_they_are_those_to_finite_sources():
             shifted = costs - source * (np.arange(40) == site)  # noqa: B023
             return linprog(shifted, A_ub=rows, b_ub=np.ones(80)).x[site]  # noqa: B023
 
-        differences.append(np.mean([best(s, size) - best(s, -size) for s in range(40)]) / (2 * size))
+        differences.append(np.mean([best(s, size) - best(s, -size) for s in range(0, 40, 2)]) / (2 * size))
     measured = sim[response(w)]
     error = np.hypot(measured.stderr, np.std(differences, ddof=1) / np.sqrt(24))
     assert abs(measured.mean - np.mean(differences)) < 4 * error

@@ -206,7 +206,7 @@ def test_a_fingerprint_is_the_same_in_every_process():
             capture_output=True,
             check=True,
         ).stdout
-        for seed in ("1", "2", "77")
+        for seed in ("1", "77")
     }
     assert len(found) == 1
     assert len(set(next(iter(found)).decode().split("', '"))) == len(VALUES)

@@ -92,7 +92,9 @@ def newton(slope, bend):
             f = v - centre + width * slope(v)
             low, high = np.where(f < 0, v, low), np.where(f > 0, v, high)
             step = v - f / (1 + width * bend(v))
-            v = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+            before, v = v, np.where((step >= low) & (step <= high), step, (low + high) / 2)
+            if np.max(np.abs(v - before)) < 1e-13:
+                break
         return v
 
     return prox

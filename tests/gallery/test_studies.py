@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -14,8 +15,9 @@ from scipy.optimize import least_squares
 from sympy import Rational
 from typed_out import LEAST, Typed
 
-from symcavity import Derivation, N, alpha, phi
+from symcavity import Derivation, N, alpha
 from symcavity.errors import NotConverged
+from symcavity.evaluate.special import np_phi
 from symcavity.model.quantities import Quenched
 from symcavity.study.sensitivity import slope
 from symcavity.witness.judge import judge
@@ -24,6 +26,7 @@ from symcavity.writing.exchange import schema
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
 from gallery_of_derivations import DAMPED, MARGINAL
 
+VALIDATOR = jsonschema.validators.validator_for(schema())(schema())
 QUICK = ("stationarity", "insert", "self_coupling", "messages", "state_evolution")  # others take seconds
 
 
@@ -76,7 +79,7 @@ def test_records(name):
     holds at a point drawn at random among those at which its hypotheses hold."""
     derivation = theory(name).derivation
     text = derivation.to_json(verify=False)
-    jsonschema.validate(json.loads(text), schema())
+    VALIDATOR.validate(json.loads(text))
     back = Derivation.from_json(text)
     assert back.to_json(verify=False) == text
     assert {s.rule for s in back if s.section == "Message passing"} == {"messages", "state_evolution"}
@@ -110,7 +113,7 @@ def point(body, given):
     names = re.search(r"\(([\w' ]+) : ℝ\)", body)[1].replace("'", "_").split()
     below = {n for n in names if f"(h_{n} : {n} < 0)" in body}
     calls = {"sqrt": np.sqrt, "exp": np.exp, "log": np.log, "abs": abs, "pi": np.pi}
-    calls |= {f"phi_{n}": lambda k, n=n: float(phi(n, k)) for n in range(6)}
+    calls |= {f"phi_{n}": partial(np_phi, n) for n in range(6)}
     sides = [[compile(s, "lean", "eval") for s in python(g).split(" = ")] for g in given]
     rng = np.random.default_rng(3)
 

@@ -91,7 +91,9 @@ def newton_map(slope, bend, monotone_from=0.0):
             f = v - centre + width * slope(v, label)
             low, high = np.where(f < 0, v, low), np.where(f > 0, v, high)
             step = v - f / (1 + width * bend(v, label))
-            v = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+            before, v = v, np.where((step >= low) & (step <= high), step, (low + high) / 2)
+            if np.max(np.abs(v - before)) < 1e-13:
+                break
         return v
 
     return prox

@@ -1,5 +1,7 @@
 """Maximum-margin separation of finite manifolds, hard and soft, against the theory of convex laws."""
 
+from dataclasses import replace
+
 import pytest
 from sympy import Eq, Rational, Sum
 
@@ -19,6 +21,7 @@ from symcavity.derivations import soft_manifold
 from symcavity.derivations.manifold import D, a, g, problem, w
 from symcavity.model.convex_law import regime_of
 from symcavity.model.kinds import DATUM
+from symcavity.witness.instances import witness as by_instances
 
 SIZE = {"N": 120, "seeds": 24}
 CASES = {
@@ -66,10 +69,19 @@ def test_without_the_third_regime_the_theory_is_refuted(theory, ball):
 
 
 def test_the_naive_analysis_is_refuted_by_the_instances(theory, ball):
-    assert theory.derivation.verify(simulation=ball)
-    verdict = problem.naive().derivation.verify(simulation=ball)
-    assert not verdict
-    assert {"closure.S_w", "closure.q_w"} <= {row.step.key for row in verdict.failed}
+    """By the instances alone, at all steps; other witnesses judge the same records where they are derived."""
+    naive = problem.naive().derivation
+    right, wrong = (
+        {step.key: [verdict.ok for verdict in by_instances(ball, step)] for step in derivation}
+        for derivation in (theory.derivation, naive)
+    )
+    assert all(map(all, right.values()))
+    refuted = {"closure.S_w", "closure.q_w"}
+    assert all(right[key] for key in refuted)
+    assert refuted <= {key for key, seen in wrong.items() if not all(seen)}
+    response_only = replace(naive, steps=(naive["closure.S_w"],))
+    assert response_only.verify(15)
+    assert not response_only.verify(15, simulation=ball)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,9 @@ def test_square_root_lasso_is_lasso_with_its_own_strength(name):
 
 def test_the_record_says_so_and_holds():
     derivation = ConvexProblem(SPELLINGS["mean inside"]).cavity().derivation
-    assert derivation.verify()
-    assert not derivation.verify().unchecked
+    verdict = derivation.verify()
+    assert verdict
+    assert not verdict.unchecked
     assert "one number for all of them" in str(derivation)
 
 

@@ -288,26 +288,33 @@ class TestBoundsOfBothSigns:
 
 
 INSTANCES = {
-    "margins": (ConvexProblem(energy, [g(V) >= m[mu]]), {alpha: "3/10"}, [average(w[i] ** 2)]),
-    "bias": (ConvexProblem(energy + N * b**2 / 2, [g(V) + y[mu] * b >= 1]), {alpha: "3/10"}, [average(w[i] ** 2), b]),
+    "margins": (ConvexProblem(energy, [g(V) >= m[mu]]), {alpha: "3/10"}, [average(w[i] ** 2)], 240),
+    "bias": (
+        ConvexProblem(energy + N * b**2 / 2, [g(V) + y[mu] * b >= 1]),
+        {alpha: "3/10"},
+        [average(w[i] ** 2), b],
+        240,
+    ),
     "quadratic slack": (
         ConvexProblem(energy + C * Sum(xi[mu] ** 2, (mu, 1, P)) / 2, [g(V) >= 1 - xi[mu]]),
         {alpha: 1, C: 1},
         [average(w[i] ** 2), average(xi[mu]), average(xi[mu] ** 2)],
+        120,
     ),
     "sizes and signs of weights": (
         ConvexProblem(energy, [s[mu] * g(V) >= 1, w[i] >= 0]),
         {alpha: "1/5"},
         [average(w[i] ** 2), average(w[i])],
+        240,
     ),
 }
 
 
 @pytest.mark.parametrize("name", INSTANCES)
 def test_finite_instances_agree(name):
-    problem, values, observables = INSTANCES[name]
+    problem, values, observables, size = INSTANCES[name]
     values = {**values, g: Ball(2, HALF)}
-    found, sim = problem.cavity().solve(values), problem.simulate(values, N=240, seeds=16)
+    found, sim = problem.cavity().solve(values), problem.simulate(values, N=size, seeds=16)
     for key in observables:
         assert abs(sim[key].mean - float(found[key])) < 3.5 * sim[key].stderr
         assert sim[key].stderr < 0.06 * abs(float(found[key])) + 0.01

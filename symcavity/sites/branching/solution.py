@@ -157,8 +157,20 @@ class SiteSolution:
         if short is None:
             return by_cases
         # parameters of either sign may reflect the field
-        agrees = self.reflection == 1 or max(_drawn(short - by_cases, 17, DRAWS)) < _INSIDE
-        return short if agrees else by_cases
+        return short if self.reflection == 1 or self._is(short, merged) else by_cases
+
+    def _is(self, short: Expr, merged: Sequence[tuple[Region, Expr]]) -> bool:
+        """Whether one expression has the values of all regions, at seeded fields and parameters."""
+        t, values = self.reflection * self.inner, [value for _, value in merged]
+        ends = [region.high for region, _ in merged[:-1] if region.high is not None]
+        symbols, rng = symbols_in([t, short, *ends, *values], set()), seeded(17)
+        for _ in range(DRAWS):
+            point = {s: Float(sample_value(s, rng)) for s in symbols}
+            place, *bounds = (float(e.xreplace(point)) for e in (t, *ends))
+            here = values[sum(bound <= place for bound in bounds)]  # of regions in their order
+            if not abs(complex(short.xreplace(point)) - complex(here.xreplace(point))) < _INSIDE:
+                return False
+        return True
 
 
 def _drawn(expr: Expr, seed: int, draws: int) -> list[float]:
