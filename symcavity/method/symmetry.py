@@ -271,7 +271,10 @@ def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
             "symmetry",
             "symmetry",
             generalised(system) if found else (),
-            data={"found": bool(found), "reason": _words(found), "scaled": [*found.scaled, *found.feature_scaled]},
+            data={
+                "found": bool(found), "reason": [] if found else ["The reason: ", *found.parts],
+                "factor": FACTOR, "scaled": [*found.scaled, *found.feature_scaled],
+            },
         )
     ]
 
@@ -288,11 +291,3 @@ def generalised(system: System) -> list[Equation]:
         whole = Equation((carrier.difference + forces).expand().xreplace(rule), forces.xreplace(rule))
         out[whole] = out.get(whole, whole.rhs) + source_of(system, f).at_site()
     return [Equation(whole.lhs, FACTOR * heard) for whole, heard in out.items()]
-
-
-def _words(found: Symmetry) -> list[Any]:
-    """What the finder has to say, as words and expressions."""
-    if not found:
-        return ["The reason: ", *found.parts]
-    scaled = [*found.scaled, *found.feature_scaled]
-    return ["Here ", *_listed(scaled), " may be divided by ", FACTOR, " at fixed fields."]

@@ -21,6 +21,8 @@ from sympy import (
     preorder_traversal,
 )
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import LawSymbol
 from symcavity.algebra.text import text
 from symcavity.model.averages import Average, SiteResponse
@@ -50,6 +52,8 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
         rank = 9
     elif isinstance(core, Add):
         rank = 10
+    elif isinstance(core, GaussianAverage | ImplicitAverage):
+        rank = 11
     elif isinstance(core, Sum | Integral | Piecewise):
         rank = 12
     else:
@@ -93,14 +97,22 @@ def light_terms(expr: Expr) -> set[Expr]:
 
     In the law of a site, of which a field or a state is a part, terms keep their order: there are none.
     """
+    if speaks_of_sites(expr):
+        return set()
     nodes = {term: list(preorder_traversal(term)) for term in expr.args}
-    for node in (node for some in nodes.values() for node in some):
-        state = isinstance(node, SiteQuantity) and not isinstance(node.family, Quenched)
-        if state or isinstance(node, CavitySymbol | Perturbation | Source):
-            return set()
     heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
     found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
     return found if len(found) < len(nodes) else set()
+
+
+def speaks_of_sites(expr: Expr) -> bool:
+    """Whether an expression is part of the law of a site: a field, a state or a source stands in it."""
+
+    def of_site(node: Any) -> bool:
+        state = isinstance(node, SiteQuantity) and not isinstance(node.family, Quenched)
+        return state or isinstance(node, CavitySymbol | Perturbation | Source)
+
+    return any(map(of_site, preorder_traversal(expr)))
 
 
 def is_turned(base: Any) -> bool:
@@ -123,4 +135,7 @@ def term_key(term: Any) -> int:
     return int(isinstance(term, Basic) and term.has(ResponseElement))
 
 
-__all__ = ["factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "plain_sum", "term_key"]
+__all__ = [
+    "factor_key", "gather_roots", "is_negative", "is_turned", "light_terms", "plain_sum", "speaks_of_sites",
+    "term_key",
+]  # fmt: skip

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Sum
+from sympy import Add, Expr, S, Sum, Symbol
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
+from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import repeats
 from symcavity.writing.fragments import Formula
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.markup import Atom, Row, parse
+from symcavity.writing.ordering import speaks_of_sites
 from symcavity.writing.printing import tree
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
@@ -74,7 +76,11 @@ def row_of(obj: Any) -> Row:
         return obj
     if not isinstance(obj, tuple):
         row = tree(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
+        if not isinstance(obj, Equation) or S.Zero not in (obj.lhs, obj.rhs):
+            return row
+        if solved := _solved(obj.difference):
+            return tree(solved)
+        if obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
             return tree(Equation(obj.rhs, obj.lhs))  # what is long, or adds up, stands on the side where lines end
         return row
     items: list[Any] = []
@@ -84,6 +90,27 @@ def row_of(obj: Any) -> Row:
         else:
             items += fragment_tree(part).items
     return Row(tuple(items), (True,) * len(items))
+
+
+def _solved(total: Expr) -> Equation | None:
+    """What says that a sum vanishes, by the one name that stands alone in it, or by its number; a law stays."""
+    terms = Add.make_args(total)
+    if len(terms) < 2 or speaks_of_sites(total):
+        return None
+    alone = [term for term in terms if _is_alone(term, total - term)]
+    if len(alone) == 1:
+        sign, name = alone[0].as_coeff_Mul()
+        return Equation(name, (alone[0] - total) / sign)
+    for number in (term for term in terms if term.is_Rational):
+        rest = number - total if number > 0 else total - number
+        return Equation(rest, abs(number)) if width(tree(rest)) <= PAGE / 3 else None
+    return None
+
+
+def _is_alone(term: Expr, others: Expr) -> bool:
+    number, name = term.as_coeff_Mul()
+    core = name.args[0] if isinstance(name, AtStep) else name
+    return abs(number) == 1 and isinstance(core, Symbol) and not others.has(core)
 
 
 def abreast(rows: Iterable[Any]) -> Row:

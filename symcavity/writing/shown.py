@@ -24,6 +24,7 @@ from sympy import (
     Symbol,
     Tuple,
     default_sort_key,
+    exp,
     factor,
     floor,
     fraction,
@@ -32,6 +33,8 @@ from sympy import (
     sign,
 )
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
@@ -39,7 +42,7 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
-from symcavity.record.symbols import ResponseElement
+from symcavity.record.symbols import OrderParameter, ResponseElement
 from symcavity.writing.ordering import is_turned
 
 
@@ -158,7 +161,7 @@ def _gathered(expr: Any) -> Any:
     parts: dict[Expr, list[Expr]] = {}
     for term in expr.args:
         factors = Mul.make_args(term)
-        heavy = [f for f in factors if f.has(Average, Function)]
+        heavy = [f for f in factors if f.has(Function) or any(a.has(OrderParameter) for a in f.atoms(Average))]
         parts.setdefault(Mul(*heavy), []).append(Mul(*(f for f in factors if f not in heavy)))
     alone = Add(*parts.pop(S.One, ()))
     before: dict[Expr, list[Expr]] = {}
@@ -197,16 +200,16 @@ def _signed(node: Any) -> Any:
 
     What does not depend on the index of a sum stands before it; nothing is divided by a sum with fractions in it.
     """
-    if not isinstance(node, Basic) or not node.has(Add):
+    if not isinstance(node, Basic) or not node.has(Add, exp):
         return node
     args = [_signed(arg) for arg in node.args]
     new = node.func(*args) if args != list(node.args) else node
-    if isinstance(new, Average | Sum):
+    if type(new) is GaussianAverage or isinstance(new, Average | Sum | ImplicitAverage):
         number, body = new.args[0].as_coeff_Mul()
-        bound = [limits[0] for limits in new.args[1:]]
-        factors = Mul.make_args(body) if isinstance(new, Sum) else (body,)
-        outside = [f for f in factors if type(f) is Symbol and f not in bound]
-        inside = Mul(*(f for f in factors if f not in outside))
+        factors = () if isinstance(new, Average) else Mul.make_args(body)
+        bound = {limits[0] for limits in new.limits} if isinstance(new, Sum) else {*new.args[1:2]}
+        outside = [f for f in factors if (type(f) is Symbol or not isinstance(new, Sum)) and not f.free_symbols & bound]
+        inside = Mul(*(f for f in factors if f not in outside)) if factors else body
         return Mul(number, *outside, new.func(inside, *new.args[1:]))
     if isinstance(new, Add):
         every = Add(*(_turned(term, every=True) for term in new.args))
@@ -216,6 +219,7 @@ def _signed(node: Any) -> Any:
 
 def _turned(term: Any, every: bool = False) -> Any:
     """A product with one sign of sums in it: that which reads best in even and negative powers, or any one in all."""
+    term = _undivided(term)
     powers = [factor.as_base_exp() for factor in Mul.make_args(term)] if isinstance(term, Mul | Pow) else []
     some = [(b, b.is_Add and p.is_Integer and (every or p.is_even or p.is_negative)) for b, p in powers]
     turn = [may and (b.could_extract_minus_sign() if every else is_turned(b)) for b, may in some]
@@ -227,6 +231,54 @@ def _turned(term: Any, every: bool = False) -> Any:
         return term
     sign = S.NegativeOne ** Add(*(p for (_, p), turned in zip(powers, turn, strict=True) if turned))
     return Mul(sign, *((-b if turned else b) ** p for (b, p), turned in zip(powers, turn, strict=True)))
+
+
+def _undivided(term: Any) -> Any:
+    """A product with one exponential, and with denominators that hold no fractions and whose terms share nothing."""
+    if not isinstance(term, Mul | Pow) or not term.has(Add, exp):
+        return term
+    powers = term.as_powers_dict()
+    some = [base for base, power in powers.items() if base.is_Add and power.is_negative and (2 * power).is_Integer]
+    changed = sum(isinstance(factor, exp) for factor in Mul.make_args(term)) > 1
+    for base in some:
+        power = powers.pop(base)
+        new = _multiplied(base, power, powers)
+        front, new = _parted(new) if power.is_Integer else (S.One, new)
+        new = _without_exponential(new, power, powers)
+        powers[new] += power
+        powers[front] += power
+        changed |= new != base
+    return Mul(*(base**power for base, power in powers.items())) if changed else term
+
+
+def _multiplied(base: Expr, power: Expr, powers: dict[Expr, Expr]) -> Expr:
+    """A denominator times what its terms are divided by, where the product is divided by that as well."""
+    below = [fraction(part)[1].as_powers_dict() for part in base.args]
+    for divisor in dict.fromkeys(d for some in below for d in some if not d.is_Rational):
+        times = [some.get(divisor, S.Zero) for some in below]
+        if not all(n.is_Rational for n in [*times, powers.get(divisor)] if n is not None):
+            continue
+        if powers.get(divisor, S.Zero) <= (most := max(times)) * power:
+            base = Add(*(part * divisor**most for part in base.args))
+            powers[divisor] -= most * power
+    return base
+
+
+def _parted(base: Expr) -> tuple[Expr, Expr]:
+    """The factors that all terms of a denominator have, and the rest of it."""
+    shared = set.intersection(*(set(Mul.make_args(term)) for term in Add.make_args(base))) - {S.NegativeOne}
+    front = Mul(*shared)
+    return front, Add(*(term / front for term in Add.make_args(base)))
+
+
+def _without_exponential(base: Expr, power: Expr, powers: dict[Expr, Expr]) -> Expr:
+    """A denominator in which 1/(1 + exp(-x)) is written for exp(x)/(1 + exp(x))."""
+    rates = {term: term.as_powers_dict().get(S.Exp1, S.Zero) for term in base.args if term.has(exp)}
+    rate = next(iter(rates.values()), S.Zero)
+    if rate == 0 or powers.get(S.Exp1, S.Zero) + power * rate != 0 or {*rates.values()} != {rate}:
+        return base
+    powers[S.Exp1] = S.Zero
+    return Add(*(term.xreplace({exp(rate): S.One}) if term in rates else term * exp(-rate) for term in base.args))
 
 
 class OverParameters(Expr):
