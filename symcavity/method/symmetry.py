@@ -109,17 +109,19 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
         return len(found), sum(_expression(b).has(*emitted) for b in found)
 
     worst = min(broken, key=cost)[0]
-    worst = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
+    shown = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
     return Symmetry(
         False,
         parts=(
             "rescaling ",
             *_listed(emitted),
-            f" at fixed fields changes the law of a {law.kind}: ",
-            worst,
-            " is not left as it is.",
+            " at fixed fields changes " + (
+                "a condition on the sum over all sites of " if worst in conditions else f"the law of a {law.kind}: "
+            ),
+            shown,
+            "." if worst in conditions else " is not left as it is.",
         ),
-        offending=worst,
+        offending=shown,
     )
 
 

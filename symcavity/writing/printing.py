@@ -11,6 +11,8 @@ from sympy import Abs, Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow,
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
 from symcavity.model.averages import Average
@@ -156,10 +158,9 @@ class CavityPrinter(LatexPrinter):
         ahead = tops + [factor for factor in above if factor not in behind]
         self._nested += 1
         top = self._factors(ahead, alone=True)
-        if self._nested == 1 and any(tall := [self._is_tall(f) for f in ahead]):  # no fraction stands above the bar of another
-            high = [factor for factor, is_high in zip(ahead, tall, strict=True) if is_high]
-            behind = sorted([*behind, *high], key=factor_key)
-            ahead = [factor for factor in ahead if factor not in behind]
+        high = [factor for factor in ahead if self._nested == 1 and self._is_tall(factor)]
+        if high:  # no fraction stands above the bar of another
+            ahead, behind = [f for f in ahead if f not in high], sorted([*behind, *high], key=factor_key)
             top = self._factors(ahead, alone=True)
         bottom = self._factors(bottoms, alone=True)
         self._nested -= 1
@@ -181,8 +182,11 @@ class CavityPrinter(LatexPrinter):
         return False
 
     def _is_tall(self, factor: Expr) -> bool:
-        """Whether a factor holds a fraction or a sum over sites, which would stand small and high above a bar."""
-        return not self._inline and (has_fraction(_tree(self._print(factor))) or factor.has(Sum))
+        """Whether a factor holds a fraction, a sum over sites or an integral, which would stand small above a bar."""
+        if self._inline:
+            return False
+        integral = type(factor) in (GaussianAverage, ImplicitAverage)
+        return integral or factor.has(Sum) or has_fraction(_tree(self._print(factor)))
 
     def _factors(self, factors: list[Expr], alone: bool = False) -> str:
         if not factors:

@@ -35,9 +35,11 @@ from sympy import (
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -57,7 +59,7 @@ def as_shown(derivation: Derivation) -> Derivation:
 
     Averages that differ by the values of quenched parameters only are one, over these parameters, too. Where a site has
     several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law
-    of ``y`` has the values one and minus one.
+    of ``y`` has the values one and minus one. No index has the letter of a quantity.
     """
     sources = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
 
@@ -71,8 +73,8 @@ def as_shown(derivation: Derivation) -> Derivation:
             source = sources.get(node.field.family) if node.field is not None else None
             if source is None:
                 return node
-            indices = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
-            return ResponseElement(node.state, SiteQuantity(source, *indices))
+            here = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
+            return ResponseElement(node.state, SiteQuantity(source, *here))
         base = node.args[0]
         if not isinstance(base, SiteQuantity) or not is_sign(base.family):
             return node
@@ -81,6 +83,7 @@ def as_shown(derivation: Derivation) -> Derivation:
         return S.One if isinstance(node, Abs) else base
 
     alike: dict[Any, Any] = {}
+    indices = _indices(derivation)
 
     @cache
     def one_side(obj: Any) -> Any:
@@ -97,6 +100,7 @@ def as_shown(derivation: Derivation) -> Derivation:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
+        obj = obj.xreplace(indices)
         moments = {node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)}
         obj = obj.xreplace({old: new for old, new in moments.items() if new != old})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
@@ -114,6 +118,25 @@ def as_shown(derivation: Derivation) -> Derivation:
         parameters,
     )
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
+    """Other letters for indices, and variables of integration, whose own is that of a quantity, too."""
+    equations = [claim for step in derivation.steps for claim in step.claims if isinstance(claim, Equation)]
+    sides = [side for claim in equations for side in (claim.lhs, claim.rhs)]
+    quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
+    bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
+    bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
+    labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
+    every = set().union(*(side.atoms(Symbol) for side in sides))
+    letters = {q.family.name.partition("_")[0] for q in quantities}
+    letters |= {s.name.partition("_")[0] for s in every if s not in labels}
+    taken = {*map(Symbol, letters), *labels}
+    out: dict[Symbol, Symbol] = {}
+    for label in sorted((label for label in labels if label.name in letters), key=str):
+        out[label] = fresh_index(label, taken)
+        taken.add(out[label])
+    return out
 
 
 def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:
@@ -303,7 +326,8 @@ def _over_parameters(total: Add, quenched: Sequence[Quenched]) -> Expr:
 
 
 def _data(data: Mapping[str, Any], written: Any) -> dict[str, Any]:
-    return {name: written(value) if name in ("branches", "reason", "pairs") else value for name, value in data.items()}
+    said = ("branches", "reason", "pairs", "variable")
+    return {name: written(value) if name in said else value for name, value in data.items()}
 
 
 __all__ = ["as_shown", "is_sign"]
