@@ -107,8 +107,9 @@ def _solved(total: Expr) -> Equation | None:
         sign = -1 if rest.could_extract_minus_sign() else 1
         return Equation(name, sign * number * name / term * (sign * rest))
     for number in (term for term in terms if term.is_Rational):
-        rest = number - total if number > 0 else total - number
-        return Equation(rest, abs(number)) if width(tree(rest)) <= PAGE / 3 else None
+        rest = total - number
+        turn = -1 if rest.could_extract_minus_sign() else 1
+        return Equation(turn * rest, -turn * number) if width(tree(rest)) <= PAGE / 3 else None
     return None
 
 

@@ -76,6 +76,8 @@ def as_shown(derivation: Derivation) -> Derivation:
             here = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
             return ResponseElement(node.state, SiteQuantity(source, *here))
         base = node.args[0]
+        if isinstance(node, Pow) and isinstance(base, sign) and node.exp.is_Integer:  # where it is not zero
+            return base if node.exp.is_odd else S.One
         if not isinstance(base, SiteQuantity) or not is_sign(base.family):
             return node
         if isinstance(node, Pow):
@@ -89,7 +91,10 @@ def as_shown(derivation: Derivation) -> Derivation:
     def one_side(obj: Any) -> Any:
         if isinstance(obj, Basic) and obj.has(Dummy):  # what is equal but for the names of bound variables is one
             obj = alike.setdefault(obj.as_dummy(), obj)
-        return _gathered(_over_one(_signed(written(obj))))
+        obj = written(obj)
+        if isinstance(obj, Basic) and obj.has(GaussianAverage):
+            obj = obj.replace(lambda node: type(node) is GaussianAverage, _with_its_name)
+        return _gathered(_over_one(_signed(obj)))
 
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
@@ -118,6 +123,22 @@ def as_shown(derivation: Derivation) -> Derivation:
         parameters,
     )
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+def _with_its_name(average: GaussianAverage) -> Expr:
+    """An average over a variable of that name, so that equal ones are one."""
+    body, z = average.args
+    named = Symbol(z.name, real=True)
+    return GaussianAverage(_in_brackets(body.xreplace({z: named})), named)
+
+
+def _in_brackets(body: Expr) -> Expr:
+    """What stands where a condition holds, and is zero elsewhere, as a product with the bracket of the condition."""
+    parts = {
+        node: node.args[0][0] * Piecewise((S.One, node.args[0][1]), (S.Zero, True))
+        for node in body.atoms(Piecewise) if len(node.args) == 2 and node.args[1] == (0, True)
+    }  # fmt: skip
+    return body.xreplace(parts)
 
 
 def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
