@@ -43,6 +43,16 @@ class _Parser(argparse.ArgumentParser):
         near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1) if found else []
         super().error(f"{message}; did you mean {near[0]}?" if near else message)
 
+    def refuse(self, words: Sequence[str], values: bool) -> NoReturn:
+        """Refuse words that were not read, by what may have been meant."""
+        names = [word.partition("=")[0] for word in words if word.startswith("-")]
+        options = [option for action in self._actions for option in action.option_strings]
+        near = [option for name in names for option in get_close_matches(name, options, n=1, cutoff=0.75)]
+        message = f"unrecognized arguments: {' '.join(words)}"
+        if values and not near and names:
+            message += "; values of parameters have no dashes: alpha=2"
+        super().error(f"{message}; did you mean {near[0]}?" if near else message)
+
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Examples keep their lines; what is one line is wrapped."""
@@ -80,7 +90,7 @@ def _add(
     """Add a command, with what it takes of a declaration, of values and of instances."""
     epilog = "\n  ".join(["examples:", *examples]) + notes + (f"\n\n{_VALUES}" if values else "")
     parser = commands.add_parser(name, help=words, description=words, epilog=epilog, formatter_class=_Help)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     _add_loudness(parser, argparse.SUPPRESS)
     add = parser.add_argument
     if target:
@@ -328,10 +338,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the arguments; values may stand on either side of an option."""
+    if not (sys.argv[1:] if argv is None else argv):
+        parser.print_help(sys.stderr)
+        parser.exit(REFUSED)
     args, rest = parser.parse_known_args(argv)
     if rest:
         if not hasattr(args, "values") or any(word.startswith("-") or "=" not in word for word in rest):
-            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+            args.parser.refuse(rest, hasattr(args, "values"))
         args.values += rest
     return args
 

@@ -185,7 +185,22 @@ def _theirs(path: Path, error: BaseException) -> SymcavityError:
         return UserCodeError(f"{place}:{line}\n{error.found}", error.supported, error.hint)
     if isinstance(error, SystemExit):
         return UserCodeError(f"{place}: the file left with SystemExit({error.code!r}).{line}")
-    return UserCodeError(f"{place}: {type(error).__name__}: {error}{line}")
+    return UserCodeError(f"{place}: {type(error).__name__}: {error}{line}", hint=_meant(error))
+
+
+def _meant(error: BaseException) -> str:
+    """What a user may have meant who came upon an exception of Python's."""
+    if isinstance(error, NameError) and error.name:
+        import sympy
+
+        import symcavity
+
+        homes = dict.fromkeys(sympy.__all__, "sympy") | dict.fromkeys(symcavity.__all__, "symcavity")
+        near = get_close_matches(error.name, homes, n=1)
+        return f"from {homes[near[0]]} import {near[0]}" if near else ""
+    if isinstance(error, TypeError) and "'Symbol' object is not subscriptable" in str(error):
+        return 'what carries an index is declared as Feature("w"), Datum("xi"), Quenched("y", mu) or Coupling("x")'
+    return ""
 
 
 __all__ = ["UserCodeError", "choose", "installed", "is_file", "load", "run_file"]

@@ -337,6 +337,16 @@ BAD_FILES = {
         ["declares 2 problems: a, b", "--object a"],
     ),
     "their exception": ("y = 2\nprint(z)\n", ["bad.py, line 2", "NameError", "print(z)"]),
+    "a word with a letter missing": ("x = Couplng('x')\n", ["NameError", "Try: from symcavity import Coupling"]),
+    "a word of SymPy's": ("y = Rationa(1, 2)\n", ["Try: from sympy import Rational"]),
+    "an index on a symbol": ("from sympy import Symbol\nSymbol('w')[1]\n", ["TypeError", 'Feature("w")']),
+    "a comparison for an equality": (
+        (
+            "from sympy import Sum\nfrom symcavity import *\nw = Feature('w')\n"
+            "problem = ConvexProblem(Sum(w[i]**2, (i, 1, N)), [w[i] == 1])\n"
+        ),
+        ["constant False", "Eq(a, b), not a == b"],
+    ),
     "their syntax": ("def f(:\n", ["bad.py, line 1", "SyntaxError"]),
     "their exit": ("import sys\nsys.exit(3)\n", ["bad.py, line 2", "SystemExit"]),
     "a float": (
@@ -412,7 +422,14 @@ BAD_COMMANDS = {
     "no size in a sweep": (["sweep", "gardner", "kappa=0:3:4", "--simulate"], ["--N 200"]),
     "no points": (["manifold", "points.npy"], ["points.npy", "cannot be read"]),
     "an option that is none": (["solve", "gardner", "kappa=1", "--digits", "3"], ["unrecognized"]),
-    "no command": ([], ["COMMAND"]),
+    "an option that is nearly one": (["derive", "gardner", "--latx", "g.tex"], ["did you mean --latex"]),
+    "a value with dashes": (["solve", "gardner", "--kappa", "1"], ["have no dashes: alpha=2"]),
+    "sizes that are missing": (["solve", "kernel_ridge"], ["N and P are not given", "P=100 N=200"]),
+    "an experiment of no size": (["experiment", "gardner", "alpha=1"], ["number of features", "--N 400"]),
+    "a fixed average in an instance": (
+        ["simulate", "gardner", "kappa=1", "alpha=1", "--N", "20"], ["Try: alpha=1;", "symcavity solve at kappa=1"]
+    ),
+    "no command": ([], ["COMMAND", "examples:", "symcavity derive gardner"]),
 }
 
 

@@ -21,8 +21,9 @@ class NothingMatched(ValueError):
 
 
 def fresh_index(index: Symbol, taken: Iterable[Expr]) -> Symbol:
-    """Return an index symbol of the same kind that is not taken: mu -> nu -> rho, i -> j -> k, else primes."""
-    alphabets = (["i", "j", "k", "l", "m", "n"], ["mu", "nu", "rho", "sigma", "tau"], ["a", "b", "c", "d"])
+    """Return an index symbol of the same kind that is not taken: mu -> nu -> rho, i -> j -> k, else numbered."""
+    greek = ["mu", "nu", "rho", "sigma", "tau"]
+    alphabets = (["i", "j", "k", "l", "m", "n"], greek, ["a", "b", "c", "d"], ["z", "zeta"])
     names = {s.name for s in taken if s.is_Symbol}
     for letters in alphabets:
         if index.name in letters:

@@ -308,12 +308,13 @@ def _by_parts(term: phi, steps: list[ProofStep], done: set[Expr]) -> Expr | None
     split = x * integral(power) - integral(z * power)
     steps.append(ProofStep("split one factor into its two terms", integral((x - z) ** n), split))
     if one:
-        text = "integrate by parts: the density times z is minus its derivative; what is left is the density above"
+        text = "integrate by parts: minus the argument times the density is its derivative; "
+        text += "what is left is the density above"
         steps.append(ProofStep(text, -integral(z * power), gaussian_density(x)))
     else:
         text = (
-            "integrate by parts: the density times z is minus its derivative; the boundary term vanishes, at the upper "
-            "end by the factor that is left, at the lower end by the density"
+            "integrate by parts: minus the argument times the density is its derivative; the boundary term vanishes, "
+            "at the upper end by the factor that is left, at the lower end by the density"
         )
         steps.append(ProofStep(text, -integral(z * power), (n - 1) * integral((x - z) ** (n - 2))))
     steps.append(ProofStep("collect the terms", term, formula))

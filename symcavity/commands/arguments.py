@@ -141,7 +141,7 @@ def split_pairs(words: Iterable[str]) -> dict[str, str]:
     return out
 
 
-def _key(name: str, system: BipartiteSystem) -> Any:
+def _key(name: str, system: BipartiteSystem, given: Iterable[str]) -> Any:
     sizes = [s for kind in (FEATURE, *system.kinds) for s in (kind.size, kind.ratio, kind.size / N) if not s.is_Number]
     known: dict[str, Any] = {str(s): s for s in (*system.parameters, *sizes)}
     known |= {q.name: q for q in system.quenched}
@@ -154,7 +154,7 @@ def _key(name: str, system: BipartiteSystem) -> Any:
         raise ValuesError(
             f"{name} is a variable of this problem; its value comes out.", f"values for {', '.join(known)}"
         )
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    near = get_close_matches(name, [word for word in known if word not in given], n=1, cutoff=0.5)
     raise ValuesError(
         f"This problem has no parameter {name}.", f"values for {', '.join(known)}", near[0] if near else ""
     )
@@ -172,8 +172,9 @@ def read_pairs(words: Iterable[str], system: BipartiteSystem) -> dict[Any, Any]:
     system : BipartiteSystem
         Whose parameters they are.
     """
-    pairs = ((_key(name, system), text, name) for name, text in split_pairs(words).items())
-    return {key: _value(key, text, name) for key, text, name in pairs}
+    pairs = split_pairs(words)
+    keys = {name: _key(name, system, pairs) for name in pairs}
+    return {keys[name]: _value(keys[name], text, name) for name, text in pairs.items()}
 
 
 def _value(key: Any, text: str, name: str) -> Any:
@@ -206,8 +207,9 @@ def read_grid(words: Iterable[str], system: BipartiteSystem) -> tuple[dict[Any, 
     """Read the values of a sweep: those with several values make the grid, the others stay."""
     grid: dict[Any, list[Any]] = {}
     rest: dict[Any, Any] = {}
-    for name, text in split_pairs(words).items():
-        key = _key(name, system)
+    pairs = split_pairs(words)
+    for name, text in pairs.items():
+        key = _key(name, system, pairs)
         if isinstance(key, Quenched | SupportFunction):
             rest[key] = _value(key, text, name)
             continue
@@ -242,7 +244,8 @@ def in_shell(text: str) -> str:
     text = re.sub(rf"\b({_OPTIONS})=(?=[\d ;,.]|$)", r"--\1 ", text)
     law = str.maketrans("", "", " '")
     text = re.sub(r"\{(\w+): \{([^{}]*)\}\}", lambda m: f"{m[1]}={m[2].translate(law)}", text)
-    text = re.sub(r"\{(?!value\b)(\w+(?:/\w+)?): ([^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?", r"\1=\2", text)
+    pairs = r"\{(?!value\b)(\w+(?:/\w+)?: [^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?"
+    text = re.sub(pairs, lambda m: re.sub(r"(?:^|, )(\w+(?:/\w+)?): ", r" \1=", m[1]).strip(), text)
     text = re.sub(r"\bbounds=\(([^(), ]+), ([^(), ]+)\)", r"--over NAME=\1,\2", text)
     text = re.sub(r"(?:\b(?:theory|problem)\.)?\b(simulate|solve)\(\.\.\.\)(?!\.)", r"symcavity \1", text)
     return text.replace("problem.cavity()", "--method cavity")

@@ -66,7 +66,12 @@ class Row:
     def cells(self) -> tuple[str, str, str]:
         """The numbers of the row: theory, simulation with its standard error in the last digits, z."""
         simulated = with_error(self.simulation.mean, self.simulation.stderr)
-        return f"{self.theory:.6g}", simulated, f"{self.z:+.2f}"
+        return _told(self.theory, ".6g"), simulated, _told(self.z, "+.2f")
+
+
+def _told(value: float, form: str) -> str:
+    """A number of a table; a dash where there is none."""
+    return "-" if np.isnan(value) else format(value, form)
 
 
 _HEAD = ("theory", "simulation", "z")
@@ -135,12 +140,12 @@ class Comparison:
             out.append(f"Limits {small} -> 0 of straight lines through N = {', '.join(map(str, self.sizes))}.")
         else:
             out.append(f"N = {self.sizes[0]}; the theory is the limit of large N.")
-        if not self.agrees() and len(self.sizes) == 1:
+        few = min((len(row.simulation.samples) for row in self.rows), default=_MANY)
+        if few > 1 and not self.agrees() and len(self.sizes) == 1:
             out.append(
                 f"A deviation that shrinks like {small} is a finite-size effect, one that stays a wrong theory: "
                 "simulate at several sizes, N=[100, 200, 400]."
             )
-        few = min((len(row.simulation.samples) for row in self.rows), default=_MANY)
         if few == 1:
             out.append("One instance has no standard error, and so no z: simulate several seeds.")
         elif few < _MANY:
@@ -164,7 +169,7 @@ class Comparison:
         if len(self.sizes) > 1:
             lines += ["z at each size:"]
             lines += [
-                f"  {label(r.observable)}: " + ", ".join(f"N = {n}: {z:+.2f}" for n, z in r.raw.items())
+                f"  {label(r.observable)}: " + ", ".join(f"N = {n}: {_told(z, '+.2f')}" for n, z in r.raw.items())
                 for r in self.rows
             ]
         return "\n".join([*lines, *self.notes])
@@ -210,7 +215,7 @@ def _tex_number(text: str) -> str:
     mantissa, mark, power = text.partition("e")
     if text in {"inf", "-inf"}:
         return text.replace("inf", r"\infty")
-    return f"{mantissa} \\times 10^{{{int(power)}}}" if mark else text.replace("nan", r"\mathrm{nan}")
+    return f"{mantissa} \\times 10^{{{int(power)}}}" if mark else text
 
 
 def default_observables(system: System) -> list[Expr]:

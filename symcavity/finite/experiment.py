@@ -361,7 +361,7 @@ def cavity_experiment(
     theory: Any,
     values: Mapping[Any, Any],
     *,
-    N: int,
+    N: int | None = None,
     seeds: int | Iterable[int] = 20,
     couplings: Any = "gaussian",
     executor: Any = None,

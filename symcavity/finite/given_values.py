@@ -23,8 +23,7 @@ from symcavity.model.refusals import parameters_of
 from symcavity.model.system import System
 
 _ALPHA_HINT = (
-    "give alpha; where it is the condition on an average that is known, ask the theory for it: "
-    "solution = problem.cavity().solve({kappa: 1}); problem.simulate({alpha: solution[alpha]}, N=400)"
+    "{alpha: 1}; where the average is known instead, solve(...) at {kappa: 1} says which alpha belongs to it"
 )
 
 

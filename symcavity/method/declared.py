@@ -89,7 +89,7 @@ def definitions(system: System, make: StepMaker) -> list[Step]:
             Equation(node, Extremum(product, Symbol("s"), name)),
             Equation(Anchor(g, node.body, node.components, a), Extremum(product, Symbol("s"), name, a)),
         ]
-        data = {"node": node, "set": name}
+        data = {"node": node, "set": name, "fields": system.fields_in(claims[0])}
         steps.append(make(f"support.{g.name}", "support_function", claims, data=data, rests_on=("problem",)))
     return steps
 

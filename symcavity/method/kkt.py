@@ -460,7 +460,7 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
                 f"dual.{dual.family.name}",
                 "dual",
                 [equation],
-                data={"dual": dual},
+                data={"dual": dual, "fields": system.fields_in(equation)},
                 rests_on=("lagrangian",),
             )
         )

@@ -109,17 +109,19 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
         return len(found), sum(_expression(b).has(*emitted) for b in found)
 
     worst = min(broken, key=cost)[0]
-    worst = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
+    shown = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
     return Symmetry(
         False,
         parts=(
             "rescaling ",
             *_listed(emitted),
-            f" at fixed fields changes the law of a {law.kind}: ",
-            worst,
-            " is not left as it is.",
+            " at fixed fields changes " + (
+                "a condition on the sum over all sites of " if worst in conditions else f"the law of a {law.kind}: "
+            ),
+            shown,
+            "." if worst in conditions else " is not left as it is.",
         ),
-        offending=worst,
+        offending=shown,
     )
 
 
@@ -271,7 +273,10 @@ def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
             "symmetry",
             "symmetry",
             generalised(system) if found else (),
-            data={"found": bool(found), "reason": _words(found), "scaled": [*found.scaled, *found.feature_scaled]},
+            data={
+                "found": bool(found), "reason": [] if found else ["The reason: ", *found.parts],
+                "factor": FACTOR, "scaled": [*found.scaled, *found.feature_scaled],
+            },
         )
     ]
 
@@ -288,11 +293,3 @@ def generalised(system: System) -> list[Equation]:
         whole = Equation((carrier.difference + forces).expand().xreplace(rule), forces.xreplace(rule))
         out[whole] = out.get(whole, whole.rhs) + source_of(system, f).at_site()
     return [Equation(whole.lhs, FACTOR * heard) for whole, heard in out.items()]
-
-
-def _words(found: Symmetry) -> list[Any]:
-    """What the finder has to say, as words and expressions."""
-    if not found:
-        return ["The reason: ", *found.parts]
-    scaled = [*found.scaled, *found.feature_scaled]
-    return ["Here ", *_listed(scaled), " may be divided by ", FACTOR, " at fixed fields."]

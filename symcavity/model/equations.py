@@ -18,6 +18,12 @@ from symcavity.model.names import RESERVED
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.refusals import check_words
 
+DECIDED = (
+    "Eq(a, b), not a == b, which asks whether the two are the same expression. SymPy decides what has no unknowns, two "
+    "equal sides, an infinite bound, or a square that equals a negative number: it is empty or contradicts itself"
+)
+"""What to do about a relation that is a mere True or False."""
+
 EXAMPLE = 'named={Symbol("E"): average(eps[mu]**2)}'
 
 
@@ -56,10 +62,9 @@ def as_equation(value: Any, where: str) -> Equation:
     if isinstance(value, Equality):
         return Equation(exact(value.lhs, where), exact(value.rhs, where))
     raise DeclarationError(
-        f"{where} is {value!r}.",
+        f"{where[:1].upper()}{where[1:]} is {value!r}.",
         "an equation Eq(lhs, rhs)",
-        "SymPy decides an Eq by itself where it can: two numbers, two equal sides, or a square that equals "
-        "a negative number; such a condition is empty or contradicts itself"
+        DECIDED
         if value in (True, False, S.true, S.false)
         else "Eq(..., ...)",
     )

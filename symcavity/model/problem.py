@@ -16,7 +16,7 @@ from symcavity.model.centring import Centring, in_one_unit
 from symcavity.model.convexity import check_convex, check_increasing, pulls
 from symcavity.model.domains import implied, squared
 from symcavity.model.emissions import Emissions
-from symcavity.model.equations import as_list, read_fixed, read_named
+from symcavity.model.equations import DECIDED, as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, FieldSymbol, as_sums, extract_fields, free_kind, is_affine, site_sum
 from symcavity.model.joined import join_fields
@@ -285,7 +285,7 @@ class Problem:
             raise DeclarationError(
                 f"A constraint of the problem is the constant {relation}.",
                 "relations between quantities of a site",
-                "SymPy decides a relation without unknowns, or with an infinite bound, at once",
+                DECIDED,
             )
         if not isinstance(relation, GreaterThan | LessThan | Equality):
             raise DeclarationError(

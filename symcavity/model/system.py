@@ -212,6 +212,13 @@ class System:
         labels = (q for q in self.quenched if q.given is not None)
         return (*self.stated, *implied_ranges(couplings, labels, self._expressions()))
 
+    def fields_in(self, claim: Equation) -> list[Equation]:
+        """The local fields that stand in a claim, each as the sum that it is."""
+        every = [(law.carrier(f), f) for law in self.laws.values() for f in law.fields]
+        here = families([claim.lhs, claim.rhs], Field)
+        own = [(e, f) for e, f in every if e.rhs == f.symbol and getattr(e.lhs, "family", None) in here]
+        return [Equation(e.lhs, f.as_sum) for e, f in own]
+
     @property
     def support_functions(self) -> tuple[SupportFunction, ...]:
         """The support functions of convex sets in the laws, sorted by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -135,6 +135,7 @@ class _Numbers:
         self.rested: Span | None = None  # what the last step said that it rests on
         self.reasons: list[Fragments] = []
         self.ends: Block | None = None  # what stands last
+        self.heard: list[Equation] = []  # the fields that were defined
         self.names: dict[Node, Node] = {}
         self.named: dict[Node, tuple[str, int]] = {}
 
@@ -191,8 +192,15 @@ class _Numbers:
         said = [Equation(s, self.undefined.pop(s)) for s in [*self.undefined] if s in free]
         return [row for row in said if row.lhs not in self.alike.others]
 
-    def span(self, keys: Iterable[str]) -> Span | None:
-        return self.joined(entry for key in keys for entry in self.known.get(key, []))
+    def fields(self, step: Step) -> list[Equation]:
+        """The fields that a step speaks of before the system is written down, each by what it is."""
+        said = [row for row in step.data.get("fields", ()) if isinstance(row, Equation) and row not in self.heard]
+        self.heard += said
+        return said
+
+    def span(self, keys: Iterable[str], without: Container[tuple[str, int]] = ()) -> Span | None:
+        """The numbers of the equations of some steps."""
+        return self.joined(entry for key in keys for entry in self.known.get(key, []) if entry not in without)
 
     def joined(self, entries: Iterable[tuple[str, int]]) -> Span | None:
         """Join numbers to ranges."""
@@ -343,13 +351,15 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
             numbers.reasons += [[*running]] if why else []
         running.clear()
 
-    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, span)]
     new = [claim for claim in step.claims if claim not in old and not numbers.alike.stood_for(claim)]
     if step.claims and not old and not new:
         _stand_in(step, numbers)
         return ()
-    known = numbers.joined(numbers.shown[_said(claim)] for claim in old)
-    numbers.known.setdefault(step.key, []).extend(dict.fromkeys(numbers.shown[_said(claim)] for claim in old))
+    there = dict.fromkeys(numbers.shown[_said(claim)] for claim in old)
+    known = numbers.joined(there)
+    rests = span and numbers.span(step.rests_on, there)  # nothing follows from itself
+    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, rests)]
+    numbers.known.setdefault(step.key, []).extend(there)
     said_all = step.rule in ("closure", "elimination") or (step.rule == "result" and known == span)
     if known is not None and not new and said_all:
         return ()  # it says nothing that was not said
@@ -393,7 +403,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         blocks.append(Paragraph((*words, Formula("t + 1" if shift else "t"), ". "), goes_on=True))
     _stand_in(step, numbers)
     here = meanings(step.claims, numbers.notation)
-    if defined := numbers.definitions([*old, *new]):
+    if defined := [*numbers.definitions([*old, *new]), *numbers.fields(step)]:
         here = ["Here ", *listed(defined), ". ", *here]
     if here:
         blocks.append(Paragraph(tuple(here), goes_on=True))

@@ -166,6 +166,14 @@ def items_of(node: Node) -> tuple[Node, ...]:
     return node.items if isinstance(node, Row) else (node,)
 
 
+def has_fraction(node: Any) -> bool:
+    """Whether a fraction stands somewhere in a formula."""
+    if isinstance(node, tuple):
+        return any(map(has_fraction, node))
+    inner = node.__dict__.values() if isinstance(node, Node) else ()
+    return isinstance(node, Frac) or any(map(has_fraction, inner))
+
+
 def role_of(node: Node) -> str:
     """Return the kind of an atom; ``big`` for an operator with a range; ``factor`` for the rest."""
     return node.kind if isinstance(node, Atom) else "big" if is_big(node) else "factor"

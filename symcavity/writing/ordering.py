@@ -18,9 +18,12 @@ from sympy import (
     S,
     Sum,
     Symbol,
+    exp,
     preorder_traversal,
 )
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import LawSymbol
 from symcavity.algebra.text import text
 from symcavity.model.averages import Average, SiteResponse
@@ -50,6 +53,8 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
         rank = 9
     elif isinstance(core, Add):
         rank = 10
+    elif isinstance(core, GaussianAverage | ImplicitAverage):
+        rank = 11
     elif isinstance(core, Sum | Integral | Piecewise):
         rank = 12
     else:
@@ -61,18 +66,23 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
 def gather_roots(
     number: Rational, above: list[Expr], below: list[Expr]
 ) -> tuple[Rational, list[Expr], list[Expr]]:
-    """Write sqrt(2)/(2*sqrt(pi)) as 1/sqrt(2*pi)."""
+    """Write sqrt(2)/(2*sqrt(pi)) as 1/sqrt(2*pi), and sqrt(a)*sqrt(b) as sqrt(a*b)."""
     above, below = list(above), list(below)
     for factor in list(above):
         if factor.is_Pow and factor.exp is S.Half and factor.base.is_Integer and number.q % factor.base == 0:
             above.remove(factor)
             below.append(factor)
             number *= factor.base
-    roots = [factor for factor in below if factor.is_Pow and factor.exp is S.Half]
-    if len(roots) > 1:
-        inside = Mul(*(root.base for root in roots), evaluate=False)
-        below = [f for f in below if f not in roots] + [Pow(inside, S.Half, evaluate=False)]
-    return number, above, below
+    return number, _one_root(above), _one_root(below)
+
+
+def _one_root(factors: list[Expr]) -> list[Expr]:
+    """Factors with one root of all that stands under roots of its own."""
+    roots = [factor for factor in factors if factor.is_Pow and factor.exp is S.Half]
+    if len(roots) < 2:
+        return factors
+    inside = Mul(*(root.base for root in roots), evaluate=False)
+    return [factor for factor in factors if factor not in roots] + [Pow(inside, S.Half, evaluate=False)]
 
 
 def is_negative(term: Any) -> bool:
@@ -91,16 +101,26 @@ def plain_sum(term: Any) -> Any:
 def light_terms(expr: Expr) -> set[Expr]:
     """The terms of a sum that are mere parameters, which stand before what the theory gives, such as 1 in 1 - alpha S.
 
-    In the law of a site, of which a field or a state is a part, terms keep their order: there are none.
+    In the law of a site, of which a field or a state is a part, terms keep their order: only 1 in 1 + exp(h) is one.
     """
+    if speaks_of_sites(expr):
+        numbers = {term for term in expr.args if term.is_number}
+        rest = [Mul.make_args(term) for term in expr.args if term not in numbers]
+        return numbers if all(any(isinstance(f, exp) for f in factors) for factors in rest) else set()
     nodes = {term: list(preorder_traversal(term)) for term in expr.args}
-    for node in (node for some in nodes.values() for node in some):
-        state = isinstance(node, SiteQuantity) and not isinstance(node.family, Quenched)
-        if state or isinstance(node, CavitySymbol | Perturbation | Source):
-            return set()
     heavy = (Function, OrderParameter, SiteQuantity, Average, AtStep)
     found = {term for term, some in nodes.items() if not any(isinstance(node, heavy) for node in some)}
     return found if len(found) < len(nodes) else set()
+
+
+def speaks_of_sites(expr: Expr) -> bool:
+    """Whether an expression is part of the law of a site: a field, a state or a source stands in it."""
+
+    def of_site(node: Any) -> bool:
+        state = isinstance(node, SiteQuantity) and not isinstance(node.family, Quenched)
+        return state or isinstance(node, CavitySymbol | Perturbation | Source)
+
+    return any(map(of_site, preorder_traversal(expr)))
 
 
 def is_turned(base: Any) -> bool:

@@ -11,13 +11,16 @@ from sympy import Abs, Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow,
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
 from symcavity.model.averages import Average, condition_of
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, Family
+from symcavity.record.symbols import ResponseElement
 from symcavity.writing.lines import width
-from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, parse
+from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, has_fraction, parse
 from symcavity.writing.mathml import to_mathml
 from symcavity.writing.ordering import (
     factor_key,
@@ -32,7 +35,7 @@ from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
-_SHORT = 24.0  # a fraction within another takes a slash up to here
+_SHORT = 1.6 * _LONG  # a fraction within another takes a slash up to here
 
 _PRINTED = Memory(20000)
 """What was printed, for all writers and all formats: by the expression, and where it stood."""
@@ -48,14 +51,15 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
         found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
+        found = re.sub(r"^[A-Za-z]{2,}", r"\\mathrm{\g<0>}", found)  # a name, and no product of its letters
         return found if _is_formula(expr.name, found) else f"\\text{{{escape_tex(expr.name)}}}"
 
     def _print(self, expr: Any, **kwargs: Any) -> str:
-        """Print; in the argument of a function, short fractions take a slash."""
+        """Print; in the argument of a function, and in a derivative, short fractions take a slash."""
         key = (expr, self._inline > 0, self._nested > 0) if isinstance(expr, Basic) and not kwargs else None
         if (known := self._printed.get(key)) is not None:
             return known
-        within = isinstance(expr, Function) and not isinstance(expr, Piecewise)
+        within = isinstance(expr, Function | ResponseElement) and not isinstance(expr, Piecewise)
         self._nested += within
         try:
             out: str = super()._print(expr, **kwargs)
@@ -153,7 +157,12 @@ class CavityPrinter(LatexPrinter):
             behind = behind if width(_tree(self._print(above[0]))) > 2 * _LONG else []
         ahead = tops + [factor for factor in above if factor not in behind]
         self._nested += 1
-        top, bottom = self._factors(ahead, alone=True), self._factors(bottoms, alone=True)
+        top = self._factors(ahead, alone=True)
+        high = [factor for factor in ahead if self._nested == 1 and self._is_tall(factor)]
+        if high:  # no fraction stands above the bar of another
+            ahead, behind = [f for f in ahead if f not in high], sorted([*behind, *high], key=factor_key)
+            top = self._factors(ahead, alone=True)
+        bottom = self._factors(bottoms, alone=True)
         self._nested -= 1
         if self._inline or (self._nested and width(_tree(f"{top} {bottom}")) < _SHORT):
             top = self._bracket(top) if len(ahead) == 1 and isinstance(ahead[0], Add) else top
@@ -172,6 +181,13 @@ class CavityPrinter(LatexPrinter):
             return width(_tree(self._print(factor))) > _LONG
         return False
 
+    def _is_tall(self, factor: Expr) -> bool:
+        """Whether a factor holds a fraction, a sum over sites or an integral, which would stand small above a bar."""
+        if self._inline:
+            return False
+        integral = type(factor) in (GaussianAverage, ImplicitAverage)
+        return integral or factor.has(Sum) or has_fraction(_tree(self._print(factor)))
+
     def _factors(self, factors: list[Expr], alone: bool = False) -> str:
         if not factors:
             return "1"
@@ -189,6 +205,8 @@ class CavityPrinter(LatexPrinter):
                 body = self._bracket(body)
             if out and re.match(r"\d", body) and re.search(r"\d$", out[-1]):
                 out.append("\\cdot")
+            elif out and (_is_word(body) or _is_word(out[-1])):  # c noise is no word of six letters
+                out.append("\\,")
             out.append(body)
         return " ".join(out)
 
@@ -203,7 +221,8 @@ class CavityPrinter(LatexPrinter):
         terms = [plain_sum(t) for t in self._as_ordered_terms(expr, order=order)]
         terms.sort(key=lambda t: (term_key(t), t not in light))
         if is_negative(terms[0]):  # a number leads, or else the first that is not subtracted
-            ahead = [t for t in terms if not is_negative(t) and term_key(t) == term_key(terms[0])]
+            last = 1 if terms[0].is_number else term_key(terms[0])
+            ahead = [t for t in terms if not is_negative(t) and term_key(t) <= last]
             for lead in sorted(ahead, key=lambda t: not t.is_number)[:1]:
                 terms.insert(0, terms.pop(terms.index(lead)))
         out = ""
@@ -364,6 +383,11 @@ _ESCAPES = {
 def escape_tex(words: str) -> str:
     """Escape the characters that TeX reads as commands."""
     return "".join(_ESCAPES.get(char, char) for char in words)
+
+
+def _is_word(source: str) -> bool:
+    """Whether a factor is a name of several letters."""
+    return source.startswith(("\\text{", "\\mathrm{"))
 
 
 def _is_formula(name: str, source: str) -> bool:

@@ -230,11 +230,14 @@ def _centre(step: Step) -> Prose:
 
 @rule("disorder")
 def _disorder(step: Step) -> Prose:
-    couplings = [quantity(c) for c in step.data.get("couplings") or []]
+    some = [quantity(c) for c in step.data.get("couplings") or []]
+    inner = dict.fromkeys(c.family.components for c in some if c.family.components)
+    ranges = [formula(a, "=", low, ", \\ldots,", high) for a, low, high in inner]
+    couplings = [*listed(some), *([", ", *listed(ranges), ","] if ranges else [])]
     alike = " and" if step.data.get("identical", True) else ", though not"
-    before = ["The couplings ", *listed(couplings), f" are independent{alike} identically distributed"]
+    before = ["The couplings ", *couplings, f" are independent{alike} identically distributed"]
     if step.data.get("correlated"):
-        before = ["The couplings ", *listed(couplings), " are independent at different pairs of sites"]
+        before = ["The couplings ", *couplings, " are independent at different pairs of sites"]
     after = [
         "No other property of their distribution enters: each sum over couplings has many small terms, and "
     ]
@@ -288,8 +291,7 @@ def _global_condition(_step: Step) -> Prose:
 
 @rule("dual")
 def _dual(_step: Step) -> Prose:
-    lead: Fragments = ["What a site sends plays the part that a multiplier plays for a hard constraint. It is minus "]
-    lead += ["the derivative of its loss with respect to its field:"]
+    lead: Fragments = ["What a site sends is minus the derivative of the Lagrangian with respect to its field:"]
     return Prose(lead, again=lead)
 
 

@@ -71,7 +71,9 @@ def symmetry(step: Step) -> Prose:
         before: Fragments = ["The declared law has a scaling symmetry."]
         if step.claims:
             before = ["The declared law has a scaling symmetry. Let what a feature hears act with a factor,"]
-        after: Fragments = ["For any factor the rescaled states solve the problem with all fields unchanged. "]
+        after: Fragments = ["Whatever the factor ", step.data["factor"], ", the same states of the features, with the "]
+        after += ["same fields of the data, solve the problem: only ", *listed(step.data["scaled"])]
+        after += [f" {plural(len(step.data['scaled']), 'is', 'are')} divided by it. "]
         after += ["A quantity that is invariant under this rescaling cannot depend on the response that the factor "]
         after += ["changes, so that any positive value of that response may be assumed for it; the naive analysis "]
         after += ["assumes the bare one. This is why it succeeds for such quantities, and for them only."]

@@ -6,20 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Sum
+from sympy import Add, Expr, Mul, S, Sum, Symbol, factor
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
+from symcavity.model.quantities import Global
+from symcavity.record.symbols import AtStep, OrderParameter
 from symcavity.writing.abbreviate import repeats
 from symcavity.writing.fragments import Formula
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.markup import Atom, Row, parse
+from symcavity.writing.ordering import speaks_of_sites
 from symcavity.writing.printing import tree
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
 PAGE, LINES = 64.0, 7  # a formula that is wider, or longer, than this is given in parts that have names
 _SOME, _OFTEN = 4, 5  # a formula of more lines than these, one part of which stands in it more often, is so too
 GAP = 4.6  # between formulas in one line
+_PLAIN = 60  # operations of what is factored where that is shorter
 _ASIDE, _ABREAST = 31.0, 58.0  # widths of an equation that may share a line, and of those that do
 
 
@@ -74,7 +78,11 @@ def row_of(obj: Any) -> Row:
         return obj
     if not isinstance(obj, tuple):
         row = tree(obj)
-        if isinstance(obj, Equation) and obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
+        if not isinstance(obj, Equation) or S.Zero not in (obj.lhs, obj.rhs):
+            return row
+        if solved := _solved(obj.difference):
+            return tree(solved)
+        if obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
             return tree(Equation(obj.rhs, obj.lhs))  # what is long, or adds up, stands on the side where lines end
         return row
     items: list[Any] = []
@@ -84,6 +92,36 @@ def row_of(obj: Any) -> Row:
         else:
             items += fragment_tree(part).items
     return Row(tuple(items), (True,) * len(items))
+
+
+def _solved(total: Expr) -> Equation | None:
+    """What says that a sum vanishes, by the one name that stands alone in it, or by its number; a law stays."""
+    terms = Add.make_args(total)
+    if len(terms) < 2 or speaks_of_sites(total):
+        return None
+    names = [(name, term) for term in terms if (name := _alone(term, total - term)) is not None]
+    if len(names) == 1:
+        name, term = names[0]
+        number, rest = (term - total).primitive()
+        rest = min(rest, factor(rest), key=lambda form: form.count_ops()) if rest.count_ops() < _PLAIN else rest
+        sign = -1 if rest.could_extract_minus_sign() else 1
+        return Equation(name, sign * number * name / term * (sign * rest))
+    for number in (term for term in terms if term.is_Rational):
+        rest = total - number
+        turn = -1 if rest.could_extract_minus_sign() else 1
+        return Equation(turn * rest, -turn * number) if width(tree(rest)) <= PAGE / 3 else None
+    return None
+
+
+_UNKNOWN = (Global, OrderParameter)
+
+
+def _alone(term: Expr, others: Expr) -> Expr | None:
+    """The name of a variable that a term is, but for parameters, and that does not stand in the others."""
+    found = [f for f in Mul.make_args(term) if isinstance(f.args[0] if isinstance(f, AtStep) else f, _UNKNOWN)]
+    rest = Mul(*(f for f in Mul.make_args(term) if f not in found))
+    known = others.is_number or all(type(s) is Symbol for s in rest.free_symbols)
+    return found[0] if len(found) == 1 and known and not others.free_symbols & found[0].free_symbols else None
 
 
 def abreast(rows: Iterable[Any]) -> Row:

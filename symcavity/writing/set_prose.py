@@ -65,7 +65,7 @@ def interior(step: Step) -> Prose:
     """The first regime."""
     return Prose(
         [
-            "There are three regimes. First, the field may lie inside: where ",
+            "The site has several regimes. First, the field may lie inside: where ",
             formula(f"{tex(step.data['g'].g)}\\left({_field(step)}\\right)", ">", step.data["bound"]),
             ", ",
             formula(step.data["lam"], "=", 0),

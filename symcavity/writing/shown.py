@@ -24,6 +24,7 @@ from sympy import (
     Symbol,
     Tuple,
     default_sort_key,
+    exp,
     factor,
     floor,
     fraction,
@@ -32,14 +33,18 @@ from sympy import (
     sign,
 )
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
-from symcavity.record.symbols import ResponseElement
+from symcavity.record.symbols import OrderParameter, ResponseElement
 from symcavity.writing.ordering import is_turned
 
 
@@ -54,7 +59,7 @@ def as_shown(derivation: Derivation) -> Derivation:
 
     Averages that differ by the values of quenched parameters only are one, over these parameters, too. Where a site has
     several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law
-    of ``y`` has the values one and minus one.
+    of ``y`` has the values one and minus one. No index has the letter of a quantity.
     """
     sources = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
 
@@ -68,9 +73,11 @@ def as_shown(derivation: Derivation) -> Derivation:
             source = sources.get(node.field.family) if node.field is not None else None
             if source is None:
                 return node
-            indices = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
-            return ResponseElement(node.state, SiteQuantity(source, *indices))
+            here = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
+            return ResponseElement(node.state, SiteQuantity(source, *here))
         base = node.args[0]
+        if isinstance(node, Pow) and isinstance(base, sign) and node.exp.is_Integer:  # where it is not zero
+            return base if node.exp.is_odd else S.One
         if not isinstance(base, SiteQuantity) or not is_sign(base.family):
             return node
         if isinstance(node, Pow):
@@ -78,12 +85,16 @@ def as_shown(derivation: Derivation) -> Derivation:
         return S.One if isinstance(node, Abs) else base
 
     alike: dict[Any, Any] = {}
+    indices = _indices(derivation)
 
     @cache
     def one_side(obj: Any) -> Any:
         if isinstance(obj, Basic) and obj.has(Dummy):  # what is equal but for the names of bound variables is one
             obj = alike.setdefault(obj.as_dummy(), obj)
-        return _gathered(_over_one(_signed(written(obj))))
+        obj = written(obj)
+        if isinstance(obj, Basic) and obj.has(GaussianAverage):
+            obj = obj.replace(lambda node: type(node) is GaussianAverage, _with_its_name)
+        return _gathered(_over_one(_signed(obj)))
 
     def written(obj: Any) -> Any:
         if isinstance(obj, Equation):
@@ -94,6 +105,7 @@ def as_shown(derivation: Derivation) -> Derivation:
             return {written(key): written(value) for key, value in obj.items()}
         if not isinstance(obj, Basic):
             return obj
+        obj = obj.xreplace(indices)
         moments = {node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)}
         obj = obj.xreplace({old: new for old, new in moments.items() if new != old})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
@@ -111,6 +123,41 @@ def as_shown(derivation: Derivation) -> Derivation:
         parameters,
     )
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
+
+
+def _with_its_name(average: GaussianAverage) -> Expr:
+    """An average over a variable of that name, so that equal ones are one."""
+    body, z = average.args
+    named = Symbol(z.name, real=True)
+    return GaussianAverage(_in_brackets(body.xreplace({z: named})), named)
+
+
+def _in_brackets(body: Expr) -> Expr:
+    """What stands where a condition holds, and is zero elsewhere, as a product with the bracket of the condition."""
+    parts = {
+        node: node.args[0][0] * Piecewise((S.One, node.args[0][1]), (S.Zero, True))
+        for node in body.atoms(Piecewise) if len(node.args) == 2 and node.args[1] == (0, True)
+    }  # fmt: skip
+    return body.xreplace(parts)
+
+
+def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
+    """Other letters for indices, and variables of integration, whose own is that of a quantity, too."""
+    equations = [claim for step in derivation.steps for claim in step.claims if isinstance(claim, Equation)]
+    sides = [side for claim in equations for side in (claim.lhs, claim.rhs)]
+    quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
+    bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
+    bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
+    labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
+    every = set().union(*(side.atoms(Symbol) for side in sides))
+    letters = {q.family.name.partition("_")[0] for q in quantities}
+    letters |= {s.name.partition("_")[0] for s in every if s not in labels}
+    taken = {*map(Symbol, letters), *labels}
+    out: dict[Symbol, Symbol] = {}
+    for label in sorted((label for label in labels if label.name in letters), key=str):
+        out[label] = fresh_index(label, taken)
+        taken.add(out[label])
+    return out
 
 
 def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:
@@ -158,7 +205,7 @@ def _gathered(expr: Any) -> Any:
     parts: dict[Expr, list[Expr]] = {}
     for term in expr.args:
         factors = Mul.make_args(term)
-        heavy = [f for f in factors if f.has(Average, Function)]
+        heavy = [f for f in factors if f.has(Function) or any(a.has(OrderParameter) for a in f.atoms(Average))]
         parts.setdefault(Mul(*heavy), []).append(Mul(*(f for f in factors if f not in heavy)))
     alone = Add(*parts.pop(S.One, ()))
     before: dict[Expr, list[Expr]] = {}
@@ -197,16 +244,16 @@ def _signed(node: Any) -> Any:
 
     What does not depend on the index of a sum stands before it; nothing is divided by a sum with fractions in it.
     """
-    if not isinstance(node, Basic) or not node.has(Add):
+    if not isinstance(node, Basic) or not node.has(Add, exp):
         return node
     args = [_signed(arg) for arg in node.args]
     new = node.func(*args) if args != list(node.args) else node
-    if isinstance(new, Average | Sum):
+    if type(new) is GaussianAverage or isinstance(new, Average | Sum | ImplicitAverage):
         number, body = new.args[0].as_coeff_Mul()
-        bound = [limits[0] for limits in new.args[1:]]
-        factors = Mul.make_args(body) if isinstance(new, Sum) else (body,)
-        outside = [f for f in factors if type(f) is Symbol and f not in bound]
-        inside = Mul(*(f for f in factors if f not in outside))
+        factors = () if isinstance(new, Average) else Mul.make_args(body)
+        bound = {limits[0] for limits in new.limits} if isinstance(new, Sum) else {*new.args[1:2]}
+        outside = [f for f in factors if (type(f) is Symbol or not isinstance(new, Sum)) and not f.free_symbols & bound]
+        inside = Mul(*(f for f in factors if f not in outside)) if factors else body
         return Mul(number, *outside, new.func(inside, *new.args[1:]))
     if isinstance(new, Add):
         every = Add(*(_turned(term, every=True) for term in new.args))
@@ -216,6 +263,7 @@ def _signed(node: Any) -> Any:
 
 def _turned(term: Any, every: bool = False) -> Any:
     """A product with one sign of sums in it: that which reads best in even and negative powers, or any one in all."""
+    term = _undivided(term)
     powers = [factor.as_base_exp() for factor in Mul.make_args(term)] if isinstance(term, Mul | Pow) else []
     some = [(b, b.is_Add and p.is_Integer and (every or p.is_even or p.is_negative)) for b, p in powers]
     turn = [may and (b.could_extract_minus_sign() if every else is_turned(b)) for b, may in some]
@@ -227,6 +275,54 @@ def _turned(term: Any, every: bool = False) -> Any:
         return term
     sign = S.NegativeOne ** Add(*(p for (_, p), turned in zip(powers, turn, strict=True) if turned))
     return Mul(sign, *((-b if turned else b) ** p for (b, p), turned in zip(powers, turn, strict=True)))
+
+
+def _undivided(term: Any) -> Any:
+    """A product with one exponential, and with denominators that hold no fractions and whose terms share nothing."""
+    if not isinstance(term, Mul | Pow) or not term.has(Add, exp):
+        return term
+    powers = term.as_powers_dict()
+    some = [base for base, power in powers.items() if base.is_Add and power.is_negative and (2 * power).is_Integer]
+    changed = sum(isinstance(factor, exp) for factor in Mul.make_args(term)) > 1
+    for base in some:
+        power = powers.pop(base)
+        new = _multiplied(base, power, powers)
+        front, new = _parted(new) if power.is_Integer else (S.One, new)
+        new = _without_exponential(new, power, powers)
+        powers[new] += power
+        powers[front] += power
+        changed |= new != base
+    return Mul(*(base**power for base, power in powers.items())) if changed else term
+
+
+def _multiplied(base: Expr, power: Expr, powers: dict[Expr, Expr]) -> Expr:
+    """A denominator times what its terms are divided by, where the product is divided by that as well."""
+    below = [fraction(part)[1].as_powers_dict() for part in base.args]
+    for divisor in dict.fromkeys(d for some in below for d in some if not d.is_Rational):
+        times = [some.get(divisor, S.Zero) for some in below]
+        if not all(n.is_Rational for n in [*times, powers.get(divisor)] if n is not None):
+            continue
+        if powers.get(divisor, S.Zero) <= (most := max(times)) * power:
+            base = Add(*(part * divisor**most for part in base.args))
+            powers[divisor] -= most * power
+    return base
+
+
+def _parted(base: Expr) -> tuple[Expr, Expr]:
+    """The factors that all terms of a denominator have, and the rest of it."""
+    shared = set.intersection(*(set(Mul.make_args(term)) for term in Add.make_args(base))) - {S.NegativeOne}
+    front = Mul(*shared)
+    return front, Add(*(term / front for term in Add.make_args(base)))
+
+
+def _without_exponential(base: Expr, power: Expr, powers: dict[Expr, Expr]) -> Expr:
+    """A denominator in which 1/(1 + exp(-x)) is written for exp(x)/(1 + exp(x))."""
+    rates = {term: term.as_powers_dict().get(S.Exp1, S.Zero) for term in base.args if term.has(exp)}
+    rate = next(iter(rates.values()), S.Zero)
+    if rate == 0 or powers.get(S.Exp1, S.Zero) + power * rate != 0 or {*rates.values()} != {rate}:
+        return base
+    powers[S.Exp1] = S.Zero
+    return Add(*(term.xreplace({exp(rate): S.One}) if term in rates else term * exp(-rate) for term in base.args))
 
 
 class OverParameters(Expr):
@@ -251,4 +347,5 @@ def _over_parameters(total: Add, quenched: Sequence[Quenched]) -> Expr:
 
 
 def _data(data: Mapping[str, Any], written: Any) -> dict[str, Any]:
-    return {name: written(value) if name in ("branches", "reason", "pairs") else value for name, value in data.items()}
+    said = ("branches", "reason", "pairs", "variable")
+    return {name: written(value) if name in said else value for name, value in data.items()}

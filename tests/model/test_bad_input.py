@@ -579,7 +579,7 @@ REFUSED = {
     # systems
     "expression for an equation": (
         lambda: system(eps[mu] - to_datum, linear[1]),
-        "an entry of equations",
+        "entry of equations",
         "Eq(",
     ),
     "collapsed equation": (lambda: system(Eq(S(1), 1), *linear), "True", "SymPy decides"),

@@ -363,7 +363,10 @@ STEPS = (
         "symmetry",
         (Equation(lam[mu], lam[mu] / Symbol("A", positive=True)),),
         "Checks",
-        {"found": True, "reason": ["The average ", average(lam[mu]), " does depend on it."]},
+        {
+            "found": True, "factor": Symbol("A", positive=True), "scaled": [lam[mu]],
+            "reason": ["The average ", average(lam[mu]), " does depend on it."],
+        },
     ),
     Step(
         "asymmetry",

@@ -6,18 +6,22 @@ import re
 import pytest
 from sympy import Abs, Max, Rational, S, Sum, Symbol, exp, fraction, sqrt, symbols, together
 
-from symcavity import Feature, N, i
+from symcavity import Feature, N, i, mu
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter
 from symcavity.writing.abbreviate import repeats, shorten
 from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import Row, items_of, parse, to_tex
 from symcavity.writing.printing import tex, tree
-from symcavity.writing.rows import fits
+from symcavity.writing.rows import fits, row_of
 from symcavity.writing.shown import as_shown
 
 a, b, c, d, x, y = symbols("a b c d x y", positive=True)
@@ -109,6 +113,9 @@ def is_label(node):
 def test_squares_of_labels_are_one_and_nothing_else_changes():
     before, after = shown("clusters_hinge")
     changed = named = 0
+    nu = fresh_index(mu, {mu})
+    other = {nu: fresh_index(mu, {mu, nu})}  # a multiplier is called nu, and couplings z
+    other[Symbol("z", real=True)] = Symbol("zeta", real=True)
     for old, new in zip(before.steps, after.steps, strict=True):
         for one, two in zip(old.claims, new.claims, strict=True):
             if old.rule == "response" and one.lhs != two.lhs:  # the order parameter that it is
@@ -116,6 +123,7 @@ def test_squares_of_labels_are_one_and_nothing_else_changes():
                 assert dict(before.parameters)[two.lhs].xreplace({old.data["kind"].index: S.Zero}).args == one.lhs.args
                 assert two in after[f"closure.{two.lhs}"].claims
                 one = Equation(two.lhs, one.rhs)
+            one = Equation(one.lhs.xreplace(other), one.rhs.xreplace(other))
             changed += one != two
             assert not any("y" in str(q) for q in two.difference.atoms(Abs))
             values = [c.difference.replace(is_label, lambda _y, v=v: v).expand() for c in (one, two) for v in (1, -1)]
@@ -157,6 +165,55 @@ def test_what_averages_share_is_written_once_and_nothing_is_divided_by_fractions
     assert shown(a / (1 + exp(a) / 2) ** 2) == 4 * a / (2 + exp(a)) ** 2
     for kept in (1 / (1 + a / b), 1 / (Rational(1, 2) + exp(-a)), 1 / (a + b)):
         assert shown(kept) == kept
+
+
+def test_denominators_hold_no_fractions_and_exponentials_are_one():
+    def shown(expr):
+        step = Step("a", "closure", (Equation(d, expr),))
+        return as_shown(Derivation("", "", (step,))).steps[0].claims[0].rhs
+
+    up = exp(a - b)
+    cases = {
+        exp(a) * exp(-b) / ((1 + exp(a) * exp(-b)) ** 2 * (1 + c * exp(a) * exp(-b) / (1 + exp(a) * exp(-b)) ** 2)):
+            up / (c * up + (1 + up) ** 2),
+        c * exp(-2 * a) / (1 + exp(-a)) ** 2: c / (1 + exp(a)) ** 2,
+        1 / (c**2 * exp(a) + c**2): 1 / (c**2 * (1 + exp(a))),
+        b / (sqrt(c) * sqrt(a - b**2 / c)): b / sqrt(a * c - b**2),
+        c * exp(a) / (1 + exp(a)) ** 2: c * exp(a) / (1 + exp(a)) ** 2,
+    }  # fmt: skip
+    for expr, form in cases.items():
+        assert shown(expr) == form
+        at = {q: Rational(k + 7, 5 - k) for k, q in enumerate((b, c, a))}
+        assert abs((expr - form).xreplace(at).n(30)) < 1e-28
+    z = Symbol("z", real=True)
+    for inside in (lambda body: GaussianAverage(body, z), lambda body: ImplicitAverage(body, z, z + a)):
+        assert shown(inside(-a * z / (c * exp(z) + c))) == -a / c * inside(z / (1 + exp(z)))
+
+
+def test_no_symbol_means_two_things():
+    cases = {"clusters_logistic": ("nu", "rho"), "clusters_hinge": ("zeta",), "gardner": ("nu", "z")}
+    for name, letters in cases.items():
+        after = shown(name)[1]
+        sides = [side for s in after.steps for e in s.claims if isinstance(e, Equation) for side in (e.lhs, e.rhs)]
+        quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
+        dummies = {str(limits[0]) for side in sides for total in side.atoms(Sum) for limits in total.limits}
+        dummies |= {str(node.args[1]) for side in sides for node in side.atoms(TruncatedIntegral)}
+        families = {q.family.name for q in quantities} | {str(s) for e in sides for s in e.atoms(Global)}
+        assert not dummies & families
+        assert {*letters} <= dummies | families
+
+
+def test_what_vanishes_is_told_by_its_unknown_or_its_number():
+    zero, nu, S, alpha = Rational(0), Global("nu"), OrderParameter("S_w"), Symbol("alpha", positive=True)
+    said = {
+        nu / alpha - phi(1, x) / 2 - phi(1, y) / 2: r"\nu = \frac{\alpha \left(\phi_{1}",
+        1 - alpha * phi(2, x): r"\alpha \phi_{2}\left(x\right) = 1",
+        nu / (alpha * S) + 1: r"\nu = - \alpha S^{w}",
+        S * phi(1, x) - S * nu: r"0 = ",
+    }
+    for total, form in said.items():
+        assert to_tex(row_of(Equation(zero, total))).replace(" ", "").startswith(form.replace(" ", ""))
+        parse(to_tex(row_of(Equation(zero, total))))
 
 
 def test_parameters_stand_before_a_sum_and_what_it_counts_stays():
