@@ -19,7 +19,7 @@ from symcavity import Ball, ConvexProblem, Coupling, Feature, N, P, Quenched, al
 from symcavity.derivations import gardner, soft_margin
 from symcavity.derivations.manifold import g
 from symcavity.derivations.manifold import problem as manifolds
-from symcavity.finite import processes
+from symcavity.finite.executors import processes
 
 x, w = Coupling("x"), Feature("w")
 

@@ -15,8 +15,6 @@ from sympy.tensor.indexed import Indexed
 from symcavity.algebra.precision import alone, mp
 from symcavity.errors import ValuesError
 
-__all__ = ["Check", "check"]
-
 
 @dataclass(frozen=True)
 class Check:

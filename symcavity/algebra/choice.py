@@ -69,6 +69,3 @@ def in_cases(expr: Any) -> Any:
     deltas = {d: Piecewise((1, Eq(*d.args[:2])), (0, True)) for d in expr.atoms(KroneckerDelta)}
     # a power of cases divides by a zero that numbers of arrays would not: it is infinite there
     return expr.xreplace(deltas).xreplace({S.ComplexInfinity: S.Infinity}) if deltas else expr
-
-
-__all__ = ["Choice", "in_cases"]

@@ -60,6 +60,3 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cs
     several = isinstance(exprs, list)
     marked = tuple(with_scaled_tails(in_cases(e).xreplace(rule)) for e in (exprs if several else [exprs]))
     return _function(marks, marked if several else marked[0], modules, cse)
-
-
-__all__ = ["compiled"]

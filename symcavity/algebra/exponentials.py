@@ -55,6 +55,3 @@ def as_fraction(expr: Expr, x: Symbol) -> Expr:
     if not all(part.is_polynomial(power) and part.as_poly(power).degree() <= HIGHEST for part in (top, bottom)):
         return expr
     return short.xreplace({power: exp(rates[0] * unit * x)})
-
-
-__all__ = ["as_fraction"]

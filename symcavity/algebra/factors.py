@@ -143,6 +143,3 @@ def _of_quotient(expr: Expr) -> Expr | None:
         constant *= found[0] ** power
         out += [f ** (n * power) for f, n in found[1]]
     return _keep_coeff(constant, Mul(*out))
-
-
-__all__ = ["MOST_SYMBOLS", "factor", "factor_list", "together"]

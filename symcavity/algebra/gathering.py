@@ -31,6 +31,3 @@ def _reflected(node: GaussianAverage) -> Expr:
         return node
     factor, body = node.expr.xreplace({node.z: -node.z}).as_coeff_Mul()
     return factor * GaussianAverage(body, node.z)
-
-
-__all__ = ["gathered"]

@@ -43,14 +43,6 @@ from symcavity.algebra.quadrature import break_points, mp_average
 from symcavity.algebra.signs import OpenSlope, RealNames, Signs, sign_of, tidy
 from symcavity.errors import ValuesError
 
-__all__ = [
-    "GaussianAverage",
-    "NotPiecewisePolynomial",
-    "Undetermined",
-    "average_branches",
-    "gaussian_average",
-]
-
 _OPEN_COMPARISONS = 2  # so many undetermined signs are answered by a Piecewise, more by no closed form
 
 

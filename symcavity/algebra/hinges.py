@@ -21,6 +21,3 @@ def without_steps(expr: Expr) -> Expr:
         return Mul(*(f for f in factors if not (isinstance(f, Heaviside) and Max(0, f.args[0]) in bases)))
 
     return expr.replace(Mul, plain)
-
-
-__all__ = ["without_steps"]

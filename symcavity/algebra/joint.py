@@ -178,18 +178,3 @@ def _way(body: Expr, law: JointLaw) -> str:
 
 def _kinked(expr: Basic) -> bool:
     return any(k.has(LawSymbol) for k in expr.atoms(*KINKS))
-
-
-__all__ = [
-    "KINKS",
-    "MOST_RULED",
-    "RAYS",
-    "RULE",
-    "SAMPLES",
-    "SCRAMBLE",
-    "JointAverage",
-    "JointLaw",
-    "LawSymbol",
-    "NumberedAverage",
-    "slope",
-]

@@ -200,20 +200,3 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
     if expr.is_Rational:
         return mp.mpf(int(expr.p)) / int(expr.q)
     return mp.mpf(expr.subs({k: v for k, v in values.items() if not isinstance(v, mp.matrix)}))
-
-
-__all__ = [
-    "BoldMatrix",
-    "Form",
-    "NamedTrace",
-    "SymmetricMatrix",
-    "assemble",
-    "evaluate",
-    "form",
-    "left_coefficient",
-    "solve_left",
-    "solve_row",
-    "terms",
-    "trace",
-    "transpose",
-]

@@ -26,6 +26,3 @@ class Memory(dict[Any, Any]):
             with suppress(RuntimeError, StopIteration):  # another thread was quicker
                 self.pop(next(iter(self)), None)
         super().__setitem__(key, value)
-
-
-__all__ = ["Memory"]

@@ -27,6 +27,3 @@ def replaced_by(rule: Any) -> Mapping[Any, Any]:
 def raised(tex: str, exp: str | None) -> str:
     """A formula to a power, in brackets."""
     return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
-
-
-__all__ = ["Node", "raised", "replaced_by"]

@@ -161,6 +161,3 @@ def takes_both_signs(expr: Expr, positive: Sequence[Expr] = ()) -> bool:
         if {1, -1} <= seen:
             return True
     return False
-
-
-__all__ = ["bends", "differs", "takes_both_signs"]

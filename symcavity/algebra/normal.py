@@ -100,6 +100,3 @@ def _summed(square: int, wp: int, count: int, *, rising: bool) -> int:
     for part in reversed(sums):
         total = (total * square >> wp) + part
     return total
-
-
-__all__ = ["normal"]

@@ -42,18 +42,6 @@ from symcavity.algebra.normal import normal
 from symcavity.algebra.precision import GENERATED, context, mp
 from symcavity.errors import ValuesError
 
-__all__ = [
-    "averaged_phi",
-    "gaussian_density",
-    "gaussian_moment",
-    "mp_phi",
-    "phi",
-    "phi_coefficients",
-    "phi_in",
-    "phi_reduce",
-    "phis_in",
-]
-
 
 def gaussian_density(x: Any) -> Expr:
     """Return the standard Gaussian density exp(-x**2/2)/sqrt(2*pi).
@@ -377,6 +365,7 @@ def phis_in(at: Any, n: int, x: Any) -> list[Any]:
 
 
 def checked_order(n: Any) -> int:
+    """The order of phi as an integer; a ValuesError if it is none, or negative."""
     try:
         order = operator.index(n)
     except TypeError:

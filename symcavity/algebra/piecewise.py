@@ -47,8 +47,6 @@ from symcavity.algebra.signs import (
     tidy,
 )
 
-__all__ = ["NotPiecewisePolynomial", "Undetermined", "to_piecewise_polynomial"]
-
 Coefficients = tuple[Expr, ...]
 """A polynomial by its coefficients, lowest first, none of them a provable zero at the top."""
 
@@ -66,6 +64,7 @@ def _strip(coefficients: Iterable[Expr], signs: Signs) -> Coefficients:
 
 
 def add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
+    """The sum of two polynomials."""
     if not p or not q:
         return p or q
     size = max(len(p), len(q))
@@ -74,6 +73,7 @@ def add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
 
 
 def times(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
+    """The product of two polynomials."""
     if not p or not q:
         return ()
     out: list[list[Expr]] = [[] for _ in range(len(p) + len(q) - 1)]
@@ -105,10 +105,12 @@ class Pieces:
     values: tuple[Any, ...]
 
     def intervals(self) -> list[tuple[Expr | None, Expr | None, Any]]:
+        """Both ends of each interval, None where it is unbounded, with its value."""
         ends: tuple[Expr | None, ...] = (None, *self.breaks, None)
         return [(ends[k], ends[k + 1], value) for k, value in enumerate(self.values)]
 
     def pruned(self) -> Pieces:
+        """Without the breaks at which nothing changes."""
         breaks, values = [], [self.values[0]]
         for t, value in zip(self.breaks, self.values[1:], strict=True):
             if value != values[-1]:
@@ -237,6 +239,7 @@ class Builder:
         self.z, self.signs = z, signs
 
     def build(self, expr: Expr) -> Pieces:
+        """The pieces of an expression."""
         if not expr.has(self.z):
             return Pieces((), (_strip([expr], self.signs),))
         if expr == self.z:
@@ -407,4 +410,3 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> tuple[list[Expr], list[Exp
     except Undetermined as problem:
         raise Undetermined(real.back(problem.expr), problem.kind) from None
     return [real.back(t) for t in pieces.breaks], [real.back(_expression(p, u)) for p in pieces.values]
-

@@ -48,8 +48,6 @@ from symcavity.algebra.quadrature import gaussian_in
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import ValuesError
 
-__all__ = ["CellAverage"]
-
 LARGEST = 60  # a square of a length with more operations is not worth a root
 MOST_FIELDS = 3  # so many variables can be evaluated at all
 EXACT_FIELDS = 2  # so many variables leave one integral, which any number of digits can be had of
@@ -471,5 +469,3 @@ def _below(at: Any, polynomial: Mapping[int, Any], end: Any) -> Any:
             shifted[k] += end * shifted[k + 1]
     shifted[1::2] = [-c for c in shifted[1::2]]
     return at.fdot(shifted, phis_in(at, degree, end))
-
-

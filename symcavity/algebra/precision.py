@@ -102,6 +102,3 @@ def digits_of_user() -> int:
 def is_mpf(value: Any) -> bool:
     """Whether a value is a real number of some mpmath context."""
     return isinstance(value, _mpf)
-
-
-__all__ = ["GENERATED", "alone", "context", "digits_of_user", "exact_function", "given_out", "is_mpf", "mp"]

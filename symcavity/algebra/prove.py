@@ -31,7 +31,7 @@ from sympy import (
 )
 from sympy.printing.precedence import PRECEDENCE
 
-from symcavity.algebra.checks import Check, both_sides, check, point_text
+from symcavity.algebra.checks import both_sides, check, point_text
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
@@ -39,8 +39,6 @@ from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
 from symcavity.algebra.text import plain
 from symcavity.errors import ValuesError
-
-__all__ = ["Check", "Proof", "ProofStep", "TruncatedIntegral", "check", "prove"]
 
 
 class TruncatedIntegral(Expr):

@@ -32,8 +32,6 @@ from symcavity.algebra.precision import GENERATED, exact_function, is_mpf, mp
 from symcavity.algebra.signs import sign_of, tidy
 from symcavity.errors import ValuesError
 
-__all__ = ["break_points", "gaussian_in", "mp_average", "mp_gaussian"]
-
 
 def break_points(expr: Expr, z: Symbol) -> list[Expr]:
     """Return the candidate break points in z of the branching functions in an expression.

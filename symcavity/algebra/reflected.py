@@ -49,6 +49,3 @@ def _faint(n: Expr, k: Expr) -> Expr:
     """The moment, less its polynomial where the argument is positive."""
     tail = phi(n, -Abs(k))
     return tail if n % 2 else tail * Piecewise((-S.One, Gt(k, 0)), (S.One, True))
-
-
-__all__ = ["reflected"]

@@ -16,17 +16,6 @@ from symcavity.algebra.factors import factor, together
 from symcavity.algebra.nonzero import differs, takes_both_signs
 from symcavity.errors import SymcavityError
 
-__all__ = [
-    "FewValued",
-    "NotPiecewisePolynomial",
-    "RealNames",
-    "Signs",
-    "Undetermined",
-    "sign_given",
-    "sign_of",
-    "weak_sign_of",
-]
-
 _ANY = frozenset({-1, 0, 1})
 _MOST_CASES = 64
 _MAX_OPS = 300  # above this size an expression is not factored: an unknown sign is a legitimate answer
@@ -328,6 +317,7 @@ def bare(expr: Expr) -> Expr:
 
 
 def is_zero(expr: Expr) -> bool:
+    """Whether an expression vanishes identically, as far as its expansion shows."""
     if expr.is_Number:
         return bool(expr == 0)
     if differs(expr):

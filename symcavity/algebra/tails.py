@@ -9,8 +9,6 @@ from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, po
 
 from symcavity.algebra.phi import phi
 
-__all__ = ["hazard", "log_gamma", "with_scaled_tails"]
-
 
 class hazard(Function):  # noqa: N801 - it is written like the mathematical function it is
     """The density over its tail, ``exp(-x**2)/erfc(x)``, which with its slope has a number wherever doubles are."""

@@ -29,6 +29,3 @@ class TexSymbol(Symbol):
 
     def _latex(self, _printer: Any, exp: str | None = None) -> str:
         return f"{self.tex}^{{{exp}}}" if exp else self.tex
-
-
-__all__ = ["TexSymbol"]

@@ -36,6 +36,3 @@ class _PlainPrinter(StrPrinter):
 def plain(expr: Any) -> str:
     """Return the text as people write it: what is subtracted in a sum comes after what is not."""
     return str(_PlainPrinter().doprint(expr))
-
-
-__all__ = ["plain", "text"]

@@ -196,8 +196,8 @@ def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[
 def simulate(args: argparse.Namespace) -> int:
     """Simulate a declaration and compare with its theory."""
     from symcavity.commands.arguments import in_shell, read_observable
-    from symcavity.finite import compare
-    from symcavity.finite import simulate as run
+    from symcavity.finite.compare import compare
+    from symcavity.finite.run import simulate as run
 
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
@@ -214,7 +214,7 @@ def simulate(args: argparse.Namespace) -> int:
 
 def experiment(args: argparse.Namespace) -> int:
     """Insert sites into solved instances."""
-    from symcavity.finite import cavity_experiment
+    from symcavity.finite.experiment import cavity_experiment
 
     check_figure(args.plot)
     system, theory, values, options = _instances(args)

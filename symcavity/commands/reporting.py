@@ -19,8 +19,9 @@ from symcavity.commands.arguments import read_observable, read_pairs, split_pair
 from symcavity.commands.files import say
 from symcavity.commands.sweeping import run_sweep
 from symcavity.errors import SymcavityError, ValuesError
-from symcavity.finite import Comparison, Simulation, compare, plot_distribution, simulate
-from symcavity.finite.plots import need_matplotlib
+from symcavity.finite.compare import Comparison, compare
+from symcavity.finite.plots import need_matplotlib, plot_distribution
+from symcavity.finite.run import Simulation, simulate
 from symcavity.loading import is_file
 from symcavity.model.kinds import N
 from symcavity.model.quantities import SiteQuantity, Variable

@@ -13,10 +13,10 @@ from sympy import Dummy, Expr, lambdify, solve
 from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
 from symcavity.errors import ValuesError
 from symcavity.face import BipartiteSystem
-from symcavity.finite import Sweep, sweep_simulation, sweep_theory
 from symcavity.finite.compare import default_observables
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
+from symcavity.finite.sweep import Sweep, sweep_simulation, sweep_theory
 from symcavity.model.bound_sets import vector_sizes
 from symcavity.model.kinds import DATUM, N, P, SiteCount, alpha
 

@@ -22,6 +22,3 @@ def accelerated(trail: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarra
             step = moved
     longest = float(np.max(np.abs(step) / scale, initial=0.0))
     return t + step * min(1.0, LONGEST / longest) if longest else t
-
-
-__all__ = ["LONGEST", "accelerated"]

@@ -145,6 +145,3 @@ def _is_inside(ranges: Sequence[Any], arguments: Sequence[Symbol], point: Sequen
             raise
         return False
     return True
-
-
-__all__ = ["NO_SOLUTION", "check_count", "double_arrays", "each"]

@@ -310,6 +310,3 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
         start = None
     whole = at(theory, start)
     return SampledSolution(whole, lambda number: at(part(number), whole.values))
-
-
-__all__ = ["bind", "counterpart", "settles", "solve_bound", "solve_theory", "supports", "task_of"]

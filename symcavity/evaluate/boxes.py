@@ -32,6 +32,3 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
     from symcavity.evaluate.set_averages import Projected
 
     return Projected(node, compiled, backend)
-
-
-__all__ = ["boxed"]

@@ -162,6 +162,3 @@ def _taken_together(row: Sequence[Expr]) -> tuple[Expr, ...]:
         parts = Add.make_args(expand_mul(node.body, deep=False)) if isinstance(node, Average) else ()
         terms += [factor * Average(part) for part in parts] or [term]
     return tuple(terms) if any(term.has(Piecewise) for term in terms) else ()
-
-
-__all__ = ["NOTHING", "Cancelling", "followed"]

@@ -151,6 +151,3 @@ def _inverse(slope: Any, matrix: Any) -> Any:
         return matrix(slope.mid()).inv().mid()
     except ZeroDivisionError:
         raise NotConverged("The equations are degenerate at the solution.", None) from None
-
-
-__all__ = ["certify", "enclosable"]

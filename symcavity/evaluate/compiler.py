@@ -8,7 +8,7 @@ from sympy import Expr
 
 from symcavity.algebra.precision import mp
 from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.integrals import LAWS, Environment, Pass
+from symcavity.evaluate.integrals import Environment, Pass
 from symcavity.evaluate.names import number_in
 
 
@@ -39,6 +39,3 @@ class Compiled:
 def to_mpf(value: Any) -> Any:
     """Return an exact value as an mpf of the current precision."""
     return number_in(mp, value)
-
-
-__all__ = ["LAWS", "Compiled", "to_mpf"]

@@ -313,8 +313,3 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     mass = np.concatenate([[0.0], np.cumsum((pdf[1:] + pdf[:-1]) / 2 * np.diff(points))])
     first, middle, last = np.interp([0.25 * mass[-1], 0.5 * mass[-1], 0.75 * mass[-1]], mass, points)
     return float(middle), float(last - first) / 2
-
-
-__all__ = [
-    "DEEPEST", "FINEST", "LEAST", "Counting", "density_of", "exact_rule", "finest", "formula", "location", "rule"
-]

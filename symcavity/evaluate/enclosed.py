@@ -185,6 +185,3 @@ def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
         rest = arb(0) if last == 0 else last * last / (before - last) if last < before else arb("inf")
         out.append((sum((b[k] for b in bounds), arb(0)) + rest).upper())
     return out
-
-
-__all__ = ["FARTHEST", "STEPS", "Piece", "Undecided",  "integrals", "tail"]

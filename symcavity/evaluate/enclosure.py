@@ -371,6 +371,3 @@ def _settled(expr: Expr, z: Symbol) -> list[Expr]:
     if not expr.has(z):
         return [expr] if isinstance(expr, Expr) else []
     return [e for a in expr.args for e in _settled(a, z)] if not isinstance(expr, NODES) else []
-
-
-__all__ = ["Enclosure"]

@@ -484,6 +484,3 @@ def _says_zero(difference: Any, s: Symbol) -> bool:
     """Whether an equation says that an unknown vanishes, as the multiplier of a condition that idles does."""
     factor = difference / s
     return bool(difference.has(s) and not factor.has(s) and factor.is_nonzero)
-
-
-__all__ = ["Evolution", "Point", "Root"]

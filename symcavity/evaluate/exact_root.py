@@ -116,6 +116,3 @@ def _without_rounding(evolution: Evolution, x: Sequence[Any], dps: int, wide: An
     return [
         v if abs(v) > (NOTHING if s else small) else wide.zero for v, s in zip(x, evolution.signs, strict=True)
     ]
-
-
-__all__ = ["exact_root"]

@@ -145,6 +145,3 @@ class Faces:
 def _rounded(values: np.ndarray) -> np.ndarray:
     size = np.abs(values).max(axis=tuple(range(1, values.ndim)), initial=0).reshape(-1, *[1] * (values.ndim - 1))
     return np.where(np.abs(values) < ROUNDED * np.maximum(size, 1e-300), 0.0, values)
-
-
-__all__ = ["Faces"]

@@ -400,19 +400,3 @@ def along_load(
     still = any(s not in task.responses and s.is_positive for s in gone)
     load = float(given.exact[alpha])
     return None, BranchEnd(share * load, load, gone, grown, still, state)
-
-
-__all__ = [
-    "NEAR",
-    "STRONGEST",
-    "WEAKEST",
-    "BranchEnd",
-    "LoadRange",
-    "NothingButZero",
-    "OnlyRoot",
-    "along_load",
-    "along_values",
-    "by_load",
-    "explicit_range",
-    "is_mapped",
-]

@@ -14,8 +14,9 @@ from symcavity.algebra.precision import alone, digits_of_user, is_mpf, mp
 from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.evaluate.arguments import check_count, double_arrays, each
 from symcavity.evaluate.binding import bind, task_of
-from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.compiler import Compiled, to_mpf
 from symcavity.evaluate.following import OnlyRoot
+from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.many_points import PointByPoint
 from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice
@@ -334,6 +335,3 @@ def _no_number(arguments: Sequence[Symbol], point: Sequence[Any]) -> NotConverge
         dict(zip(arguments, point, strict=True)),
         hint="errors='nan', for nan at such points; solve(...) takes limits at the edges of parameters",
     )
-
-
-__all__ = ["make_function"]

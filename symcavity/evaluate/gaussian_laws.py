@@ -194,6 +194,3 @@ def _coefficients(expr: Expr, u: Symbol, degree: int) -> tuple[Expr, Expr, Expr]
         raise _NoClosedForm
     a, b, c = (*(s.xreplace({u: S.Zero}) for s in slopes[: degree + 1]), S.Zero, S.Zero)[:3]
     return a, b, c / 2
-
-
-__all__ = ["absorb", "gaussian_laws"]

@@ -286,6 +286,3 @@ def invert(
             if not np.all(np.abs(x[~done]) < 1e150):
                 break
     raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
-
-
-__all__ = ["COUNT", "MOST", "PanelGrid", "SiteGrid", "invert"]

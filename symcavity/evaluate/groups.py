@@ -177,6 +177,3 @@ class Group:
                 out[k] = program.name("d")
                 scope.lines.append(f"{out[k]} = {' + '.join(terms)}")
         return scope, weight, out
-
-
-__all__ = ["Group", "Scope"]

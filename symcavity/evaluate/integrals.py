@@ -246,6 +246,3 @@ def _best_cut(low: float, high: float, places: Sequence[float]) -> float:
         return middle
     mean = float(np.mean(inside))
     return mean if abs(mean - middle) < 0.45 * (high - low) else middle
-
-
-__all__ = ["LAWS", "Box", "Environment", "Grids", "Pass", "lighter"]

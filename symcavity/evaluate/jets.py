@@ -253,6 +253,3 @@ def summed(parts: Sequence[Jet]) -> Jet:
 def leaves(env: Mapping[Any, Jet]) -> dict[Any, Jet]:
     """The values that do not depend on what else is known."""
     return {k: v for k, v in env.items() if isinstance(k, Symbol | SiteQuantity)}
-
-
-__all__ = ["FUNCTIONS", "KINKS", "Arithmetic", "Jet", "flint", "leaves", "summed", "unknown"]

@@ -106,6 +106,3 @@ def _sides(kink: Expr) -> list[Expr]:
     if isinstance(kink, Max | Min | Relational):
         return [a - b for a, b in combinations(kink.args, 2)]
     return [] if isinstance(kink, Piecewise) else [kink.args[0]]
-
-
-__all__ = ["Body", "leaves_of", "sides_of"]

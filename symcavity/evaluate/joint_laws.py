@@ -33,9 +33,10 @@ from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.faces import Faces
 from symcavity.evaluate.joint_bodies import Body, leaves_of
 from symcavity.evaluate.law_code import LawCode
-from symcavity.evaluate.rays import REACH, SCRAMBLES, along, crossings, scrambled, spread, turned
+from symcavity.evaluate.rays import REACH, along, crossings, scrambled, spread, turned
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
+from symcavity.shapes.sampling import SCRAMBLES
 
 CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -491,6 +492,3 @@ def _leading(own: np.ndarray) -> list[int]:
         unit = rest[chosen[-1]] / sizes[chosen[-1]]
         rest = rest - np.outer(rest @ unit, unit)
     return chosen
-
-
-__all__ = ["Joint"]

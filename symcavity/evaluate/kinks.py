@@ -40,6 +40,3 @@ def kinks(bodies: Iterable[Expr], family: Quenched) -> list[Expr]:
                     if rise != 0 and not (gap - rise * x).has(x):
                         found[(-(gap - rise * x) / rise).cancel()] = None
     return [e for e in found if not e.has(SiteQuantity)]
-
-
-__all__ = ["kinks"]

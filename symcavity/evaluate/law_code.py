@@ -221,6 +221,3 @@ def _called(call: Any, args: Sequence[Any]) -> Any:
     """Call code for arrays; dividing by a number that has faded gives infinity, as for arrays, and no error."""
     with np.errstate(all="ignore"):
         return call(*(np.asarray(v)[()] for v in args))
-
-
-__all__ = ["LawCode"]

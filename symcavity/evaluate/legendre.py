@@ -41,6 +41,3 @@ def exact_legendre(count: int, prec: int) -> list[tuple[Any, Any]]:
 def legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes and weights of a Gauss-Legendre rule on (-1, 1)."""
     return np.polynomial.legendre.leggauss(count)
-
-
-__all__ = ["exact_legendre", "legendre"]

@@ -155,6 +155,3 @@ def _holding(task: Task, env: Mapping[Any, Any], found: Mapping[Symbol, np.ndarr
         with np.errstate(all="ignore"):
             good &= np.asarray(task.compiled(gap, "numpy")(here), dtype=float) > 0
     return good
-
-
-__all__ = ["PointByPoint"]

@@ -81,6 +81,3 @@ def _bisected(function: Callable[[float], float], start: float) -> float | None:
                 return None
         width *= 4
     return None
-
-
-__all__ = ["Conditions", "meet"]

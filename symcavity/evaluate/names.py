@@ -105,6 +105,3 @@ def number_in(context: Any, value: Any) -> Any:
     if hasattr(value, "_mpf_"):
         return +context.convert(value)
     return +context.make_mpf(value.evalf(context.dps + 5)._to_mpmath(context.prec + 10)._mpf_)  # noqa: SLF001
-
-
-__all__ = ["array_names", "loop_names", "number_in"]

@@ -100,6 +100,3 @@ def _divides(body: Expr) -> bool:
     """Whether something is divided by a quenched value that may be zero."""
     bases = [p.base.args[0] if isinstance(p.base, Abs) else p.base for p in body.atoms(Pow) if p.exp.is_negative]
     return any(isinstance(b, SiteQuantity) and isinstance(b.family, Quenched) for b in bases)
-
-
-__all__ = ["BOXES", "NODES", "Needs", "join", "own_quantities", "together"]

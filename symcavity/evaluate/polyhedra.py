@@ -222,6 +222,3 @@ def _below(polynomial: Mapping[int, np.ndarray], end: np.ndarray) -> np.ndarray:
             shifted[j] = shifted[j] + binomial * (-1.0) ** j * c * end ** (k - j)
             binomial *= (k - j) / (j + 1)
     return sum((c * np_phi(j, end) for j, c in enumerate(shifted)), np.zeros(np.shape(end)))
-
-
-__all__ = ["Cell", "np_cell"]

@@ -454,6 +454,3 @@ def _forgetting(lines: Sequence[str]) -> list[str]:
         dead = [name for name, end in last.items() if end == n]
         out += [line, f"del {', '.join(dead)}"] if dead and not line.startswith(("return", "def")) else [line]
     return out
-
-
-__all__ = ["Program"]

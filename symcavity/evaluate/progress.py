@@ -115,6 +115,3 @@ def counted(total: int, name: str, progress: bool | Report | None = None, kept: 
         raise Interrupted(f"{done} kept in {kept}" if kept else f"{done} were done; nothing is kept", kept) from None
     finally:
         counter.close()
-
-
-__all__ = ["Counter", "Report", "counted", "is_running", "silent"]

@@ -361,6 +361,3 @@ def _join_arrays(
     law.points = [(*p, *row) for p in law.points for row in rows]
     law.names = [*law.names, *(q for q, _ in entries)]
     law.uniform = uniform
-
-
-__all__ = ["MANY_SITES", "SiteLaw", "exact_value", "is_one_number", "read_quenched"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.evaluate.legendre import legendre
-from symcavity.shapes.sampling import DEFAULT, SCRAMBLES, gaussian_scrambles
+from symcavity.shapes.sampling import DEFAULT, gaussian_scrambles
 
 REACH, ALONG, PARTS = 9.0, 14, 4  # of rays: in standard deviations, nodes a panel, panels without any switching
 TURNS, CLOSE = 6, 2.0  # panels of a turn; lines this close to the origin are met at more radii
@@ -138,6 +138,3 @@ def along(
 def scrambled(count: int) -> list[np.ndarray]:
     """Independent sets of quasi-random Gaussian points."""
     return list(gaussian_scrambles(count, DEFAULT, 0))
-
-
-__all__ = ["ALONG", "REACH", "SCRAMBLES", "along", "crossings", "scrambled", "spread", "turned"]

@@ -430,6 +430,3 @@ def exactly(system: Reduced, root: Any) -> tuple[dict[Symbol, Any], list[Any], i
                 return dict(zip(system.order, values, strict=True)), list(root), guard
         previous = twice
     return dict(zip(system.order, (v.value for v in twice), strict=True)), list(root), guard
-
-
-__all__ = ["Point", "Reduced", "exactly", "inadmissible", "roots_of", "sift"]

@@ -340,6 +340,3 @@ def _polished(
         far = [rate * way for way in ways] if gone is None else [mp.mpf(float(s)) for s in steps]
         across = [h - way * here[lead] / ways[lead] for h, way, no in zip(here, ways, fixed, strict=True) if not no]
     return here, far, across
-
-
-__all__ = ["Rest", "at_rest"]

@@ -230,6 +230,3 @@ def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: Any, prec: in
         except (ArithmeticError, NotConverged):
             return None
     return out if all(map(mp.isfinite, out)) else None
-
-
-__all__ = ["DAMPED", "DEEPER", "FLOOR", "LONGEST", "NOISE", "PREC", "ROUNDS", "SETTLED", "RestMap", "coordinate"]

@@ -117,6 +117,3 @@ class RestingSolution(Solution):
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-__all__ = ["RestingSolution"]

@@ -36,6 +36,3 @@ class SampledSolution(Solution):
         """Return the standard error of an unknown or observable, from the scatter of the independent sets."""
         values = np.array([float(part[key]) for part in self.parts])
         return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-__all__ = ["SampledSolution"]

@@ -204,6 +204,3 @@ def _level(shape: Shape, p: Projection, k: Any, cap: float) -> Any:
 @lru_cache(maxsize=8)
 def _scrambles(dimension: int, samples: int, seed: int) -> list[Any]:
     return list(gaussian_scrambles(dimension, samples, seed))
-
-
-__all__ = ["Projected", "is_sampled", "known_moment"]

@@ -188,6 +188,3 @@ _LADDER = (0.75, 0.85, 1.1, 1.6, 2.4)  # nodes on a panel, per digit
 @lru_cache(maxsize=2)  # one range of the axis ends where the next begins
 def _normal(a: Any, _prec: int) -> tuple[Any, Any]:
     return mp.ncdf(a), mp.npdf(a)
-
-
-__all__ = ["Averages", "axial_panels", "ball_integrals", "has_many_digits", "integrated"]

@@ -128,6 +128,3 @@ def complete(
             "and couplings of variance 1/N, or sums over them divided by sqrt(N)",
         )
     return sizes
-
-
-__all__ = ["complete", "completed", "ratio_named", "resolved", "sized"]

@@ -110,6 +110,3 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     }
     total = w.ravel()
     return rows, total / total.sum()
-
-
-__all__ = ["ball_points", "saturate", "with_slack"]

@@ -60,6 +60,3 @@ def soften(shape: Shape, t: Array, k: float, rho: float) -> Projection:
         anchor = p.anchor[:, :-1]
     lam_s = p.lam[:, None] * anchor
     return Projection(t + lam_s, lam_s, p.lam, anchor, p.regime, p.absorbed, np.full(len(t), np.nan))
-
-
-__all__ = ["extended", "soften"]

@@ -15,7 +15,8 @@ from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.precision import alone, given_out, is_mpf, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.cancelling import followed
-from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.sizes import completed, ratio_named
 from symcavity.evaluate.tails import check_tails
@@ -483,6 +484,3 @@ def limited(call: Compiled, env: dict[Any, Any]) -> Any:
     if abs(value) * shift ** mp.mpf("0.3") > 1:
         return mp.sign(value) * mp.inf
     return mp.nan
-
-
-__all__ = ["CHECK", "GUARD", "GUARDS", "Solution", "Twice", "evaluate_twice", "limited"]

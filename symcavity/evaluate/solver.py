@@ -437,6 +437,3 @@ def _finish(system: Reduced, root: np.ndarray, observable: Callable[[Any], Expr]
 def _is_unseen(value: Any) -> bool:
     """Whether a number is smaller than any digits of the others."""
     return bool(0 < abs(value) < UNSEEN)
-
-
-__all__ = ["Given", "Reduced", "Solution", "Task", "resting", "solve", "solve_given"]

@@ -11,8 +11,6 @@ import numpy as np
 from symcavity.algebra.phi import checked_order, mp_phi
 from symcavity.errors import ValuesError
 
-__all__ = ["LAMBDIFY_MODULES", "mp_phi", "np_phi"]
-
 _SQRT_2PI = 2.5066282746310005
 _CHUNK = 1 << 15
 _FAR = 60.0  # exp(-60**2/2) is 0 in double precision

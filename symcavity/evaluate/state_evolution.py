@@ -265,6 +265,3 @@ def _kind_of(node: Expr) -> Kind:
 def _free(expr: Expr) -> Iterator[Symbol]:
     masked = expr.xreplace(dict.fromkeys(expr.atoms(SiteQuantity), S.One))
     yield from masked.free_symbols
-
-
-__all__ = ["StateEvolution", "check_steps", "state_evolution"]

@@ -169,6 +169,3 @@ def _growth(body: Expr, x: Dummy, centre: float, width: float, env: Mapping[Any,
     except (NotConverged, ZeroDivisionError, TypeError):
         return -np.inf
     return float(np.log(far / near) / np.log(PLACES[1] / PLACES[0])) if far > GROWN * core and near > 0 else -np.inf
-
-
-__all__ = ["check_tails", "tails"]

@@ -16,12 +16,12 @@ from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.cancelling import Cancelling
-from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.compiler import Compiled, to_mpf
 from symcavity.evaluate.densities import Counting
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.evolution import INTEGRALS, Evolution
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
-from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.integrals import LAWS, Pass
 from symcavity.evaluate.kinks import kinks
 from symcavity.evaluate.nodes import Needs, own_quantities
 from symcavity.evaluate.quenched import MANY_SITES, SiteLaw, exact_value, read_quenched
@@ -452,6 +452,3 @@ def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) ->
                     f"arrays with one entry for each of the {size} sites",
                 )
     return complete(task.kinds, plain, lengths, task.sizes_used)
-
-
-__all__ = ["Given", "Task", "check_sign", "names", "read_values"]

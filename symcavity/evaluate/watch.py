@@ -89,6 +89,3 @@ def tick(stage: str = "") -> None:
     watch = _CURRENT.get()
     if watch is not None:
         watch.tick(stage)
-
-
-__all__ = ["tick", "watched"]

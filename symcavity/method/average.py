@@ -290,18 +290,3 @@ class ParameterBook:
         symbol = OrderParameter(name, **({"positive": True} if sign > 0 else {"negative": True} if sign < 0 else {}))
         self.meanings[symbol] = meaning
         return symbol
-
-
-__all__ = [
-    "Averaged",
-    "ParameterBook",
-    "average",
-    "coupling_covariance",
-    "diagonal_responses",
-    "field_covariance",
-    "is_coupling",
-    "message_response",
-    "opened_sum",
-    "protected",
-    "self_coupling_mean",
-]

@@ -59,6 +59,3 @@ def centre_steps(system: System, make: StepMaker) -> list[Step]:
             rests_on=("problem",),
         )
     ]
-
-
-__all__ = ["centre_steps", "emission_steps"]

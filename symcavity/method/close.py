@@ -111,15 +111,3 @@ def positive_parts(sites: Mapping[Kind, Site]) -> tuple[Expr, ...]:
     """The denominators that were taken as positive: of laws whose sites are all alike, in order parameters."""
     found = [c.lhs for c in assumed(sites) if c != S.false and c.rhs == 0]
     return tuple(e for e in found if not e.atoms(SiteQuantity, Dummy, CavitySymbol))
-
-
-__all__ = [
-    "assumed",
-    "averaged_over",
-    "averaged_parts",
-    "conditions",
-    "kind_of_body",
-    "over_sites",
-    "per_site",
-    "positive_parts",
-]

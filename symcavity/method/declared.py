@@ -133,6 +133,3 @@ def _declared(q: SiteQuantity, kkt: Any) -> bool:
     made = {m for m, _, _ in kkt.multipliers} | kkt.auxiliary_states | {s for s, _ in kkt.slacks}
     made |= {d for d, _ in kkt.duals}
     return q not in made
-
-
-__all__ = ["declaration", "definitions", "sources"]

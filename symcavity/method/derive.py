@@ -309,6 +309,3 @@ def _contracted(equation: Equation) -> Equation:
         return equation
     terms = [contract(t) if t.has(KroneckerDelta) else t for t in Add.make_args(equation.rhs)]
     return Equation(equation.lhs, Add(*terms))
-
-
-__all__ = ["Derived", "derive"]

@@ -90,6 +90,3 @@ def _heard(law: Law, wanted: RandomField, emission: Expr) -> Expr | None:
 def _solved(law: Law, field: RandomField) -> Expr:
     difference = law.carrier(field).difference
     return -difference.xreplace({field.symbol: S.Zero}) / difference.diff(field.symbol)
-
-
-__all__ = ["without_fields"]

@@ -170,6 +170,3 @@ def _perturbed(h: Heard) -> Expr:
     """The field as a sum over emissions and their changes."""
     emission = h.declared.emission
     return field_of_site(h.declared, emission + Perturbation(emission) if h.feedback else emission)
-
-
-__all__ = ["Identified", "field_of_site", "fresh_coupling", "identify"]

@@ -90,6 +90,3 @@ def second_site(kind: Kind, *fields: RandomField) -> Symbol:
     """Another index of the sites of a kind, which no component of the fields has."""
     inner = {index for f in fields for pair in second_component(f).items() for index in pair}
     return fresh_index(kind.index, {kind.index, *inner})
-
-
-__all__ = ["Inserted", "fresh", "hearers", "insert", "second_component", "second_site"]

@@ -73,6 +73,3 @@ def coefficient_steps(system: System, make: StepMaker) -> list[Step]:
         rests = ("kernel", f"stationarity.{w.family.name}")
         return [make("kernel.coefficients", "kernel_coefficients", [claim], data={"weights": w}, rests_on=rests)]
     return []
-
-
-__all__ = ["coefficient_steps", "kernel_steps", "over_example"]

@@ -106,6 +106,3 @@ class Lagrangian:
             if body != 0:
                 out += Sum(body.xreplace(rule), kind.range)
         return out
-
-
-__all__ = ["Lagrangian"]

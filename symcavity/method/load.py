@@ -108,6 +108,3 @@ def taken_out(expr: Expr) -> Expr:
         return around * DisorderAverage(body)
 
     return expr.xreplace({node: one(node) for node in expr.atoms(DisorderAverage)})
-
-
-__all__ = ["inverse_load", "load_steps", "state_average", "taken_out", "with_responses"]

@@ -159,6 +159,3 @@ def _evolution(theory: Any, met: dict[Kind, list[tuple[int, Symbol]]], order: li
         Equation(known(theory.global_equations[row].lhs, kind), S.Zero) for kind, rows in met.items() for row, _ in rows
     ]
     return out + [Equation(AtStep(s, 1), known(value, owner[s])) for s, value in theory.closures.items()]
-
-
-__all__ = ["conditions_met", "first_responses", "message_steps", "stepped"]

@@ -55,6 +55,3 @@ def drop(identified: Identified, others: Iterable[SiteProblem], make: StepMaker)
         assumptions=(("naive_independence", words),),
         rests_on=(f"{kind.key}.cavity_equation",),
     )
-
-
-__all__ = ["drop", "dropped_kind"]

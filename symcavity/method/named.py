@@ -110,6 +110,3 @@ def _joined(term: Expr) -> Expr:
     """A factor of a sum over sites, inside of it."""
     constant, body = term.as_independent(Sum, as_Add=False)
     return Sum(Mul(constant, body.function), *body.limits) if isinstance(body, Sum) else term
-
-
-__all__ = ["in_names", "named_steps", "shortest", "tidy"]

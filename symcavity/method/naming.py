@@ -20,6 +20,3 @@ def at_zero(expr: Any, kind: Kind) -> Any:
     sides = [expr.lhs, expr.rhs] if isinstance(expr, Equation) else [expr]
     sums = {s for side in sides for s in side.atoms(Sum) if kind.index in {lim[0] for lim in s.limits}}
     return expr.xreplace({kind.index: S.Zero, **{s: s for s in sums}})
-
-
-__all__ = ["at_zero", "cavity_of"]

@@ -85,6 +85,3 @@ def _vector(square: Expr, varying: Sequence[Expr]) -> tuple[Expr, ...] | None:
         rows.append(line)
         half = (half - line**2).expand()
     return tuple(rows) if half == S.Zero and len(rows) > 1 else None
-
-
-__all__ = ["refuse_tips", "without_norms"]

@@ -72,6 +72,3 @@ def _order(factor: Expr, powers: Mapping[Family, Symbol]) -> Expr:
     if isinstance(factor, SiteQuantity) and not isinstance(factor, SiteResponse):
         return powers.get(factor.family, S.Zero)
     return S.Zero
-
-
-__all__ = ["orders"]

@@ -64,6 +64,3 @@ def _defined_first(steps: list[Step]) -> list[Step]:
     rest = [s for s in steps if s is not definition]
     place = rest.index(user)
     return [*rest[:place], replace(definition, section=user.section), *rest[place:]]
-
-
-__all__ = ["record"]

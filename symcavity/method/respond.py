@@ -76,6 +76,3 @@ def _answer(system: System, f: RandomField, g: RandomField, shift: Expr) -> Expr
     element = ResponseElement(f.emission, source_at(system, g, second))
     answer = Sum(element * (weight * shift).xreplace(moved), (second, 1, b.size), *inner)
     return flatten(answer) if shift.has(Sum) else answer
-
-
-__all__ = ["ORDER", "Responded", "respond"]

@@ -200,6 +200,3 @@ def _readable(symbol: Symbol, expr: Expr) -> Equation:
 def _kinds(expr: Expr) -> list[str]:
     found = {slot.key for q in expr.atoms(SiteQuantity) if not isinstance(q.family, Coupling) for slot in q.site}
     return sorted(found, reverse=True)
-
-
-__all__ = ["closing_steps", "result_steps"]

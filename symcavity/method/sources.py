@@ -51,6 +51,3 @@ def carrier_state(system: System, f: RandomField) -> SiteQuantity | None:
             )
         names[g.symbol.name] = free[0]
     return names[f.symbol.name]
-
-
-__all__ = ["carrier_state", "source_at", "source_of"]

@@ -257,6 +257,3 @@ def _named(spreads: Sequence[Spread]) -> list[OrderParameter]:
         count = sum(1 for known in out if known.name == base or known.name.startswith(f"{base}_"))
         out.append(OrderParameter(f"{base}_{count + 1}" if count else base, **sign))
     return out
-
-
-__all__ = ["Gains", "Spread", "gains", "stability_steps"]

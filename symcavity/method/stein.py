@@ -84,6 +84,3 @@ def stein_steps(theory: Theory, claim: Equation, make: StepMaker) -> list[Step]:
             **common,
         ),
     ]
-
-
-__all__ = ["stein_steps"]

@@ -336,6 +336,3 @@ def _fold_mean(theory: Theory, f: RandomField, g: RandomField) -> Expr:
     site = theory.inserted[f.hearer]
     (heard,) = (h for h in site.heard if h.declared == f)
     return Add(*(site.means[k.symbol] for k in heard.feedback if k.through == g))
-
-
-__all__ = ["NotLinear", "Substituted", "covariance", "mean_factor", "substituted", "substitution_steps"]

@@ -344,6 +344,3 @@ def _where(expr: Expr, values: dict[Expr, Expr]) -> Expr:
 
 def _without_averages(expr: Expr) -> Expr:
     return expr.xreplace(dict.fromkeys(over_sites(expr), S.One))
-
-
-__all__ = ["Theory"]

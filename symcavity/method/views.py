@@ -100,6 +100,3 @@ class SiteView:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-__all__ = ["SiteView"]

@@ -46,6 +46,3 @@ class StepMaker:
         if self.is_naive and key.split(".", maxsplit=1)[0] not in SHARED:
             return self.source.get(f"naive.{key}", "")
         return self.source.get(key, "")
-
-
-__all__ = ["StepMaker"]

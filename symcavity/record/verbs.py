@@ -12,6 +12,3 @@ def with_verbs(face: type[T], data: Any) -> T:
     out = object.__new__(face)
     vars(out).update(vars(data))
     return out
-
-
-__all__ = ["with_verbs"]

@@ -360,6 +360,3 @@ def _at_zero(points: list[tuple[Any, Any]]) -> Any:
             for k in range(len(row) - 1)
         ]
     return row[0]
-
-
-__all__ = ["Boundary", "boundary"]

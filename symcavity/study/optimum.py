@@ -223,6 +223,3 @@ def _exactly(theory: Theory, observable: Any, over: Any, values: Any, place: flo
         else:
             raise NotConverged(f"The optimum over {over} was not polished to {dps} digits.", {over: b})
         return +b
-
-
-__all__ = ["Optimum", "checked_range", "optimize"]

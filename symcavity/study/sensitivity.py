@@ -123,6 +123,3 @@ def _lost(rows: Sequence[Sequence[Any]]) -> float:
     a = np.array([[float(v / s) for v in row[:-1]] for row, s in zip(rows, sizes, strict=True)])
     columns = np.max(np.abs(a), axis=0)
     return float(np.log10(np.linalg.cond(a / columns))) if np.all(columns) else float("inf")
-
-
-__all__ = ["sensitivity", "slope"]

@@ -142,6 +142,3 @@ def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise ValuesError("Some entries of the data are no numbers.", "complete data: drop or fill what is missing")
     return X, y
-
-
-__all__ = ["Spectrum", "spectrum"]

@@ -123,6 +123,3 @@ class StudiedTheory(WrittenTheory):
         from symcavity.study.boundary import boundary
 
         return boundary(self, what, across, along, values, dps)
-
-
-__all__ = ["StudiedTheory"]

@@ -188,6 +188,3 @@ def closed_claims(theory: Any) -> list[Equation]:
     """The closed system: what each order parameter is, then the conditions on global variables and averages."""
     closures = [Equation(s, v) for s, v in theory.closures.items()]
     return [*closures, *theory.global_equations, *theory.fixed_equations]
-
-
-__all__ = ["closed_claims", "closure", "fixed", "global_condition", "load", "response"]

@@ -81,6 +81,3 @@ def _between(f: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.nd
             margin = np.minimum(least / width, 0.5)
             share = np.where(smooth & np.isfinite(parabola), np.clip(parabola, margin, 1 - margin), 0.5)
     return best
-
-
-__all__ = ["bisected", "within"]

@@ -123,6 +123,3 @@ def _agree(world: World, one: Any, two: Any) -> bool:
             if not same(world.value(a, env), world.value(b, env)):
                 return False
     return isinstance(one, Complementary) == isinstance(two, Complementary)
-
-
-__all__ = ["centre", "emissions"]

@@ -239,17 +239,3 @@ def _labels(system: System) -> dict[tuple[Any, Any], str]:
             if name is not None:
                 out[name.family, name.indices[len(name.site) :]] = source_label(place, len(law.fields))
     return out
-
-
-__all__ = [
-    "Carrier",
-    "Declared",
-    "Row",
-    "Undeclared",
-    "at_components",
-    "declared_of",
-    "kind_of",
-    "named_sums",
-    "rows_of",
-    "source_of",
-]

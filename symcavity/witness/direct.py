@@ -31,7 +31,8 @@ from sympy import (
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.quadrature import break_points, gaussian_in
 from symcavity.errors import NotConverged
-from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.compiler import Compiled, to_mpf
+from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.quenched import read_quenched
 from symcavity.method.close import kind_of_body, positive_parts
 from symcavity.model.averages import Average, SiteResponse
@@ -459,6 +460,3 @@ def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: i
     with mp.workdps(dps + 12):
         env = {k: to_mpf(v) for k, v in values.items()}
         return mp.mpf(Compiled(claimed, "mpmath")({**env, LAWS: site_laws}))
-
-
-__all__ = ["direct_average", "hold"]

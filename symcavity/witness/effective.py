@@ -275,6 +275,3 @@ def mean_factors(theory: Any, site: Inserted) -> list[tuple[Way, Any]]:
                 env = dict(zip(getattr(s, "indices", ()), (*at.values(), *sent.values()), strict=False))
                 out.append(((f, g, at, sent), mp.mpf(0) if none else site.world.value(known[s], env)))
     return out
-
-
-__all__ = ["SolvedLaw", "Tuned", "effective_law", "eta_of", "is_dropped", "mean_factors", "solution"]

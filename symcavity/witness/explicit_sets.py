@@ -30,6 +30,3 @@ def projected(
 
     p = with_slack(shape, T, bound, cap * strength, softness / strength)
     return p.v, p.lam / strength, p.anchor
-
-
-__all__ = ["projected", "shapes"]

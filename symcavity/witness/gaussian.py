@@ -78,6 +78,3 @@ def _weighted(low: Any, high: Any, prec: int) -> list[tuple[Any, Any]]:
 def _nodes(prec: int) -> list[tuple[Any, Any]]:
     rule = GaussLegendre(mp)
     return list(rule.calc_nodes(DEGREE, prec))
-
-
-__all__ = ["coefficients", "integral", "reach", "weighted"]

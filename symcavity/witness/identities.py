@@ -103,6 +103,3 @@ def symmetry(step: Step, _dps: int) -> list[Verdict]:
 
     ok = one_to_one(step.claims, rows, absorbs)
     return out + result(BRUTE_FORCE, ok, f"the declared law of the features at A = 1, and rescaled at A = 3, {SMALL}")
-
-
-__all__ = ["consistency", "contradiction", "load_identity", "symmetry", "work"]

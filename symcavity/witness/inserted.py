@@ -152,6 +152,3 @@ class Inserted:
             return
         for k in component_range(self.world, g.inner):
             yield {g.inner[0]: k}
-
-
-__all__ = ["Inserted"]

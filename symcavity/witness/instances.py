@@ -160,6 +160,3 @@ def _collect(expr: Any, nodes: dict[Expr, None]) -> None:
 def _at(sides: list[Compiled], samples: dict[Symbol, np.ndarray], kept: Any) -> list[float]:
     values = {mark: float(np.mean(v[kept])) for mark, v in samples.items()}
     return [float(side(values)) for side in sides]
-
-
-__all__ = ["Measured", "measure", "witness"]

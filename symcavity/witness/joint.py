@@ -18,7 +18,8 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
-from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.quenched import read_quenched
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, seeded
@@ -261,6 +262,3 @@ def _worst(step: Step, *, responses: bool) -> tuple[float, int]:
 
 def _unit(order: Sequence[Any], eta: Any) -> np.ndarray:
     return np.array([[1.0 if e == eta else 0.0] for e in order])
-
-
-__all__ = ["is_joint", "joint_average"]

@@ -65,6 +65,3 @@ def judge(step: Step, dps: int = 50) -> list[Verdict]:
             detail = f"the check could not be carried out: {type(problem).__name__}: {problem}"
             out.append(Verdict(numeric(dps), None if isinstance(problem, NotConverged) else False, detail))
     return out
-
-
-__all__ = ["judge", "verify"]

@@ -143,6 +143,3 @@ def coefficients(step: Step, _dps: int) -> list[Verdict]:
     value, worst = at(root)(declared, {}), largest(*map(abs, slopes))
     ok = bool(worst < mp.mpf("1e-8") * (1 + abs(value)))
     return result(BRUTE_FORCE, ok, "the slope of the declared problem in the coefficients vanishes there")
-
-
-__all__ = ["Numbers", "coefficients", "holds", "kernel"]

@@ -141,6 +141,3 @@ def state_evolution(step: Step, _dps: int) -> list[Verdict]:
 
 def _kind(meaning: Expr) -> Kind:
     return next(iter(sorted(meaning.atoms(SiteQuantity), key=str))).family.slots[0]
-
-
-__all__ = ["messages", "state_evolution"]

@@ -290,6 +290,3 @@ def _has_decided(record: Any) -> bool:
     """Whether a constraint may have decided a kink of the objective: then it is one of admissible states only."""
     bounded = sum(len(k.atoms(Max, Abs)) for _, k in record.auxiliary)
     return len(record.problem.minimize.atoms(Max, Abs)) > bounded
-
-
-__all__ = ["POINTS", "Optimality", "points"]

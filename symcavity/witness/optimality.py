@@ -263,6 +263,3 @@ def conditions_of_the_problem(step: Step, _dps: int) -> list[Verdict]:
 def _is_definition(point: Optimality, equation: Equation) -> bool:
     known = {slack for slack, _ in point.record.slacks} | {d for d, _ in point.record.duals}
     return equation.lhs in known or isinstance(equation.lhs.family, Field)
-
-
-__all__ = ["Optimality", "are_declared", "points"]

@@ -266,14 +266,3 @@ def _feasible(theory: Theory) -> Iterator[dict[Any, Any]]:
         except SymcavityError:
             continue
         yield values
-
-
-__all__ = [
-    "Point",
-    "compare_with_naive",
-    "other_theory",
-    "scatter",
-    "seeded_values",
-    "solve_shared",
-    "solved_point",
-]

@@ -77,7 +77,8 @@ def quenched_points(laws: Mapping[Quenched, Tuple], side: str) -> Iterator[tuple
 
 def at_shape(expr: Expr, convex: Any, shape: Any, values: Values, laws: Mapping[Quenched, Tuple] = {}) -> float:
     """A closed form at explicit values, its averages by the numerics."""
-    from symcavity.evaluate.compiler import LAWS, Compiled
+    from symcavity.evaluate.compiler import Compiled
+    from symcavity.evaluate.integrals import LAWS
     from symcavity.evaluate.quenched import read_quenched
 
     rule: dict[Any, Any] = {convex.g: convex.g.given(shape), **values}
@@ -287,16 +288,3 @@ def _at_index(body: Expr, side: Any) -> Expr:
 def _own(expr: Expr) -> list[SiteQuantity]:
     """The quenched parameters of a formula for one site."""
     return site_quantities(expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)), Quenched)
-
-
-__all__ = [
-    "Site",
-    "at_shape",
-    "grid",
-    "projecting",
-    "quenched_laws",
-    "quenched_points",
-    "seeded",
-    "sized",
-    "vector_average",
-]

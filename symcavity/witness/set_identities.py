@@ -141,6 +141,3 @@ def stein(step: Step, _dps: int) -> list[Verdict]:
     ok = worst < 1e-9
     how = "direct quadrature for a segment to 9 digits, quasi-random fields for other sets"
     return [Verdict("quadrature to 9 digits", ok, how if ok else f"differs by {worst:.2g}")]
-
-
-__all__ = ["by_differences", "by_parts", "identity_rows", "pointwise", "stein"]

@@ -110,6 +110,3 @@ def multiplier(step: Step, _dps: int) -> list[Verdict]:
     ok = bool(worst < 1e-8) and supporting > 20
     good = "projections of seeded fields on explicit sets, with their anchor points"
     return [Verdict(EXPLICIT, ok, good if ok else f"differs by {mp.nstr(worst, 3)}")]
-
-
-__all__ = ["minimum", "multiplier", "support_function"]

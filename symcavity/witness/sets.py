@@ -436,6 +436,3 @@ def regimes(step: Step, _dps: int) -> list[Verdict]:
     ok = worst < 1e-5 and seen == {0, 1, 3} | ({4} if slack else set())
     detail = "the divergence of explicit projections in every regime" if ok else f"differs by {worst:.2g}"
     return [Verdict(EXPLICIT, ok, detail)]
-
-
-__all__ = ["EXPLICIT", "of_size", "projection", "site_of", "site_values"]

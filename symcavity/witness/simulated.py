@@ -36,6 +36,3 @@ def with_witness(found: Any) -> Any:
     if isinstance(found, Simulation):
         return with_verbs(one, found)
     return simulation_class("Simulations")({size: with_verbs(one, each) for size, each in found.by_size.items()})
-
-
-__all__ = ["simulation_class", "with_witness"]

@@ -149,6 +149,3 @@ def truncated_moments(step: Step, dps: int) -> list[Verdict]:
     claims = [claim.xreplace({step.data["order"]: S(n)}) for claim in step.claims for n in range(4)]
     ok = all(_gap_at(claim, seed, dps) < mp.mpf(10) ** (-dps) for claim in claims for seed in range(POINTS))
     return result(numeric(dps), ok, "quadrature for n = 0, 1, 2, 3")
-
-
-__all__ = ["FAR", "held"]

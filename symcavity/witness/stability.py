@@ -147,6 +147,3 @@ def _eigenvalue(matrix: Any, world: World) -> Any:
     """The largest eigenvalue, in modulus, of the matrix that the prose speaks of."""
     numbers = mp.matrix([[world.value(e) for e in row] for row in matrix])
     return max(abs(e) for e in mp.eig(numbers, left=False, right=False))
-
-
-__all__ = ["spread", "stability"]

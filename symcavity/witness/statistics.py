@@ -133,6 +133,3 @@ def dropped(step: Step, _dps: int) -> list[Verdict]:
     ok = all(c.rhs == 0 for c in step.claims) and all(v == 0 for v in used)
     ok = ok and {c.lhs for c in step.claims} == {c.lhs for c in claimed(theory, "self_coupling", kind)}
     return result(SYMBOLIC, ok, "the law of the kind is used without its echo", "the law is used with an echo")
-
-
-__all__ = ["coupling_variances", "define", "exact_mean", "fresh", "mean_over"]

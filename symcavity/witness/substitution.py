@@ -400,6 +400,3 @@ def _is_open(settled: Settled) -> bool:
     except ZeroDivisionError:  # a singular matrix
         return True
     return False
-
-
-__all__ = ["Form", "Settled", "forms"]

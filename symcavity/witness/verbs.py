@@ -220,6 +220,3 @@ def _is_factor(site: Inserted, claim: Equation, f: Any, g: Any) -> bool:
         if not same(site.world.value(claim.rhs, at), site.self_coupling(f, g, env, sent)):
             return False
     return True
-
-
-__all__ = ["claimed", "inserted_by"]

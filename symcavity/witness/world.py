@@ -478,18 +478,3 @@ def component_range(world: World, limits: Any) -> range:
 def same(left: Any, right: Any) -> bool:
     """Whether two numbers agree to twenty digits, relative to the larger of them and one."""
     return bool(abs(left - right) <= CLOSE * max(1, abs(left), abs(right)))
-
-
-__all__ = [
-    "DIGITS",
-    "NOWHERE",
-    "Env",
-    "Key",
-    "Open",
-    "World",
-    "component_range",
-    "coupling_moment",
-    "coupling_variance",
-    "free_points",
-    "same",
-]

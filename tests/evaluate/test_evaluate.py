@@ -8,8 +8,9 @@ from sympy import Abs, Max, Rational, Sum, Symbol, cos, exp, oo, sqrt
 from symcavity import N, Quenched, ValuesError, average, gaussian_average, i, mu, phi
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import mp
-from symcavity.evaluate.compiler import LAWS, Compiled, to_mpf
+from symcavity.evaluate.compiler import Compiled, to_mpf
 from symcavity.evaluate.grids import invert
+from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.quenched import read_quenched
 
 k, z = Symbol("k", positive=True), Symbol("z", real=True)

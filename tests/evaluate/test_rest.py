@@ -274,7 +274,7 @@ def test_a_bound_on_all_residuals_that_zero_weights_meet(monkeypatch):
     assert 0 < float(below[average(Abs(w[i]))]) < 0.02
     assert float(below[average(residual**2)]) == pytest.approx(0.44, rel=1e-9)
     searched = []
-    monkeypatch.setattr(solver, "_search", lambda *args, **options: searched.append(args))
+    monkeypatch.setattr(solver, "_search", lambda *args, **_: searched.append(args))
     at_rest = theory.solve({**values, bound: "0.46"})
     assert at_rest[average(Abs(w[i]))] == 0
     assert float(at_rest[average(residual**2)]) == pytest.approx(0.45, rel=1e-12)

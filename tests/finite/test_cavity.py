@@ -10,7 +10,7 @@ from sympy import Sum, exp, log, sign
 from symcavity import N, Quenched, i
 from symcavity.errors import Infeasible, UnsupportedLaw
 from symcavity.face import ConvexProblem
-from symcavity.finite import cavity_experiment
+from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.insertion import extended, insert
 from symcavity.finite.run import as_system, prepare
 from symcavity.model.kinds import DATUM, FEATURE, P, alpha, mu

@@ -24,7 +24,8 @@ from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.face import ConvexProblem
-from symcavity.finite import Estimate, Extrapolation, compare, point_of
+from symcavity.finite.compare import compare, point_of
+from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu
 from symcavity.record.derivation import Step
@@ -227,7 +228,7 @@ def test_sums_scale_with_size(soft_sim):
 
 def test_plots_are_pictures(comparison, soft_sim, tmp_path):
     pytest.importorskip("matplotlib")
-    from symcavity.finite import plot_distribution
+    from symcavity.finite.plots import plot_distribution
 
     comparison.plot().figure.savefig(tmp_path / "z.png")
     ax = plot_distribution(

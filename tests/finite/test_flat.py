@@ -11,7 +11,10 @@ from sympy.stats import Normal
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged
 from symcavity.face import ConvexProblem
-from symcavity.finite import cavity_experiment, compare, simulate, sweep_simulation
+from symcavity.finite.compare import compare
+from symcavity.finite.experiment import cavity_experiment
+from symcavity.finite.run import simulate
+from symcavity.finite.sweep import sweep_simulation
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu
 from symcavity.model.quantities import Global

@@ -8,9 +8,9 @@ from scipy.optimize import minimize_scalar
 from sympy import Abs, Max, Rational, Sum
 
 from symcavity.face import ConvexProblem
-from symcavity.finite import linearised, newton, simulate, single_site
+from symcavity.finite import linearised, newton, single_site
 from symcavity.finite.messages import message_passing, started
-from symcavity.finite.run import as_system, prepare
+from symcavity.finite.run import as_system, prepare, simulate
 from symcavity.finite.single_site import SingleSites
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 

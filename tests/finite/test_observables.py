@@ -22,8 +22,8 @@ from declarations_simulated import (
 from sympy import Eq, Ne, Sum, sqrt
 
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.finite import Simulations, response_by_source, simulate
-from symcavity.finite.run import as_system
+from symcavity.finite.responses import response_by_source
+from symcavity.finite.run import Simulations, as_system, simulate
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 from symcavity.model.quantities import Global

@@ -8,8 +8,9 @@ from sympy import Abs, Eq, Max, Rational, Sum
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
-from symcavity.finite import compare, simulate
+from symcavity.finite.compare import compare
 from symcavity.finite.parts import ByParts, jumps
+from symcavity.finite.run import simulate
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu

@@ -30,11 +30,12 @@ from symcavity import (
 from symcavity.derivations import soft_manifold
 from symcavity.derivations.gardner import problem as points
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
-from symcavity.finite import cavity_experiment, response_by_source, sweep_simulation
+from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
-from symcavity.finite.responses import Responses
+from symcavity.finite.responses import Responses, response_by_source
 from symcavity.finite.run import prepare
+from symcavity.finite.sweep import sweep_simulation
 from symcavity.model.kinds import DATUM, FEATURE
 
 TRIANGLE = PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1.0]])

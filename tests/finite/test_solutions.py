@@ -24,14 +24,13 @@ from sympy import Abs, Max, Sum, Symbol, exp, sqrt
 
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.face import ConvexProblem
-from symcavity.finite import simulate
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.draw import coupling_law
 from symcavity.finite.given_values import read_values
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
-from symcavity.finite.run import as_system
+from symcavity.finite.run import as_system, simulate
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import FEATURE, N, P, alpha, i, mu

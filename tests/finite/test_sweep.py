@@ -13,8 +13,9 @@ from sympy import Max, Rational, Sum, Symbol
 
 from symcavity.errors import ValuesError
 from symcavity.face import ConvexProblem
-from symcavity.finite import BrokenExecutor, processes, sweep_simulation, sweep_theory
+from symcavity.finite.executors import BrokenExecutor, processes
 from symcavity.finite.rows import RowFile
+from symcavity.finite.sweep import sweep_simulation, sweep_theory
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import N as SIZE
 from symcavity.model.kinds import P, alpha, i, mu

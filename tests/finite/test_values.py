@@ -29,8 +29,9 @@ from sympy.stats import Normal
 
 from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.face import ConvexProblem
-from symcavity.finite import processes, simulate
 from symcavity.finite.certificate import evidence
+from symcavity.finite.executors import processes
+from symcavity.finite.run import simulate
 from symcavity.model.averages import average
 from symcavity.model.kinds import N, P, alpha, i, mu
 

@@ -30,7 +30,8 @@ from symcavity import (
     norm,
     response,
 )
-from symcavity.evaluate.compiler import LAWS, Compiled
+from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.quenched import read_quenched
 from symcavity.method import norms
 from symcavity.model.equations import Equation
