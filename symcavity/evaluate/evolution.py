@@ -34,6 +34,7 @@ ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends 
 STRAYED = 2.0  # by how much a step of the map may grow
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 ROUGH, MET = 1e-4, 1e-6  # when grids are refined; how closely conditions are met on the way
+OFTEN = 3  # how many times in a row conditions may be missed before a step leaves them alone
 FAR = 60.0  # logarithms beyond which, and those of the parameters, nothing is followed
 ROUNDED = 1e-14  # what rounding leaves of a sum
 
@@ -260,6 +261,7 @@ class Evolution:
         place = (lambda t: t) if plain else self.place
         t = x if plain else self.chart(x)
         before, tried, close, undefined = np.inf, np.inf, 0.0 if self.patient else CLOSE, 0
+        missed = again = 0
         reach = FAR + 4 * max((abs(np.log(abs(v))) for v in env.values() if isinstance(v, float) and v), default=0)
         far = np.where(self.signs != 0, reach, np.inf)
         far[[self.places[k] for k in self.fading]] = np.inf
@@ -275,7 +277,11 @@ class Evolution:
                 t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
                 trail = trail[-1:]
                 continue
-            image = self._met(image, env, grids)
+            if n >= again:
+                met = self._met(image, env, grids)
+                missed = 0 if met is not None else missed + 1
+                again = n + max(1, missed - OFTEN)  # what is met nowhere is tried less and less often
+                image = image if met is None else met
             step = (image if plain else self.chart(image)) - t
             faded = (self.signs != 0) & (np.abs(image) <= NOTHING)
             if not plain and np.max(np.abs(step[~faded]), initial=0.0) < CLOSE:  # all else has nearly settled
@@ -303,10 +309,10 @@ class Evolution:
             t = image if plain and size > MILD else accelerated(trail, scale)
         return None
 
-    def _met(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
+    def _met(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray | None:
         """The point with the equations of unknowns that are no average solved for them, all else as it is.
 
-        Where they are not solved, it is left as it was.
+        None where they are not solved.
         """
         if not (self.free and self.mapped):
             return x
@@ -326,7 +332,7 @@ class Evolution:
         try:
             start[own] = meet(conditions, start[own], MET)
         except NotConverged:
-            return x
+            return None
         return self.place(start)
 
     def solve_many(
