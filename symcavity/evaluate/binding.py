@@ -181,7 +181,7 @@ def solve_bound(
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
         first = next(((branch, root.point) for branch, root in settled if root is not None), None)
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
-        for branch in () if first else reversed(theory.branches):
+        for branch in () if first else theory.branches:
             if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
                 return rest
     for branch, near in tries:
