@@ -282,7 +282,7 @@ def _equations(instance: Instance, state: State) -> np.ndarray:
             pinned[np.arange(len(where))[:, None], own[where]] = change[where, which]
             pinned[:, total:] = shared[where, which]
             rows.append(pinned)
-        conditions[:, own.ravel()] += np.moveaxis(at.condition, 1, 0).reshape(system.count, -1)
+        conditions[:, own.ravel()] += np.moveaxis(at.condition, 1, 0).reshape(system.count, own.size)
         conditions[:, total:] += at.body_shared
     return np.concatenate([*rows, conditions])
 

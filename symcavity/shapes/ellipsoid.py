@@ -75,15 +75,6 @@ class Ellipsoid(Shape):
         center = "" if self.center == 1 else f", center={show(self.center)}"
         return f"Ellipsoid([{', '.join(map(show, self.radii))}]{center})"
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[Any, ...]:
-        return self.radii, self.center, self.exact
-
     @property
     def D(self) -> int:
         """Number of semi-axes."""

@@ -22,6 +22,14 @@ def _every() -> tuple[Any, ...]:
     return Ball(1, "0.7"), TwoPoints("0.2"), Ball(2, "0.5"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)
 
 
+@lru_cache(maxsize=1)
+def segments() -> tuple[Any, ...]:
+    """A short and a long segment, whose fields have two components; the same each time."""
+    from symcavity.shapes import Ball
+
+    return Ball(1, "0.7"), Ball(1, 2)
+
+
 def projected(
     shape: Any, T: Any, bound: float, cap: float, strength: float, softness: float = 0.0
 ) -> tuple[Any, Any, Any]:

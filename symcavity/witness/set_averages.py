@@ -19,7 +19,7 @@ from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution
-from symcavity.witness.explicit_sets import projected, shapes
+from symcavity.witness.explicit_sets import projected, segments, shapes
 from symcavity.witness.registry import largest, witness
 
 COUNT = 60_000
@@ -235,13 +235,11 @@ def vector_average(theory: Any, claims: Sequence[tuple[Expr, Expr]]) -> list[Ver
     claims : sequence of (Expr, Expr)
         What is averaged (an average of it), and the formula.
     """
-    from symcavity.shapes import Ball
-
     side = projecting(theory)
     size = side.solution.convex.components.size
     known = theory.binding.get(side.solution.convex.g)  # averages over a set that was put in are about this set
     plane = known is None and not (size.is_Integer and size != 2) and side.solution.cap.is_finite is False
-    sets = [Ball(1, "0.7"), Ball(1, 2)] if plane else [known.shape] if known else shapes(size)[:4]
+    sets = segments() if plane else [known.shape] if known else shapes(size)[:4]
     worst, count = 0.0, 0
     for meaning, formula in claims:
         for seed, shape in enumerate(sets):

@@ -24,7 +24,7 @@ from symcavity.sites.sets.averages import (
     ProjectionSymbol,
     SpaceIntegral,
 )
-from symcavity.witness.explicit_sets import TRIANGLE, shapes
+from symcavity.witness.explicit_sets import TRIANGLE, segments, shapes
 from symcavity.witness.registry import largest, witness
 from symcavity.witness.set_averages import at_shape, grid
 from symcavity.witness.sets import EXPLICIT, site_of
@@ -63,7 +63,7 @@ def by_parts(step: Step, _dps: int) -> list[Verdict]:
     """Each line with derivatives by difference quotients: on a grid for a segment, at seeded fields for other sets."""
     size, k = step.data["size"], Symbol("k")
     worst, scores = 0.0, []
-    for shape, bound in product((Ball(1, "0.7"), Ball(2, "0.5"), Ellipsoid(["1", "0.4"])), (0.7, -0.4)):
+    for shape, bound in product((segments()[0], Ball(2, "0.5"), Ellipsoid(["1", "0.4"])), (0.7, -0.4)):
         if size.is_Integer and shape.dimension != int(size):
             continue
         if shape.dimension == 2:
@@ -120,7 +120,7 @@ def stein(step: Step, _dps: int) -> list[Verdict]:
     """Both sides of an identity of averages: direct quadrature for a segment; the numerics for other sets."""
     convex, k = site_of(step).solution.convex, Symbol("k")
     worst = 0.0
-    sets = [Ball(1, "0.7"), Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)]
+    sets = [segments()[0], Ball(3, "0.8"), Ellipsoid(["1", "0.4"]), PointCloud(TRIANGLE)]
     size = convex.components.size
     for shape in sets:
         if size.is_Integer and shape.dimension != int(size):

@@ -96,7 +96,7 @@ def test_bad_parameters_are_refused(problem, values, message):
 
 
 def test_the_way_from_kappa_to_alpha_is_told():
-    with pytest.raises(ValuesError, match=r"theory.*solve") as caught:
+    with pytest.raises(ValuesError, match=r"average is known instead, solve") as caught:
         simulate(hard, {kappa: 1}, N=20)
     assert "alpha" in caught.value.hint
 
