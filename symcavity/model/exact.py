@@ -6,15 +6,18 @@ import re
 import sys
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from sympy import (
     Basic,
     Expr,
+    FiniteSet,
     Float,
     I,
     Rational,
     S,
+    Set,
     Symbol,
     SympifyError,
     Tuple,
@@ -47,6 +50,22 @@ def random_symbols() -> tuple[type, ...]:
 def is_random(value: Any) -> bool:
     """Whether a value is a random variable of SymPy."""
     return isinstance(value, random_symbols())
+
+
+@lru_cache(maxsize=256)
+def sign_of_law(law: Any) -> int | None:
+    """Return 1 where all values of a random variable of SymPy are positive, 0 where none is negative, else None.
+
+    A continuous law is at the end of its range with no probability.
+    """
+    space: Any = getattr(law, "pspace", None)
+    values = getattr(getattr(space, "distribution", None), "set", None)
+    if values is not None and not isinstance(values, Set):
+        values = FiniteSet(*values)
+    least = getattr(values, "inf", None)
+    if least is None or not least.is_nonnegative:
+        return None
+    return int(bool(least.is_positive or space.is_Continuous))
 
 
 def exact(value: Any, where: str) -> Expr:

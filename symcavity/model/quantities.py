@@ -19,7 +19,7 @@ from symcavity.algebra.text import plain, text
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.dependent import read_joint
-from symcavity.model.exact import Count, drawn_law, exact, finite_law, is_random
+from symcavity.model.exact import Count, drawn_law, exact, finite_law, is_random, sign_of_law
 from symcavity.model.kinds import Kind, SiteIndex, i, is_index, mu
 from symcavity.model.names import component_range, family_name, latex_name
 
@@ -205,7 +205,8 @@ class Quenched(Family):
         dictionary, a distribution or an array (one entry a site) is given at evaluation.  Of several
         parameters ``{(1, 2): weight, ...}``, or ``Normal("g", means, covariances)``.
     positive : bool, optional
-        Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.
+        Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.  Laws on positive
+        numbers, such as ``Exponential("c", 1)``, say so.
     given : Expr, optional
         What a label is drawn on: the weights of a finite law may contain it, or the parameters of one on the integers,
         ``Poisson("y", exp(u))``, and quenched parameters of the same site beside it.
@@ -296,8 +297,10 @@ class Quenched(Family):
 
     @property
     def positive(self) -> bool:
-        """Whether all values are positive, by declaration or by a finite law."""
-        return self._data[4] or (isinstance(self.law, Tuple) and all(value.is_positive for value in self.values))
+        """Whether all values are positive, by declaration or by their law."""
+        if self._data[4] or not isinstance(self.law, Tuple):
+            return self._data[4] or sign_of_law(self.law) == 1
+        return all(value.is_positive for value in self.values)
 
     @property
     def law(self) -> Basic | None:
@@ -422,6 +425,9 @@ class SiteQuantity(FewValued, Expr):
 
     def _eval_is_positive(self) -> bool | None:
         return True if isinstance(self.family, Quenched) and self.family.positive else None
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if isinstance(self.family, Quenched) and sign_of_law(self.family.law) is not None else None
 
     def _sympystr(self, printer: Any) -> str:
         return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.indices)}]"

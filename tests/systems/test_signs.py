@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
-from sympy import Abs, Eq, Max, Piecewise, Rational, S, Sum, Symbol, exp, log, sign, tanh
-from sympy.stats import Normal
+from sympy import Abs, Eq, Max, Piecewise, Rational, S, Sum, Symbol, exp, factorial, log, sign, tanh
+from sympy.stats import Exponential, Geometric, Normal, Poisson, Uniform
 
 from symcavity import (
     BipartiteSystem,
@@ -20,6 +20,7 @@ from symcavity import (
     InternalError,
     N,
     NotConverged,
+    NotConvex,
     P,
     Quenched,
     SeveralSolutions,
@@ -354,3 +355,48 @@ def test_a_linear_network_at_rest_still_responds(linear):
     assert rest[average(r[i] ** 2)] == 0
     assert rest[response(r)] == driven[response(r)]
     assert rest.stability == driven.stability < 1
+
+
+@pytest.mark.parametrize(
+    ("law", "low", "high"),
+    [(Exponential("c", 1), 0, np.inf), (Uniform("c", 0, 2), 0, 2), (Geometric("c", Rational(1, 2)), None, None)],
+    ids=["exponential", "uniform", "geometric"],
+)
+def test_a_law_on_positive_numbers_says_the_sign_of_a_weight(law, low, high):
+    """A hinge with costs drawn from it, as with the same costs by quadrature or by their sum."""
+    cost = Quenched("c", mu, law=law)
+    problem = ConvexProblem(data(cost[mu] * Max(0, 1 - u)) + features(w[i] ** 2) / 2)
+    solution = problem.cavity().solve({alpha: 2})
+    if low is None:
+        costs = np.arange(1, 60)
+        weights = 0.5**costs
+    else:
+        nodes, share = np.polynomial.legendre.leggauss(400)
+        costs = low + (min(high, 40.0) - low) * (1 + nodes) / 2
+        weights = share * (np.exp(-costs) if high == np.inf else 1.0)
+    weights = weights / weights.sum()
+    S_w, q = float(solution[response(w)]), float(solution[risk])
+    z = np.linspace(-9, 9, 4001)
+    Dz = np.exp(-z * z / 2)
+    gap = 1 - np.sqrt(q) * z[:, None]
+    message = np.clip(gap / S_w, 0, costs)  # minus the slope of c max(0, 1 - h) at h = field + S_w message
+    moment = (Dz / Dz.sum()) @ message**2 @ weights
+    assert q == pytest.approx(2 * S_w**2 * moment, rel=1e-6)
+    sim = problem.simulate({alpha: 2}, N=60, seeds=8)[risk]
+    assert abs(sim.mean - q) < 4 * sim.stderr + 3 * q / 60
+
+
+def test_a_law_that_may_be_zero_or_negative():
+    """Costs that count events may vanish; a law with negative values is no cost, whatever may be drawn."""
+    counts, weights = range(20), [float(np.exp(-1.0) / factorial(k)) for k in range(20)]
+    few = {k: Rational(p).limit_denominator(10**15) for k, p in zip(counts, weights, strict=True)}
+    few[0] += 1 - sum(few.values())
+    sizes = []
+    for law in (Poisson("c", 1), few):
+        cost = Quenched("c", mu, law=law)
+        problem = ConvexProblem(data(cost[mu] * Max(0, 1 - u)) + features(w[i] ** 2) / 2)
+        sizes.append(float(problem.cavity().solve({alpha: 2})[risk]))
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-9)
+    signed = Quenched("c", mu, law=Normal("c", 1, 1))
+    with pytest.raises(NotConvex, match="declare the factor's sign"):
+        ConvexProblem(data(signed[mu] * Max(0, 1 - u)) + features(w[i] ** 2) / 2).cavity()
