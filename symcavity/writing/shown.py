@@ -93,7 +93,7 @@ def as_shown(derivation: Derivation) -> Derivation:
             obj = alike.setdefault(obj.as_dummy(), obj)
         obj = written(obj)
         if isinstance(obj, Basic) and obj.has(GaussianAverage):
-            obj = obj.replace(lambda node: type(node) is GaussianAverage, _with_its_name)
+            obj = obj.replace(lambda node: type(node) is GaussianAverage, lambda node: _with_its_name(node, indices))
         return _gathered(_over_one(_signed(obj)))
 
     def written(obj: Any) -> Any:
@@ -125,11 +125,15 @@ def as_shown(derivation: Derivation) -> Derivation:
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
 
 
-def _with_its_name(average: GaussianAverage) -> Expr:
+def _with_its_name(average: GaussianAverage, letters: Mapping[Symbol, Symbol]) -> Expr:
     """An average over a variable of that name, so that equal ones are one."""
     body, z = average.args
-    named = Symbol(z.name, real=True)
+    named = letters.get(_named(z), _named(z))
     return GaussianAverage(_in_brackets(body.xreplace({z: named})), named)
+
+
+def _named(z: Symbol) -> Symbol:
+    return Symbol(z.name, real=True)
 
 
 def _in_brackets(body: Expr) -> Expr:
@@ -148,15 +152,18 @@ def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
     quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
     bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
     bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
+    bound |= {_named(node.args[1]) for side in sides for node in side.atoms(GaussianAverage)}
     labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
     every = set().union(*(side.atoms(Symbol) for side in sides))
     letters = {q.family.name.partition("_")[0] for q in quantities}
     letters |= {s.name.partition("_")[0] for s in every if s not in labels}
     taken = {*map(Symbol, letters), *labels}
     out: dict[Symbol, Symbol] = {}
-    for label in sorted((label for label in labels if label.name in letters), key=str):
-        out[label] = fresh_index(label, taken)
-        taken.add(out[label])
+    for name in sorted({label.name for label in labels} & letters):
+        alike = [label for label in labels if label.name == name]
+        letter = fresh_index(alike[0], taken)
+        out |= {label: Symbol(letter.name, **label.assumptions0) for label in alike}
+        taken.add(letter)
     return out
 
 
