@@ -74,7 +74,8 @@ _STYLE = """
 @media (max-width: 40rem) { .sc { font-size: 15px; } .sc nav { columns: 1; }
   .sc main { padding: 1.2rem .8rem 3rem; } }
 @media print { .sc { font-size: 10.5pt; --paper: #fff; --ink: #000; color-scheme: light; }
-  .sc nav, .sc details:not([open], :has(.failed)) { display: none; } .sc main { max-width: none; padding: 0; }
+  .sc nav, .sc .why summary, .sc details:not(.why, [open], :has(.failed)) { display: none; }
+  .sc .why::details-content { content-visibility: visible; } .sc main { max-width: none; padding: 0; }
   .sc .display { overflow: visible; } .sc h2, .sc summary { break-after: avoid; }
   .sc tr, .sc figure { break-inside: avoid; } }
 """
@@ -232,7 +233,7 @@ def _block(block: Block) -> str:
     if isinstance(block, Paragraph):
         said = _inline(block.fragments).strip()
         if block.why:
-            return f"<details><summary>why</summary>{said}</details>"
+            return f'<details class="why"><summary>why</summary>{said}</details>'
         return f"<p>{said}</p>"
     return _display(block)
 

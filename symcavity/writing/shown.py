@@ -25,6 +25,7 @@ from sympy import (
     Tuple,
     default_sort_key,
     exp,
+    expand_mul,
     factor,
     floor,
     fraction,
@@ -106,7 +107,7 @@ def as_shown(derivation: Derivation) -> Derivation:
         if not isinstance(obj, Basic):
             return obj
         obj = obj.xreplace(indices)
-        moments = {node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)}
+        moments = {node: phi(node.args[0], _over_one(_spread(node.args[1]))) for node in obj.atoms(phi)}
         obj = obj.xreplace({old: new for old, new in moments.items() if new != old})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
             totals = [node for node in obj.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
@@ -152,7 +153,8 @@ def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
     quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
     bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
     bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
-    bound |= {_named(node.args[1]) for side in sides for node in side.atoms(GaussianAverage)}
+    averages = (node for side in sides for node in side.atoms(GaussianAverage) if type(node) is GaussianAverage)
+    bound |= {_named(node.args[1]) for node in averages}
     labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
     every = set().union(*(side.atoms(Symbol) for side in sides))
     letters = {q.family.name.partition("_")[0] for q in quantities}
@@ -197,10 +199,16 @@ def _over_one(total: Any) -> Any:
     if not below or not all(power.is_Rational for some in exponents.values() for power in some):
         return total
     least = {base: min(some) for base, some in exponents.items()}
-    shared = Mul(*(base ** (power if power < 0 else floor(power)) for base, power in least.items()))
+    whole = {base: len({*some}) == 1 or least[base] < 0 for base, some in exponents.items()}
+    shared = Mul(*(base ** (power if whole[base] else floor(power)) for base, power in least.items()))
     number = Rational(igcd(*(n.p for n, _ in terms)), ilcm(*(n.q for n, _ in terms)))
     number = -number if all(n.is_negative for n, _ in terms) else number
     return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
+
+
+def _spread(total: Expr) -> Expr:
+    """A product with one sum in it, multiplied out."""
+    return expand_mul(total) if sum(f.is_Add for f in Mul.make_args(total)) == 1 else total
 
 
 def _gathered(expr: Any) -> Any:

@@ -143,6 +143,7 @@ def test_the_page_is_well_formed_and_needs_no_network(name):
     if name == "sample":
         assert "points &amp; 100%" in whole
         assert "<details>" in whole
+        assert '<details class="why">' in whole
 
 
 def _judged(step, ok):
