@@ -148,8 +148,9 @@ def _in_brackets(body: Expr) -> Expr:
 
 def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
     """Other letters for indices, and variables of integration, whose own is that of a quantity, too."""
-    equations = [claim for step in derivation.steps for claim in step.claims if isinstance(claim, Equation)]
-    sides = [side for claim in equations for side in (claim.lhs, claim.rhs)]
+    claims = [*derivation.results, *(claim for step in derivation.steps for claim in step.claims)]
+    sides = [side for claim in claims if isinstance(claim, Equation) for side in (claim.lhs, claim.rhs)]
+    sides += [meaning for _, meaning in derivation.parameters if isinstance(meaning, Basic)]
     quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
     bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
     bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
