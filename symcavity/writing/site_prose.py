@@ -91,7 +91,7 @@ def response(step: Step) -> Prose:
 def closure(_step: Step) -> Prose:
     """An average over the cavity field."""
     lead = Given("Averaging over the cavity field, at zero source, gives")
-    return Prose([lead], again=[Given("The same average gives")])
+    return Prose([lead], again=[Given("Likewise")])
 
 
 def implicit(step: Step) -> Prose:
