@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, Mul
+from sympy.core.relational import Relational
 
 from symcavity.model.kinds import DATUM, FEATURE, N
 from symcavity.model.quantities import Complementary
 from symcavity.writing.fragments import Fragment, Fragments, formula, limit, listed, plural, quantity, small
+from symcavity.writing.ordering import is_given
 
 
 def assumption(name: str, data: dict[str, Any]) -> Fragments:
@@ -44,7 +46,17 @@ def _signs(data: dict[str, Any]) -> Fragments:
 def relations(data: dict[str, Any]) -> list[Any]:
     """The inequalities that an assumption of signs holds."""
     found = data.get("relations", data.get("sign_assumptions", data.get("relation", [])))
-    return list(found) if isinstance(found, list | tuple | set | frozenset) else [found]
+    every = list(found) if isinstance(found, list | tuple | set | frozenset) else [found]
+    return list(dict.fromkeys(map(_without_positive, every)))
+
+
+def _without_positive(relation: Any) -> Any:
+    """A sign without the parameters that are positive, which do not change it."""
+    if not isinstance(relation, Relational) or relation.rhs != 0 or not isinstance(relation.lhs, Mul):
+        return relation
+    number, body = relation.lhs.as_coeff_Mul()
+    kept = [f for f in Mul.make_args(body) if not (f.is_positive and is_given(f))]
+    return relation.func(number / abs(number) * Mul(*kept), 0, evaluate=False) if kept else relation
 
 
 def _order(data: dict[str, Any]) -> Fragments:

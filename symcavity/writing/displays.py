@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Add, Sum
 
+from symcavity.algebra.phi import phi
 from symcavity.method.declared import declaration, sources
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation
@@ -16,9 +17,12 @@ from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.components import Alike
+from symcavity.writing.fragments import Fragments, formula
+from symcavity.writing.html import inline
 from symcavity.writing.lines import lines
 from symcavity.writing.markup import Row, parse, to_tex
 from symcavity.writing.mathml import displayed, to_mathml
+from symcavity.writing.notation import meanings as notation
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
 from symcavity.writing.shown import as_shown
@@ -92,8 +96,15 @@ def theory_html(theory: Theory) -> str:
         for s, m in shown.parameters if s not in alike.others
     )
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
-    closed = _closed([e for e in shown.results if not alike.stood_for(e)])
-    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{closed}{others}"
+    every = [e for e in shown.results if not alike.stood_for(e)]
+    said = [*(_MOMENTS if any(e.rhs.has(phi) or e.lhs.has(phi) for e in every) else []), *notation(every, set())]
+    words = f"<p>{inline(said)}</p>" if said else ""
+    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_closed(every)}{words}{others}"
+
+
+_MOMENTS: Fragments = [formula("\\phi_{n}(x)"), " is the average of ", formula("(x - \\zeta)^{n}"),
+                       " over a standard Gaussian ", formula("\\zeta"), ", where it is below ", formula("x"),
+                       ", and of zero elsewhere. "]  # fmt: skip
 
 
 def equations_html(theory: Theory, equations: Sequence[Equation]) -> str:

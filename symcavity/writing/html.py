@@ -74,7 +74,8 @@ _STYLE = """
 @media (max-width: 40rem) { .sc { font-size: 15px; } .sc nav { columns: 1; }
   .sc main { padding: 1.2rem .8rem 3rem; } }
 @media print { .sc { font-size: 10.5pt; --paper: #fff; --ink: #000; color-scheme: light; }
-  .sc nav, .sc details:not([open], :has(.failed)) { display: none; } .sc main { max-width: none; padding: 0; }
+  .sc nav, .sc .why summary, .sc details:not(.why, [open], :has(.failed)) { display: none; }
+  .sc .why::details-content { content-visibility: visible; } .sc main { max-width: none; padding: 0; }
   .sc .display { overflow: visible; } .sc h2, .sc summary { break-after: avoid; }
   .sc tr, .sc figure { break-inside: avoid; } }
 """
@@ -99,7 +100,7 @@ def page(
     titles = [section.title for section in doc.sections]
     ends = [("results", doc.results_title, doc.results), ("parameters", "Order parameters", doc.parameters)]
     ends += [("assumptions", "Assumptions", doc.assumptions)]
-    body = [f"<h1>{escape(doc.title)}</h1>", f'<p class="opening">{_inline(doc.opening)}</p>', "<nav>"]
+    body = [f"<h1>{escape(doc.title)}</h1>", f'<p class="opening">{inline(doc.opening)}</p>', "<nav>"]
     body += [f'<a href="#extra-{n}">{escape(title)}</a>' for n, (title, _) in enumerate(extra, start=1)]
     body += [f'<a href="#part-{n}">{n}. {escape(title)}</a>' for n, title in enumerate(titles, start=1)]
     body += [f'<a href="#{name}">{title}</a>' for name, title, content in ends if content]
@@ -118,13 +119,13 @@ def page(
         body += [f'<h2 id="results">{doc.results_title}</h2>', *(_block(block) for block in doc.results)]
     if doc.parameters:
         rows = "".join(
-            f"<tr><td>{_inline((symbol,))}</td><td>{_cell(meaning)}</td></tr>"
+            f"<tr><td>{inline((symbol,))}</td><td>{_cell(meaning)}</td></tr>"
             for symbol, meaning in doc.parameters
         )
         body += ['<h2 id="parameters">Order parameters</h2>', '<table class="list">']
         body += [f"<tr><th>symbol</th><th>meaning</th></tr>{rows}</table>"]
     if doc.assumptions:
-        items = "".join(f"<li>{_inline(item)}</li>" for item in doc.assumptions)
+        items = "".join(f"<li>{inline(item)}</li>" for item in doc.assumptions)
         body += ['<h2 id="assumptions">Assumptions</h2>', f"<ol>{items}</ol>"]
     if doc.works:
         items = "".join(f'<li id="ref-{n}">{escape(work)}.</li>' for n, work in enumerate(doc.works, start=1))
@@ -186,7 +187,8 @@ def _anchor(key: str) -> str:
     return "step-" + label(key).removeprefix("eq:")
 
 
-def _inline(fragments: Any) -> str:
+def inline(fragments: Any) -> str:
+    """Return words and formulas as HTML."""
     out = ""
     parts = list(fragments)
     for place, part in enumerate(parts):
@@ -205,7 +207,7 @@ def _inline(fragments: Any) -> str:
 
 def _cell(meaning: Any) -> str:
     if isinstance(meaning, list | tuple):
-        return _inline(meaning)
+        return inline(meaning)
     return escape(meaning) if isinstance(meaning, str) else displayed(tree(meaning))
 
 
@@ -230,9 +232,9 @@ def _link(key: str, number: int) -> str:
 
 def _block(block: Block) -> str:
     if isinstance(block, Paragraph):
-        said = _inline(block.fragments).strip()
+        said = inline(block.fragments).strip()
         if block.why:
-            return f"<details><summary>why</summary>{said}</details>"
+            return f'<details class="why"><summary>why</summary>{said}</details>'
         return f"<p>{said}</p>"
     return _display(block)
 

@@ -12,35 +12,36 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.model.averages import condition_of
 from symcavity.model.equations import Equation
-from symcavity.writing.fragments import Formula, Fragments
+from symcavity.writing.fragments import Formula, Fragments, formula
 
-_MEANINGS: tuple[tuple[Callable[[Any], bool], Fragments], ...] = (
+_MEANINGS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Fragments]], ...] = (
     (
         lambda node: isinstance(node, Max) and 0 in node.args,
-        ["A bracket ", Formula("\\left[x\\right]_+ = \\max(x, 0)"), " is a positive part. "],
+        lambda _: ["A bracket ", Formula("\\left[x\\right]_+ = \\max(x, 0)"), " is a positive part. "],
     ),
     (
         lambda node: condition_of(node) is not None,
-        [Formula("\\mathbf{1}[\\cdot]"), " is one where the condition in it holds, and zero elsewhere. "],
+        lambda _: [Formula("\\mathbf{1}[\\cdot]"), " is one where the condition in it holds, and zero elsewhere. "],
     ),
     (
         lambda node: isinstance(node, Heaviside),
-        [Formula("\\Theta(x)"), " is one for positive ", Formula("x"), ", and zero for negative. "],
+        lambda _: [Formula("\\Theta(x)"), " is one for positive ", Formula("x"), ", and zero for negative. "],
     ),
     (
         lambda node: type(node) is GaussianAverage,
-        ["A bracket with an index, ", Formula("\\langle\\cdot\\rangle_z"), (", is an average over this standard "
-         "Gaussian variable. ")],
+        lambda node: ["A bracket with an index, ", formula("\\langle\\cdot\\rangle_{", node.args[1], "}"),
+                      ", is an average over this standard Gaussian variable. "],
     ),
     (
         lambda node: isinstance(node, JointAverage),
-        ["A bracket with the index ", Formula("\\eta"), (" is an average over the cavity fields of the site, of states "
-         "that its law fixes together; a quenched parameter beside it is averaged over, too. ")],
+        lambda _: ["A bracket with the index ", Formula("\\eta"), (" is an average over the cavity fields of the site, "
+                   "of states that its law fixes together; a quenched parameter beside it is averaged over, too. ")],
     ),
     (
         lambda node: isinstance(node, ImplicitAverage),
-        ["In ", Formula("\\langle A \\,|\\, B = \\zeta \\rangle_\\zeta"), " the average is over a standard Gaussian ",
-         Formula("\\zeta"), ", and what stands on the left of the bar solves the equation on its right. "],
+        lambda node: ["In ", Formula("\\langle A \\,|\\, B = \\zeta \\rangle_\\zeta"),
+                      " the average is over a standard Gaussian ", Formula("\\zeta"), ", and ", node.args[1],
+                      " solves the equation on the right of the bar. "],
     ),
 )  # fmt: skip
 
@@ -53,7 +54,8 @@ def meanings(claims: Iterable[Any], said: set[int]) -> Fragments:
             nodes += preorder_traversal(side)
     out: Fragments = []
     for number, (found, words) in enumerate(_MEANINGS):
-        if number not in said and any(map(found, nodes)):
+        first = next(filter(found, nodes), None) if number not in said else None
+        if first is not None:
             said.add(number)
-            out += words
+            out += words(first)
     return out

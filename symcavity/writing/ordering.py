@@ -12,6 +12,7 @@ from sympy import (
     Integral,
     KroneckerDelta,
     Mul,
+    Number,
     Piecewise,
     Pow,
     Rational,
@@ -121,6 +122,12 @@ def speaks_of_sites(expr: Expr) -> bool:
         return state or isinstance(node, CavitySymbol | Perturbation | Source)
 
     return any(map(of_site, preorder_traversal(expr)))
+
+
+def is_given(term: Expr) -> bool:
+    """Whether a term is a number, or is made of parameters alone."""
+    plain = (Number, Add, Mul, Pow)
+    return all(isinstance(node, plain) or type(node) is Symbol for node in preorder_traversal(term))
 
 
 def is_turned(base: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Expr, Mul, S, Sum, Symbol, factor
+from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, count_ops, factor
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
@@ -16,7 +16,7 @@ from symcavity.writing.abbreviate import repeats
 from symcavity.writing.fragments import Formula
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.markup import Atom, Row, parse
-from symcavity.writing.ordering import speaks_of_sites
+from symcavity.writing.ordering import is_given, is_negative, speaks_of_sites
 from symcavity.writing.printing import tree
 
 _LEFT = 0.25  # the share of a line beyond which a left side stands above what follows, where that has several lines
@@ -95,22 +95,25 @@ def row_of(obj: Any) -> Row:
 
 
 def _solved(total: Expr) -> Equation | None:
-    """What says that a sum vanishes, by the one name that stands alone in it, or by its number; a law stays."""
+    """What says that a sum vanishes, by what is known of it: one name, what is given, or two terms; a law stays."""
+    sums = total.atoms(Sum)
+    total = total.xreplace({part: -part.func(-part.function, *part.limits) for part in sums if is_negative(part)})
     terms = Add.make_args(total)
-    if len(terms) < 2 or speaks_of_sites(total):
+    if len(terms) < 2 or speaks_of_sites(total.xreplace({part: Dummy() for part in total.atoms(Sum)})):
         return None
     names = [(name, term) for term in terms if (name := _alone(term, total - term)) is not None]
-    if len(names) == 1:
+    if len(names) == 1 and not total.has(Sum):
         name, term = names[0]
         number, rest = (term - total).primitive()
         rest = min(rest, factor(rest), key=lambda form: form.count_ops()) if rest.count_ops() < _PLAIN else rest
         sign = -1 if rest.could_extract_minus_sign() else 1
         return Equation(name, sign * number * name / term * (sign * rest))
-    for number in (term for term in terms if term.is_Rational):
-        rest = total - number
-        turn = -1 if rest.could_extract_minus_sign() else 1
-        return Equation(turn * rest, -turn * number) if width(tree(rest)) <= PAGE / 3 else None
-    return None
+    given = Add(*filter(is_given, terms))
+    if given == 0 and len(terms) == 2 and width(tree(total)) <= PAGE / 2:
+        given = max(terms, key=count_ops)
+    rest = total - given
+    turn = -1 if is_negative(rest) or (rest.is_Add and rest.could_extract_minus_sign()) else 1
+    return Equation(turn * rest, -turn * given) if given != 0 and width(tree(rest)) <= PAGE / 2 else None
 
 
 _UNKNOWN = (Global, OrderParameter)

@@ -25,6 +25,7 @@ from sympy import (
     Tuple,
     default_sort_key,
     exp,
+    expand_mul,
     factor,
     floor,
     fraction,
@@ -93,7 +94,7 @@ def as_shown(derivation: Derivation) -> Derivation:
             obj = alike.setdefault(obj.as_dummy(), obj)
         obj = written(obj)
         if isinstance(obj, Basic) and obj.has(GaussianAverage):
-            obj = obj.replace(lambda node: type(node) is GaussianAverage, _with_its_name)
+            obj = obj.replace(lambda node: type(node) is GaussianAverage, lambda node: _with_its_name(node, indices))
         return _gathered(_over_one(_signed(obj)))
 
     def written(obj: Any) -> Any:
@@ -106,7 +107,7 @@ def as_shown(derivation: Derivation) -> Derivation:
         if not isinstance(obj, Basic):
             return obj
         obj = obj.xreplace(indices)
-        moments = {node: phi(node.args[0], _over_one(node.args[1])) for node in obj.atoms(phi)}
+        moments = {node: phi(node.args[0], _over_one(_spread(node.args[1]))) for node in obj.atoms(phi)}
         obj = obj.xreplace({old: new for old, new in moments.items() if new != old})
         if obj.has(JointAverage):  # the first, as what is replaced holds others
             totals = [node for node in obj.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
@@ -125,11 +126,15 @@ def as_shown(derivation: Derivation) -> Derivation:
     return replace(derivation, steps=steps, parameters=parameters, results=tuple(map(written, derivation.results)))
 
 
-def _with_its_name(average: GaussianAverage) -> Expr:
+def _with_its_name(average: GaussianAverage, letters: Mapping[Symbol, Symbol]) -> Expr:
     """An average over a variable of that name, so that equal ones are one."""
     body, z = average.args
-    named = Symbol(z.name, real=True)
+    named = letters.get(_named(z), _named(z))
     return GaussianAverage(_in_brackets(body.xreplace({z: named})), named)
+
+
+def _named(z: Symbol) -> Symbol:
+    return Symbol(z.name, real=True)
 
 
 def _in_brackets(body: Expr) -> Expr:
@@ -143,20 +148,25 @@ def _in_brackets(body: Expr) -> Expr:
 
 def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
     """Other letters for indices, and variables of integration, whose own is that of a quantity, too."""
-    equations = [claim for step in derivation.steps for claim in step.claims if isinstance(claim, Equation)]
-    sides = [side for claim in equations for side in (claim.lhs, claim.rhs)]
+    claims = [*derivation.results, *(claim for step in derivation.steps for claim in step.claims)]
+    sides = [side for claim in claims if isinstance(claim, Equation) for side in (claim.lhs, claim.rhs)]
+    sides += [meaning for _, meaning in derivation.parameters if isinstance(meaning, Basic)]
     quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
     bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
     bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
+    averages = (node for side in sides for node in side.atoms(GaussianAverage) if type(node) is GaussianAverage)
+    bound |= {_named(node.args[1]) for node in averages}
     labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
     every = set().union(*(side.atoms(Symbol) for side in sides))
     letters = {q.family.name.partition("_")[0] for q in quantities}
     letters |= {s.name.partition("_")[0] for s in every if s not in labels}
     taken = {*map(Symbol, letters), *labels}
     out: dict[Symbol, Symbol] = {}
-    for label in sorted((label for label in labels if label.name in letters), key=str):
-        out[label] = fresh_index(label, taken)
-        taken.add(out[label])
+    for name in sorted({label.name for label in labels} & letters):
+        alike = [label for label in labels if label.name == name]
+        letter = fresh_index(alike[0], taken)
+        out |= {label: Symbol(letter.name, **label.assumptions0) for label in alike}
+        taken.add(letter)
     return out
 
 
@@ -190,10 +200,16 @@ def _over_one(total: Any) -> Any:
     if not below or not all(power.is_Rational for some in exponents.values() for power in some):
         return total
     least = {base: min(some) for base, some in exponents.items()}
-    shared = Mul(*(base ** (power if power < 0 else floor(power)) for base, power in least.items()))
+    whole = {base: len({*some}) == 1 or least[base] < 0 for base, some in exponents.items()}
+    shared = Mul(*(base ** (power if whole[base] else floor(power)) for base, power in least.items()))
     number = Rational(igcd(*(n.p for n, _ in terms)), ilcm(*(n.q for n, _ in terms)))
     number = -number if all(n.is_negative for n, _ in terms) else number
     return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
+
+
+def _spread(total: Expr) -> Expr:
+    """A product with one sum in it, multiplied out."""
+    return expand_mul(total) if sum(f.is_Add for f in Mul.make_args(total)) == 1 else total
 
 
 def _gathered(expr: Any) -> Any:

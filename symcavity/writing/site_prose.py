@@ -9,6 +9,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import one_of
 from symcavity.model.quantities import Complementary
 from symcavity.record.derivation import Step
+from symcavity.writing.assumptions import relations
 from symcavity.writing.fragments import Fragments, Given, Prose, Show, formula, kind_in, listed, plural
 
 
@@ -16,7 +17,7 @@ def branches(step: Step) -> Prose:
     """The branches of a law, and its solution."""
     branches = list(step.data.get("branches") or [])
     field_ = step.data.get("field")
-    signs = list(step.data.get("sign_assumptions") or [])
+    signs = relations(step.data) if step.data.get("sign_assumptions") else []
     used = ["This uses ", *listed(signs), "."] if signs else []
     if len(branches) < 2:
         return Prose([Given("The law of a single site is solved by")], used)
@@ -90,7 +91,7 @@ def response(step: Step) -> Prose:
 def closure(_step: Step) -> Prose:
     """An average over the cavity field."""
     lead = Given("Averaging over the cavity field, at zero source, gives")
-    return Prose([lead], again=[Given("The same average gives")])
+    return Prose([lead], again=[Given("Likewise")])
 
 
 def implicit(step: Step) -> Prose:

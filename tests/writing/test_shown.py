@@ -192,12 +192,14 @@ def test_denominators_hold_no_fractions_and_exponentials_are_one():
 
 def test_no_symbol_means_two_things():
     cases = {"clusters_logistic": ("nu", "rho"), "clusters_hinge": ("zeta",), "gardner": ("nu", "z")}
+    cases |= {"structured_network": ("zeta",), "supplied_resources": ("zeta",)}
     for name, letters in cases.items():
         after = shown(name)[1]
         sides = [side for s in after.steps for e in s.claims if isinstance(e, Equation) for side in (e.lhs, e.rhs)]
         quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
         dummies = {str(limits[0]) for side in sides for total in side.atoms(Sum) for limits in total.limits}
-        dummies |= {str(node.args[1]) for side in sides for node in side.atoms(TruncatedIntegral)}
+        averages = (TruncatedIntegral, GaussianAverage)
+        dummies |= {str(node.args[1]) for side in sides for node in side.atoms(*averages)}
         families = {q.family.name for q in quantities} | {str(s) for e in sides for s in e.atoms(Global)}
         assert not dummies & families
         assert {*letters} <= dummies | families
@@ -205,11 +207,17 @@ def test_no_symbol_means_two_things():
 
 def test_what_vanishes_is_told_by_its_unknown_or_its_number():
     zero, nu, S, alpha = Rational(0), Global("nu"), OrderParameter("S_w"), Symbol("alpha", positive=True)
+    w = Feature("w")
     said = {
         nu / alpha - phi(1, x) / 2 - phi(1, y) / 2: r"\nu = \frac{\alpha \left(\phi_{1}",
         1 - alpha * phi(2, x): r"\alpha \phi_{2}\left(x\right) = 1",
         nu / (alpha * S) + 1: r"\nu = - \alpha S^{w}",
-        S * phi(1, x) - S * nu: r"0 = ",
+        S * phi(1, x) - S * nu: r"\nu S^{w} = S^{w}",
+        alpha * phi(1, x) - phi(1, y): r"\phi_{1}\left(y\right) = \alpha \phi_{1}",
+        S - alpha * phi(1, x) - phi(1, S): r"0 = ",
+        nu * N - Sum(w[i], (i, 1, N)): r"\sum_{i = 1}^{N} w_{i} = N",
+        Sum(-w[i], (i, 1, N)) + N: r"\sum_{i = 1}^{N} w_{i} = N",
+        nu - w[i]: r"0 = ",
     }
     for total, form in said.items():
         assert to_tex(row_of(Equation(zero, total))).replace(" ", "").startswith(form.replace(" ", ""))
