@@ -81,8 +81,8 @@ def test_parameters_are_complete_and_used(name, method):
 
 
 SIGNS = {
-    "anisotropic": ["S^lw > 0", "α l₀ S^λ < 0"],
-    "gardner": ["S^w > 0", "α S^λ < 0"],
+    "anisotropic": ["S^lw > 0", "l₀ S^λ < 0"],
+    "gardner": ["S^w > 0", "S^λ < 0"],
     "kernel_ridge": ["1 + S^ρΔ/γ > 0", "γ + P ρ₀ S^ε > 0"],
     "manifold": ["S^w > 0"],
     "output_bias": ["S^w > 0"],
