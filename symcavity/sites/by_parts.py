@@ -40,6 +40,3 @@ def weights(
                 "responses with quenched weights there",
             )
     return marked.xreplace(dict.fromkeys(marks.values(), S.Zero)), found
-
-
-__all__ = ["by_parts", "weights"]
