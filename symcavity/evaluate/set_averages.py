@@ -8,14 +8,14 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Eq, Expr, Piecewise, Sum, Symbol, lambdify, oo
+from sympy import Dummy, Eq, Expr, Sum, Symbol, lambdify, oo
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
 from symcavity.evaluate.slack import ball_points, with_slack
 from symcavity.evaluate.watch import tick
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, condition_of
 from symcavity.model.quantities import site_quantities
 from symcavity.shapes import Ball
 from symcavity.shapes.base import INTERIOR, PARTIAL, SATURATED, TOUCHING, WHOLE, Projection, Shape
@@ -42,8 +42,7 @@ def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
     """How an average follows from the integrals of a shape, if it does."""
     if body in _MOMENTS:
         return lambda a: a.get(_MOMENTS[body])
-    if isinstance(body, Piecewise) and len(body.args) == 2 and body.args[0][0] == 1 and body.args[1] == (0, True):
-        test = body.args[0][1]
+    if (test := condition_of(body)) is not None:
         supporting = test.atoms(Symbol) == {LAM} and getattr(test, "gts", None) is not None and test.lts == 0
         if supporting and "=" not in test.rel_op:
             return _supporting

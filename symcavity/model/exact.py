@@ -58,8 +58,10 @@ def sign_of_law(law: Any) -> int | None:
 
     A continuous law is at the end of its range with no probability.
     """
-    space: Any = getattr(law, "pspace", None)
-    values = getattr(getattr(space, "distribution", None), "set", None)
+    if not is_random(law):
+        return None
+    space = law.pspace
+    values = getattr(space.distribution, "set", None)
     if values is not None and not isinstance(values, Set):
         values = FiniteSet(*values)
     least = getattr(values, "inf", None)

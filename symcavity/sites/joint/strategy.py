@@ -149,7 +149,8 @@ def _smooth(law: JointLaw) -> JointLaw:
         tests |= {test for k in e.atoms(Piecewise) for _, test in k.args}
     jumping = [s for s in law.sources if any(t.has(s) and not t.has(*law.unknowns) for t in tests)]
     quiet = law.xreplace(dict.fromkeys(jumping, S.Zero))
-    return quiet.func(*quiet.args[:5], [s for s in law.sources if s not in jumping])
+    rest = [s for s in law.sources if s not in jumping]
+    return JointLaw(quiet.unknowns, quiet.fields, quiet.equations, quiet.pairs, quiet.definitions, rest)
 
 
 def _one_piece(expr: Expr, unknowns: Sequence[Expr], last: bool) -> Expr:
