@@ -21,11 +21,11 @@ NAMES = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
 
 HEAD = """# The gallery
 
-One short file in `derivations/` for each system, with its physics and its source; `symcavity list`
-names them, `symcavity derive NAME` shows a derivation, and `values` and `shown` in the file say at which parameters the
-numbers below were taken. Tests hold each of them against instances of itself, and against numbers that were published,
-closed forms, or a fixed point that is written down by hand (`tests/gallery`). Lines are those of
-the declaration; times are processor time when this table was last written.
+One short file in `derivations/` for each system, with its physics and its source; `symcavity list` names them,
+`symcavity derive NAME` shows a derivation, and `values` and `shown` in the file say at which parameters the numbers
+below were taken. Tests compare each with simulations, and against numbers that were published, closed forms, or a
+fixed point that is written down by hand (`tests/gallery`). Lines are those of the declaration; times are processor
+time when this table was last written.
 
 | system | lines | derive, ms | solve, ms | numbers | literature |
 |---|---|---|---|---|---|
@@ -33,14 +33,14 @@ the declaration; times are processor time when this table was last written.
 
 
 def lines(name: str) -> int:
-    """How many lines declare a system: without its description, imports, and the values at which it is shown."""
+    """How many lines declare a system: without description, literature, imports, and values at which it is shown."""
     body = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8")).body[1:]
     last = next(k for k, node in enumerate(body) if assigned(node) == "problem")
     counted = (node for node in body[: last + 1] if not isinstance(node, ast.Import | ast.ImportFrom))
     total = sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in counted)
-    sources = (k.value for node in ast.walk(body[last]) if isinstance(node, ast.Call) for k in node.keywords
-               if k.arg == "source")  # fmt: skip
-    return total - sum((node.end_lineno or 0) - node.lineno + 1 for node in sources)
+    about = (k for node in ast.walk(body[last]) if isinstance(node, ast.Call) for k in node.keywords
+             if k.arg in ("cite", "source"))  # fmt: skip
+    return total - sum((k.end_lineno or k.lineno) - k.lineno + 1 for k in about)
 
 
 def assigned(node: ast.stmt) -> str:

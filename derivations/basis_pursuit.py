@@ -18,6 +18,10 @@ problem = ConvexProblem(
     minimize=Sum(Abs(w[i]), (i, 1, N)),
     subject_to=[Eq(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)), 0)],
     name="Basis pursuit",
+    cite=(
+        "D. L. Donoho, J. Tanner, Proc. Natl. Acad. Sci. 102, 9452 (2005); Y. Kabashima, T. Wadayama, T. "
+        "Tanaka, J. Stat. Mech. L09003 (2009)"
+    ),
 )
 values = {alpha: Rational(1, 2), t: {0: Rational(3, 5), 1: Rational(1, 5), -1: Rational(1, 5)}}
 shown = [average((w[i] - t[i]) ** 2), average(Abs(w[i]))]

@@ -19,6 +19,7 @@ problem = ConvexProblem(
     minimize=Sum((received - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2,
     subject_to=[w[i] <= 1, w[i] >= -1],
     name="Detection of signs in a box",
+    cite="C. Thrampoulidis, W. Xu, B. Hassibi, IEEE Trans. Signal Process. 66, 3383 (2018)",
 )
 half = Rational(1, 2)
 values = {alpha: Rational(6, 5), bit: {1: half, -1: half}, noise: Normal("noise", 0, half)}

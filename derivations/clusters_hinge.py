@@ -19,6 +19,7 @@ weight = (1 + r) / 2 + (1 - r) / 2 * y[mu]
 problem = ConvexProblem(
     minimize=Sum(weight * Max(0, 1 - y[mu] * h), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="Two clusters, hinge loss with class weights",
+    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
 )
 values = {alpha: 2, gamma: 1, r: 3, m: {1: 1}}
 shown = [average(m[i] * w[i]), average(w[i] ** 2), b]

@@ -19,6 +19,7 @@ h = Sum(x[mu, i] * w[i], (i, 1, N))
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="Two clusters, logistic loss",
+    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
 )
 values = {alpha: 2, gamma: half, m: {1: 1}}
 shown = [average(m[i] * w[i]), average(w[i] ** 2)]

@@ -19,6 +19,7 @@ problem = System(
     equations=[],
     conditions=[Complementary(n[i], n[i] - K[i] + Sum(J[i, j] * n[j], (j, 1, N)))],
     name="Competing species",
+    cite="G. Bunin, Phys. Rev. E 95, 042414 (2017)",
 )
 values = {A: 4, sigma: Rational(3, 5), g: 0, K: {1: 1}}
 shown = [average(n[i]), average(n[i] ** 2), average(n[i] > 0)]

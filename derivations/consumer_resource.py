@@ -21,6 +21,7 @@ problem = ConvexProblem(
     minimize=Sum((R[i] - K[i]) ** 2, (i, 1, N)) / 2,
     subject_to=[R[i] >= 0, Sum(c[mu, i] * R[i], (i, 1, N)) <= m[mu]],
     name="Consumers and resources that renew themselves",
+    cite="P. Mehta, W. Cui, C.-H. Wang, R. Marsland, Phys. Rev. E 99, 052111 (2019)",
 )
 values = {alpha: Rational(11, 10), sigma: 1, K: Normal("K", 1, 1), m: Normal("m", 1, Rational(1, 10))}
 shown = [average(R[i]), average(R[i] > 0), average(consumers[mu]), average(consumers[mu] > 0)]

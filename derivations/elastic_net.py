@@ -20,6 +20,7 @@ y = Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu]
 problem = ConvexProblem(
     minimize=Sum((y - h) ** 2, (mu, 1, P)) / 2 + Sum(C * Abs(w[i]) + gamma * w[i] ** 2 / 2, (i, 1, N)),
     name="Regression with absolute and square penalties",
+    cite="H. Zou, T. Hastie, J. R. Stat. Soc. B 67, 301 (2005)",
 )
 values = {
     alpha: 1,

@@ -18,6 +18,7 @@ problem = ConvexProblem(
     minimize=(1 - beta) * P * v + Sum(u[mu], (mu, 1, P)),
     subject_to=[u[mu] >= 0, u[mu] + v + Sum(x[mu, i] * w[i], (i, 1, N)) >= 0, Eq(Sum(w[i], (i, 1, N)), N), beta < 1],
     name="Portfolio of least expected shortfall",
+    cite="S. Ciliberti, I. Kondor, M. Mezard, Quant. Finance 7, 389 (2007)",
 )
 values = {alpha: 4, beta: Rational(9, 10)}
 shown = [average(w[i] ** 2), v, average(u[mu] > 0)]

@@ -16,7 +16,11 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity for random points",
-    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
+    cite=(
+        "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
+        "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024); E. Gardner, J. Phys. A 21, 257 "
+        "(1988)"
+    ),
     source={
         "problem": "1, 4",
         "disorder": "11, 12",

@@ -20,6 +20,7 @@ problem = ConvexProblem(
     minimize=Sum((y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="Two clusters, square loss",
+    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
 )
 values = {
     alpha: Rational(16, 13),

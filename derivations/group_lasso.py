@@ -17,6 +17,7 @@ h = Sum(x[mu, i] * w1[i] + z[mu, i] * w2[i], (i, 1, N))
 problem = ConvexProblem(
     minimize=Sum((b[mu] - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(norm(w1[i], w2[i]), (i, 1, N)),
     name="Regression on pairs of weights",
+    cite="M. Yuan, Y. Lin, J. R. Stat. Soc. B 68, 49 (2006)",
 )
 values = {alpha: 2, gamma: 1, b: {1: 1}}
 shown = [average(w1[i] ** 2), average(w1[i] ** 2 > 0)]

@@ -19,6 +19,7 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
     subject_to=[Eq(Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu])],
     name="Interpolation by the least norm",
+    cite="T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, Ann. Statist. 50, 949 (2022)",
 )
 values = {alpha: Rational(1, 2), t: Normal("t", 0, 1), noise: Normal("noise", 0, Rational(1, 2))}
 shown = [average((w[i] - t[i]) ** 2), response(w)]

@@ -45,7 +45,10 @@ problem = BipartiteSystem(
         A: Sum(P * rho[i] ** 2 / (kappa + P * rho[i]) ** 2, (i, 1, N)),
     },
     name="Kernel ridge regression",
-    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
+    cite=(
+        "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
+        "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"
+    ),
     source={
         "disorder": "126, 127",
         "sources": "128, 129",
@@ -55,7 +58,7 @@ problem = BipartiteSystem(
         "datum.self_coupling": "135",
         "datum.cavity_equation": "133",
         "datum.field_statistics": "136, 137",
-        "datum.self_coupling_mean": "138",
+        "datum.self_coupling_mean": "138; where the minus sign is missing",
         "datum.solution": "140",
         "datum.response": "139",
         "feature.respond": "141",

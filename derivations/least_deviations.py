@@ -15,6 +15,10 @@ x, w = Coupling("x"), Feature("w")
 t, noise = Quenched("t", i), Quenched("noise", mu)
 residual = Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
 
-problem = ConvexProblem(minimize=Sum(Abs(residual), (mu, 1, P)), name="Least absolute deviations")
+problem = ConvexProblem(
+    minimize=Sum(Abs(residual), (mu, 1, P)),
+    name="Least absolute deviations",
+    cite="N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013)",
+)
 values = {alpha: 3, t: {1: 1}, noise: Normal("noise", 0, 1)}
 shown = [average((w[i] - t[i]) ** 2)]

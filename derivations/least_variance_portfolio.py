@@ -17,6 +17,7 @@ problem = ConvexProblem(
     minimize=Sum(Sum(x[mu, i] * w[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2,
     subject_to=[Eq(Sum(w[i], (i, 1, N)), N)],
     name="Portfolio of least variance",
+    cite="S. Pafka, I. Kondor, Physica A 319, 487 (2003)",
 )
 half = Rational(1, 2)
 values = {alpha: 2, s: {1: half, 2: half}}

@@ -22,6 +22,7 @@ problem = ConvexProblem(
     minimize=Sum(Sum(x[mu, i] * (t[i] - s[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2 + gamma * Sum(v[b] ** 2, (b, 1, L)) / 2,
     subject_to=[Eq(s[i], Sum(F[a, i] * r[a], (a, 1, K))), Eq(r[a], Sum(G[b, a] * v[b], (b, 1, L)))],
     name="A chain of random linear layers",
+    cite="J. A. Zavatone-Veth, W. L. Tong, C. Pehlevan, Phys. Rev. E 105, 064118 (2022)",
 )
 values = {
     alpha: 2,

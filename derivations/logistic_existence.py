@@ -20,6 +20,7 @@ problem = ConvexProblem(
     subject_to=[y[mu] * h >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Where the estimate of logistic regression exists",
+    cite="E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020)",
 )
 values = {alpha: Rational(6, 5), t: {2: 1}}
 shown = [average(w[i] ** 2), average(w[i] * t[i])]

@@ -18,6 +18,7 @@ y = Quenched("y", mu, law={1: 1 / (1 + exp(-u - c)), -1: 1 / (1 + exp(u + c))}, 
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="Logistic regression with an intercept",
+    cite="E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020)",
 )
 values = {alpha: 4, gamma: Rational(1, 2), c: 1, t: {2: 1}}
 shown = [average(w[i] * t[i]), average(w[i] ** 2), b]

@@ -18,6 +18,7 @@ y = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)),
     name="Maximum likelihood with a logistic teacher",
+    cite="P. Sur, E. J. Candes, Proc. Natl. Acad. Sci. 116, 14516 (2019)",
 )
 values = {alpha: 5, t: {sqrt(5): 1}}
 shown = [average(w[i] * t[i]), average(w[i] ** 2)]

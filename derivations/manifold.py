@@ -22,7 +22,11 @@ problem = ConvexProblem(
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Manifold capacity",
-    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
+    cite=(
+        "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
+        "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024); S. Chung, D. D. Lee, H. "
+        "Sompolinsky, Phys. Rev. X 8, 031003 (2018)"
+    ),
     source={
         "disorder": "73, 74",
         "support.g_S": "68, 71",
@@ -50,7 +54,7 @@ problem = ConvexProblem(
         "datum.differentiate": "A.3, A.4",
         "datum.touching": "A.5-A.8",
         "datum.touching_trace": "A.2, A.9",
-        "datum.regimes": "A.10",
+        "datum.regimes": "A.10; which leaves out the third regime",
         "load.1": "98, 110",
         "eliminate.S_w": "A.11",
         "eliminate.alpha": "84",

@@ -19,6 +19,7 @@ problem = ConvexProblem(
     minimize=Sum(market**2, (mu, 1, P)) / 2,
     subject_to=[s[i] >= -1, s[i] <= 1],
     name="The minority game",
+    cite="D. Challet, M. Marsili, R. Zecchina, Phys. Rev. Lett. 84, 1824 (2000)",
 )
 values = {alpha: 1, o: Normal("o", 0, 1)}
 shown = [average(s[i] ** 2), average(market**2), average(s[i] >= 1)]

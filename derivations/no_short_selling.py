@@ -17,6 +17,7 @@ problem = ConvexProblem(
     minimize=Sum(Sum(x[mu, i] * w[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2,
     subject_to=[Eq(Sum(w[i], (i, 1, N)), N), w[i] >= 0],
     name="Portfolio without short selling",
+    cite="I. Kondor, G. Papp, F. Caccioli, J. Stat. Mech. 123402 (2017)",
 )
 values = {alpha: 1}
 shown = [average(w[i] ** 2), average(w[i] > 0)]

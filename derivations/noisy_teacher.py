@@ -21,6 +21,10 @@ error = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - noise[mu]
 problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="Ridge regression with a noisy teacher",
+    cite=(
+        "L. H. Dicker, Bernoulli 22, 1 (2016); T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, "
+        "Ann. Statist. 50, 949 (2022)"
+    ),
 )
 values = {alpha: 2, gamma: Rational(1, 2), t: Normal("t", 0, 1), noise: Normal("noise", 0, Rational(1, 2))}
 shown = [average((w[i] - t[i]) ** 2), response(w)]

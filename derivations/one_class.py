@@ -18,6 +18,10 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(xi[mu], (mu, 1, P)) / nu - P * rho,
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= rho - xi[mu], xi[mu] >= 0, nu < 1],
     name="One class",
+    cite=(
+        "B. Scholkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, "
+        "1443 (2001)"
+    ),
 )
 values = {alpha: 2, nu: Rational(1, 4), m: {2: 1}}
 shown = [average(w[i] ** 2), average(m[i] * w[i]), rho, average(xi[mu] > 0)]

@@ -24,6 +24,7 @@ problem = System(
     ],
     equations=[],
     name="Consumers and resources without reciprocity",
+    cite="E. Blumenthal, J. W. Rocks, P. Mehta, Phys. Rev. Lett. 132, 127401 (2024)",
 )
 values = {alpha: Rational(1, 2), sigma: Rational(1, 2), rho: Rational(4, 5), K: {2: 1}}
 shown = [average(R[i]), average(R[i] > 0), average(n[mu]), average(n[mu] > 0)]

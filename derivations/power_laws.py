@@ -20,6 +20,10 @@ problem = ConvexProblem(
     minimize=Sum(Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="Regression on a spectrum that is a power law",
+    cite=(
+        "S. Spigler, M. Geiger, M. Wyart, J. Stat. Mech. 124001 (2020); B. Bordelon, A. Canatar, C. "
+        "Pehlevan, Int. Conf. Mach. Learn. (2020)"
+    ),
 )
 modes = range(1, 61)
 values = {P: 30, gamma: Rational(1, 100), l: [Rational(1, k**2) for k in modes], t: [1 for k in modes]}

@@ -17,6 +17,14 @@ t, noise = Quenched("t", i), Quenched("noise", mu)
 tau = Symbol("tau", positive=True)
 r = Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) + noise[mu] - b
 
-problem = ConvexProblem(Sum(Max(tau * r, (tau - 1) * r), (mu, 1, P)), [tau < 1], name="Regression of a quantile")
+problem = ConvexProblem(
+    Sum(Max(tau * r, (tau - 1) * r), (mu, 1, P)),
+    [tau < 1],
+    name="Regression of a quantile",
+    cite=(
+        "R. Koenker, G. Bassett, Econometrica 46, 33 (1978); "
+        "Y. Bai, S. Mei, H. Wang, C. Xiong, Adv. Neural Inf. Process. Syst. 34 (2021)"
+    ),
+)
 values = {alpha: 3, tau: Rational(4, 5), t: {1: 1}, noise: Normal("noise", 0, 1)}
 shown = [average((w[i] - t[i]) ** 2), b]

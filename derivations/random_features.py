@@ -25,6 +25,10 @@ problem = ConvexProblem(
     minimize=Sum((y - output) ** 2, (mu, 1, P)) / 2 + gamma * Sum(v[a] ** 2, (a, 1, K)) / 2,
     subject_to=[Eq(s[i], Sum(F[a, i] * v[a], (a, 1, K)))],
     name="Ridge regression on random features",
+    cite=(
+        "S. Mei, A. Montanari, Commun. Pure Appl. Math. 75, 667 (2022); F. Gerace, B. Loureiro, F. "
+        "Krzakala, M. Mezard, L. Zdeborova, Int. Conf. Mach. Learn. (2020)"
+    ),
 )
 half = Rational(1, 2)
 values = {

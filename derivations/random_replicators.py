@@ -18,6 +18,7 @@ problem = System(
     equations=[Eq(Sum(s[i], (i, 1, N)), N)],
     conditions=[Complementary(s[i], f + u * s[i] - Sum(J[i, j] * s[j], (j, 1, N)))],
     name="Replicators with random interactions",
+    cite="S. Diederich, M. Opper, Phys. Rev. A 39, 4333 (1989)",
 )
 values = {u: 2, g: 0}
 shown = [average(s[i] > 0), average(s[i] ** 2), f]

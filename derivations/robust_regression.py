@@ -21,6 +21,10 @@ r = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - width[mu] * g[mu]
 problem = ConvexProblem(
     minimize=Sum(Piecewise((r**2 / 2, Abs(r) <= d), (d * Abs(r) - d**2 / 2, True)), (mu, 1, P)),
     name="Robust regression",
+    cite=(
+        "N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013); "
+        "D. Donoho, A. Montanari, Probab. Theory Relat. Fields 166, 935 (2016)"
+    ),
 )
 values = {
     alpha: 5,

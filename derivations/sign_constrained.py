@@ -19,6 +19,10 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1, w[i] >= 0],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Capacity with weights of given signs",
+    cite=(
+        "D. J. Amit, K. Y. M. Wong, C. Campbell, J. Phys. A 22, 2039 (1989); N. Brunel, V. Hakim, P. "
+        "Isope, J.-P. Nadal, B. Barbour, Neuron 43, 745 (2004)"
+    ),
 )
 values = {alpha: Rational(1, 2)}
 shown = [average(w[i] ** 2), average(w[i] > 0)]

@@ -18,6 +18,7 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
     subject_to=[sign(u) * h >= 1],
     name="The widest margin for the labels of a teacher",
+    cite="M. Opper, W. Kinzel, J. Kleinz, R. Nehl, J. Phys. A 23, L581 (1990)",
 )
 values = {alpha: 2, t: {1: 1}}
 shown = [average(w[i] * t[i]), average(w[i] ** 2)]

@@ -19,7 +19,10 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(xi[mu], (mu, 1, P)),
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1 - xi[mu], xi[mu] >= 0],
     name="Soft-margin classification of manifolds",
-    cite="D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning problems",
+    cite=(
+        "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
+        "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"
+    ),
     source={
         "disorder": "73, 74",
         "support.g_S": "68, 71",
@@ -44,7 +47,7 @@ problem = ConvexProblem(
         "datum.differentiate": "A.3, A.4",
         "datum.touching": "A.5-A.8",
         "datum.touching_trace": "A.2, A.9",
-        "datum.regimes": "A.10",
+        "datum.regimes": "A.10; which leaves out the third regime",
         "naive.feature.field_statistics": "75",
         "naive.closure.q_w": "76",
         "naive.substitution.put": "78",

@@ -19,6 +19,10 @@ loss = log(sum(exp(u) for u in h)) - sum(KroneckerDelta(y[mu], k + 1) * u for k,
 problem = ConvexProblem(
     minimize=Sum(loss, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N)) / 2,
     name="Three classes, softmax loss",
+    cite=(
+        "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborova, Adv. Neural Inf. "
+        "Process. Syst. 34 (2021)"
+    ),
 )
 values = {alpha: 2, gamma: 1}
 shown = [average(w1[i] ** 2), average(w1[i] * w2[i])]

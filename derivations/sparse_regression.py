@@ -22,6 +22,10 @@ error = Sum(x[mu, i] * (w[i] - t), (i, 1, N)) - noise[mu]
 problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + C * Sum(Abs(w[i]), (i, 1, N)),
     name="Sparse regression with an absolute penalty",
+    cite=(
+        "R. Tibshirani, J. R. Stat. Soc. B 58, 267 (1996); M. Bayati, A. Montanari, IEEE Trans. Inf. "
+        "Theory 58, 1997 (2012)"
+    ),
 )
 values = {
     alpha: Rational(3, 5),

@@ -21,6 +21,7 @@ problem = System(
     equations=[Eq(R[i], exp(r[i])), Eq(1 + eaten, K[i] * exp(-r[i]))],
     conditions=[Complementary(n[mu], m[mu] - Sum(c[mu, i] * R[i], (i, 1, N)))],
     name="Consumers and supplied resources",
+    cite="W. Cui, R. Marsland, P. Mehta, Phys. Rev. Lett. 125, 048101 (2020)",
 )
 values = {alpha: 1, sigma: Rational(1, 4), K: {2: 1}, m: {1: 1}}
 shown = [average(R[i]), average(R[i] ** 2), average(n[mu]), average(n[mu] > 0)]

@@ -21,6 +21,7 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(above[mu] + below[mu], (mu, 1, P)),
     subject_to=[error <= epsilon + above[mu], -error <= epsilon + below[mu], above[mu] >= 0, below[mu] >= 0],
     name="Support vector regression",
+    cite="V. Vapnik, The Nature of Statistical Learning Theory (Springer, 1995)",
 )
 values = {
     alpha: 2,

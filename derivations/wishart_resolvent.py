@@ -22,6 +22,10 @@ problem = System(
         Eq(z * w[i], g[i] - Sum(x[mu, i] * u[mu], (mu, 1, P))),
     ],
     name="The resolvent of a correlated random matrix",
+    cite=(
+        "V. A. Marchenko, L. A. Pastur, Math. USSR Sb. 1, 457 (1967); R. Couillet, M. Debbah, Random "
+        "Matrix Methods for Wireless Communications (Cambridge University Press, 2011)"
+    ),
 )
 half = Rational(1, 2)
 values = {alpha: 2, z: half, l: {half: half, 2: half}, s: {1: Rational(2, 3), 3: Rational(1, 3)}, g: {1: 1}}

@@ -16,6 +16,7 @@ problem = ConvexProblem(
     minimize=N * V,
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) <= V, w[i] >= 0, Eq(Sum(w[i], (i, 1, N)), N)],
     name="Zero-sum games",
+    cite="J. Berg, A. Engel, Phys. Rev. Lett. 81, 4999 (1998)",
 )
 values = {alpha: 2}
 shown = [V, average(w[i] > 0), average(other[mu] > 0)]

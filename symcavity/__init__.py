@@ -3,9 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from symcavity.algebra.checks import check
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
-from symcavity.algebra.prove import check, prove
 from symcavity.errors import (
     DeclarationError,
     FlatMinimum,
@@ -23,7 +23,7 @@ from symcavity.errors import (
     UnsupportedLaw,
     ValuesError,
 )
-from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, System, Theory
+from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, System, Theory, prove
 from symcavity.model.averages import average, norm, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -38,6 +38,7 @@ from symcavity.model.kinds import (
 )
 from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched, Variable
 from symcavity.model.support import SupportFunction
+from symcavity.model.times import Time
 
 if TYPE_CHECKING:
     from symcavity.shapes import (
@@ -98,6 +99,7 @@ __all__ = [
     "SymcavityError",
     "System",
     "Theory",
+    "Time",
     "TwoPoints",
     "UnstableSolution",
     "UnsupportedLaw",

@@ -13,14 +13,18 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
-from symcavity.commands import actions
+from symcavity.commands import actions, showing
 from symcavity.commands.arguments import in_shell
 from symcavity.errors import SymcavityError
 from symcavity.evaluate.progress import silent
+from symcavity.writing.formats import FORMATS
 
 REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 TRACEBACK = "SYMCAVITY_TRACEBACK"
 
+_AS_DATA = (
+    *("list", "show", "check", "simulate", "messages", "sweep", "sensitivity", "optimize", "boundary", "experiment"),
+)
 _TARGET = "a name that 'symcavity list' shows, or FILE.py with a declaration of your own"
 _VALUES = """values:
   kappa=1/2   kappa=0.5   alpha=1e-3     exact decimals and fractions
@@ -181,7 +185,16 @@ def build_parser() -> argparse.ArgumentParser:
     _add_loudness(parser, default=False)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     words = "Show the derivations that are installed."
-    _add(commands, "list", actions.show_list, words, "symcavity list", target=False)
+    listed = _add(commands, "list", showing.show_list, words, "symcavity list --parameters", target=False)
+    listed.add_argument("--parameters", action="store_true", help="say what takes values in each")
+    _add(
+        commands,
+        "show",
+        showing.show,
+        "Show a declaration: what it says, what takes values in it, and the file that it stands in.",
+        "symcavity show sparse_regression",
+        "symcavity show my_problem.py --json",
+    )
     paper = _add(
         commands,
         "paper",
@@ -203,12 +216,13 @@ def build_parser() -> argparse.ArgumentParser:
         "symcavity derive kernel_ridge --object from_loss",
         "symcavity derive my_problem.py --latex my.tex --html my.html",
     )
-    derive.add_argument("--latex", metavar="F", help="write a complete LaTeX document ('-' for stdout)")
-    derive.add_argument("--html", metavar="F", help="write a self-contained page ('-' for stdout)")
     derive.add_argument(
-        "--json", metavar="F", nargs="?", const="-", help="write a record for machines, with verdicts (default: stdout)"
+        "--detail", choices=("full", "paper"), default="full", help="every step, or as short as a paper (default: full)"
     )
-    derive.add_argument("--lean", metavar="F", help="write what is plain algebra as Lean 4 statements")
+    for name, one in FORMATS.items():
+        optional: dict[str, Any] = {"nargs": "?", "const": "-"} if one.alone else {}
+        where = "(default: stdout)" if one.alone else "('-' for stdout)"
+        derive.add_argument(f"--{name}", metavar="F", help=f"{one.says} {where}", **optional)
     check = _add(
         commands,
         "check",
@@ -333,6 +347,8 @@ def build_parser() -> argparse.ArgumentParser:
     manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")
+    for name in _AS_DATA:
+        commands.choices[name].add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

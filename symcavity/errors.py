@@ -64,8 +64,9 @@ class Infeasible(SymcavityError):
     Attributes
     ----------
     evidence : object
-        What proves it: a load beyond its capacity, a solution that was followed to its end, the signs that the
-        only solution of the equations violates; of finite instances, constraints of one that contradict each other.
+        What proves it: a direction in which a convex problem has no end or its conditions contradict each other, a
+        load outside of its range, the signs that the only solution of the equations violates; of finite instances,
+        constraints of one that contradict each other.
     """
 
     def __init__(self, found: str, supported: str = "", hint: str = "", evidence: Any = None) -> None:

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Symbol
 
+from symcavity.algebra.prove import Proof as ProofData
+from symcavity.algebra.prove import ProofStep as ProofStepData
+from symcavity.algebra.prove import prove as find_proof
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.method.symmetry import Symmetry as SymmetryData
 from symcavity.model.problem import Problem
 from symcavity.model.system import System as SystemData
 from symcavity.record.derivation import Derivation as DerivationData
@@ -20,14 +25,23 @@ from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
+    from symcavity.evaluate.moving.run import MovingRun
     from symcavity.evaluate.solution import Solution
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.experiment import CavityExperiment
     from symcavity.finite.sweep import Sweep
-    from symcavity.method.symmetry import Symmetry
 
 # -- what is declared ----------------------------------------------------------------------------
+
+
+def _still(system: SystemData, verb: str) -> None:
+    """Refuse what is about states that keep still, where they move."""
+    if system.time is not None:
+        raise UnsupportedLaw(
+            f"The states move, and {verb} is about states that keep still.",
+            "theory.evolve(values, until=...), system.simulate(values, N=..., until=...), run.compare(sim, ...)",
+        )
 
 
 class _Confrontable(ABC):
@@ -40,7 +54,7 @@ class _Confrontable(ABC):
     def simulate(
         self,
         values: Mapping[Any, Any],
-        N: int | Iterable[int],
+        N: int | Iterable[int] | None = None,
         seeds: int | Iterable[int] = 10,
         couplings: str | Callable[..., Any] = "gaussian",
         executor: Any = None,
@@ -54,7 +68,7 @@ class _Confrontable(ABC):
             Parameters, ``alpha`` (or ``P``), ``K/N`` (or ``K``) for further kinds of sites, and quenched parameters.
             Fixed averages are not imposed: they come out.
         N : int or iterable of int
-            The number of features; several sizes give an extrapolation in 1/N.
+            The number of features, where it is not among the values; several sizes give an extrapolation in 1/N.
         seeds : int or iterable of int
             How many instances, or their seeds.
         couplings : str or callable
@@ -62,11 +76,12 @@ class _Confrontable(ABC):
         executor : int, Executor or None
             A number of processes, or any executor of ``concurrent.futures``.
         **options
-            ``progress`` (a bar, or a function of done, total, seconds elapsed, seconds left), ``method``.
+            ``progress`` (a bar, or a function of done, total, seconds elapsed, seconds left), ``method``;
+            where states move ``until``, the last step.
 
         Returns
         -------
-        Simulation or Simulations
+        Simulation, Simulations or MovingSimulation
             Read it by the words of the declaration: ``sim[average(w[i]**2)].mean``.
 
         Raises
@@ -76,9 +91,13 @@ class _Confrontable(ABC):
         MissingDependency
             If the solver that the structure asks for is not installed.
         """
+        from symcavity.finite.moving import simulate_moving
         from symcavity.finite.run import simulate
         from symcavity.witness.simulated import with_witness
 
+        if self._system().time is not None:
+            drawn: dict[str, Any] = {"seeds": seeds, "couplings": couplings, "executor": executor}
+            return simulate_moving(self._system(), values, N, **drawn, **options)
         found = simulate(self._system(), values, N=N, seeds=seeds, couplings=couplings, executor=executor, **options)
         return with_witness(found)
 
@@ -96,6 +115,7 @@ class _Confrontable(ABC):
         **options
             ``values``, ``observables``, ``file``, ``executor``, ``progress``, ``retry``, ``couplings``.
         """
+        _still(self._system(), "sweep")
         from symcavity.finite.sweep import sweep_simulation
 
         return sweep_simulation(self._system(), grid, N=N, seeds=seeds, **options)
@@ -107,6 +127,7 @@ class _Confrontable(ABC):
 
         ``theory`` is that of this declaration by default; :func:`symcavity.finite.experiment.cavity_experiment`.
         """
+        _still(self._system(), "the cavity experiment")
         from symcavity.finite.experiment import cavity_experiment
 
         system = self._system()
@@ -115,6 +136,7 @@ class _Confrontable(ABC):
 
     def message_passing(self, values: Mapping[Any, Any], N: int = 2000, seeds: Any = 10, **options: Any) -> Any:
         """Pass messages on finite instances; see :func:`symcavity.finite.passing.message_passing`."""
+        _still(self._system(), "message passing")
         from symcavity.finite.passing import message_passing
 
         return message_passing(self._system(), values, N=N, seeds=seeds, **options)
@@ -133,10 +155,12 @@ class BipartiteSystem(_Confrontable, SystemData):
         Complementarity conditions of a site.
     fixed : sequence of Eq
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    initial : sequence of Eq
+        Of states that move: their first values, ``Eq(x[i, 0], a[i])``.
     name : str, optional
         A title for the derivation.
     cite : str, optional
-        A work, which derivations cite.
+        Works, parted by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
     source : dict, optional
         Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
@@ -169,13 +193,14 @@ class BipartiteSystem(_Confrontable, SystemData):
 
     def naive(self) -> Theory:
         """Derive the naive mean field: the feature side's self-coupling dropped."""
+        _still(self, "the naive analysis")
         return self._naive
 
     def symmetry(self) -> Symmetry:
         """Look for the rescaling of the datum states that makes the naive analysis right."""
         from symcavity.method.symmetry import find_symmetry
 
-        return find_symmetry(self)
+        return with_verbs(Symmetry, find_symmetry(self))
 
     def _repr_latex_(self) -> str:
         from symcavity.writing.displays import system_latex
@@ -202,7 +227,7 @@ class ConvexProblem(_Confrontable, Problem):
     name : str, optional
         A title.
     cite : str, optional
-        A work, which derivations cite.
+        Works, parted by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
     source : dict, optional
         Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
@@ -224,6 +249,35 @@ class ConvexProblem(_Confrontable, Problem):
 
     def _system(self) -> BipartiteSystem:
         return self.kkt()
+
+    def copies(self, count: int = 2, share: Mapping[Any, Any] | None = None) -> ConvexProblem:
+        """Several copies of this problem that share their couplings in part, as one problem.
+
+        The states and globals of copy ``k`` are called ``w_k``, ``b_k``; so are the couplings, quenched parameters and
+        parameters that it has for itself.  Overlaps between fits of overlapping data are averages,
+        ``average(w_1[i]*w_2[i])`` with ``w_1 = problem.copies(...)["w_1"]``.
+
+        Parameters
+        ----------
+        count : int
+            How many copies.
+        share : mapping, optional
+            By coupling the correlation between the copies, from 0 to 1, a number or a symbol; by quenched parameter or
+            symbol 0 where each copy has its own.  Everything else is the same in all copies.
+
+        Raises
+        ------
+        DeclarationError
+            For shares of unknown words or beyond their range, names that are taken, and fixed averages.
+        """
+        from symcavity.model.copies import copied
+
+        objective, constraints, name = copied(self, count, share or {})
+        return ConvexProblem(objective, constraints, name=name)
+
+    def __getitem__(self, name: str) -> Any:
+        """The family of the variable with the given name: ``problem["w"][i]``, ``problem["lambda"][mu]``."""
+        return self.kkt()[name]
 
     def kkt(self) -> BipartiteSystem:
         """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
@@ -295,6 +349,7 @@ class Theory(StudiedTheory):
         NotConverged, OutOfTime
             If a root could not be found or polished (it carries the best point); if the timeout is over.
         """
+        _still(self.system, "solve")
         from symcavity.evaluate.binding import solve_theory
 
         return solve_theory(self, values, dps, guess, timeout, certify=certify)
@@ -327,6 +382,7 @@ class Theory(StudiedTheory):
         ValuesError
             If a parameter is neither an argument nor given a value.
         """
+        _still(self.system, "function")
         from symcavity.evaluate.function import make_function
 
         return make_function(self, target, arguments, values or {}, backend, errors)
@@ -346,24 +402,81 @@ class Theory(StudiedTheory):
         Comparison
             Observable, theory, simulation, standard error, z-score; prints, plots, exports LaTeX.
         """
+        _still(self.system, "this comparison")
         from symcavity.finite.compare import compare
 
         return compare(self, sim, observables)
+
+    def evolve(
+        self,
+        values: Mapping[Any, Any],
+        until: int,
+        *,
+        paths: int = 20000,
+        seed: int = 0,
+        method: str | None = None,
+        dps: int | None = None,
+    ) -> MovingRun:
+        """Run a theory of states that move forward in time; nothing is iterated.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters, ratios of sizes, quenched parameters.
+        until : int
+            The last step.
+        paths : int
+            How many paths are sampled, where the laws are not linear.
+        seed : int
+            Of these.
+        method : str, optional
+            ``'exact'``, for laws that are linear in states and fields, or ``'paths'``; by default what serves.
+        dps : int, optional
+            Digits of an exact run.  By default fractions up to 30 steps, and doubles beyond.
+
+        Returns
+        -------
+        MovingRun
+            ``run.times``, ``run[average(x[i, t]*x[i, s])]``, ``run[response(x[i, t], s)]``, ``run.errors[...]``.
+
+        Raises
+        ------
+        ValuesError
+            For values that are missing or superfluous, before any work.
+        UnsupportedLaw
+            If the states keep still, or the law is not of the form that the method needs.
+        """
+        from symcavity.evaluate.moving.run import evolve
+
+        if self.system.time is None:
+            raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+        return evolve(self, values, until, paths, seed, method, dps)
 
     def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
         """Solve over all combinations of the values in a grid.
 
         Options: ``values``, ``observables``, ``file`` (CSV, resumed on a rerun), ``executor``, ``progress``, ``dps``.
         """
+        _still(self.system, "sweep")
         from symcavity.finite.sweep import sweep_theory
 
         return sweep_theory(self, grid, **options)
 
     def state_evolution(self, values: Mapping[Any, Any] | None = None, steps: int = 40) -> StateEvolution:
         """Read the closed equations as a map: the order parameters after each step of message passing."""
+        _still(self.system, "the state evolution of message passing")
         from symcavity.evaluate.state_evolution import state_evolution
 
         return state_evolution(self, values, steps)
+
+    def settling(self, values: Mapping[Any, Any] | None = None) -> float:
+        """By which factor a step of the state evolution changes small deviations from the solution.
+
+        The order parameters settle below one. Message passing needs this, and a stability below one.
+        """
+        from symcavity.evaluate.state_evolution import settling
+
+        return settling(self, values)
 
     @cached_property
     def derivation(self) -> Derivation:
@@ -444,41 +557,148 @@ class Derivation(DerivationData):
 
         return Verification(verify(self, dps, simulation))
 
-    def to_latex(self) -> str:
-        """Return a complete LaTeX document (amsmath and bm only)."""
-        from symcavity.writing.latex import document
+    def to(self, name: str, detail: str = "full", **options: Any) -> str:
+        """Return the derivation in one of the formats of :data:`symcavity.writing.formats.FORMATS`.
 
-        return document(self)
+        Parameters
+        ----------
+        name : str
+            ``'text'``, ``'latex'``, ``'html'``, ``'json'`` or ``'lean'``.
+        detail : str
+            ``'full'``, or ``'paper'``: without stability and message passing, and cavities of further kinds in short.
 
-    def to_html(self) -> str:
+        Raises
+        ------
+        ValuesError
+            For a format that is not in the table, or another detail.
+        """
+        from symcavity.writing.brief import in_brief
+        from symcavity.writing.formats import FORMATS
+
+        if detail not in ("full", "paper"):
+            raise ValuesError(f"The detail is {detail!r:.40}.", "full, paper")
+        if detail == "paper":
+            return Derivation.of(in_brief(self)).to(name, **options)
+        if name not in FORMATS:
+            raise ValuesError(f"The format is {name!r:.40}.", ", ".join(FORMATS))
+        if FORMATS[name].verified and "checked" not in options:
+            options["checked"] = self.verify()
+        return FORMATS[name].write(self, **options)
+
+    def to_latex(self, detail: str = "full") -> str:
+        """Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is some three to five pages."""
+        return self.to("latex", detail)
+
+    def to_html(self, detail: str = "full") -> str:
         """Return a self-contained HTML page."""
-        from symcavity.writing.html import page
-
-        return page(self)
+        return self.to("html", detail)
 
     def to_json(self, *, verify: bool = True, dps: int = 50) -> str:
         """Return a record for machines: claims, reasons, declaration, and what ``verify(dps)`` says of each step."""
-        from symcavity.writing.exchange import derivation_json
-
-        return derivation_json(self, self.verify(dps) if verify else None)
+        return self.to("json", checked=self.verify(dps) if verify else None)
 
     def to_lean(self) -> str:
         """Return the claims that are plain algebra as Lean 4 statements, with their hypotheses; proofs are open."""
-        from symcavity.writing.lean import lean_source
+        return self.to("lean")
 
-        return lean_source(self)
-
-    def to_text(self) -> str:
+    def to_text(self, detail: str = "full") -> str:
         """Return the derivation as plain text for a terminal."""
-        from symcavity.writing.text import derivation_text
-
-        return derivation_text(self)
+        return self.to("text", detail)
 
     def __str__(self) -> str:
         return self.to_text()
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+# -- what is found about laws and identities -------------------------------------------------------
+
+
+class Symmetry(SymmetryData):
+    """A rescaling symmetry, or what breaks it; :class:`symcavity.method.symmetry.Symmetry` says what it holds."""
+
+    @property
+    def reason(self) -> str:
+        """Why there is no symmetry, in words; empty where there is one."""
+        from symcavity.writing.facts import obstacle
+
+        return "".join(map(str, obstacle(vars(self))))
+
+    def __str__(self) -> str:
+        from symcavity.writing.words import sentence
+
+        return sentence("symmetry.told", found=self.found, reason=self.reason, names=self.scaled + self.feature_scaled)
+
+    __repr__ = __str__
+
+
+class ProofStep(ProofStepData):
+    """One line of a proof; :class:`symcavity.algebra.prove.ProofStep` says what it holds."""
+
+    @property
+    def text(self) -> str:
+        """Why the line holds, in words."""
+        from symcavity.writing.facts import proof_line
+
+        return proof_line(self.rule, self.values)
+
+    def __str__(self) -> str:
+        from symcavity.writing.proofs import line_text
+
+        return line_text(self, self.text)
+
+
+class Proof(ProofData):
+    """The outcome of :func:`prove`; :class:`symcavity.algebra.prove.Proof` says what it holds."""
+
+    def __str__(self) -> str:
+        from symcavity.writing.proofs import proof_text
+
+        return proof_text(self, list(map(str, self.steps)))
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.proofs import proof_latex
+
+        return proof_latex(self, [step.text for step in map(_line_of_proof, self.steps)])
+
+
+def _line_of_proof(step: ProofStepData) -> ProofStep:
+    return with_verbs(ProofStep, step)
+
+
+def prove(lhs: Any, rhs: Any = None) -> Proof:
+    """Prove an identity between truncated Gaussian moments, and show how.
+
+    Parameters
+    ----------
+    lhs, rhs : Expr
+        The two sides; an ``Eq`` alone is taken apart. They may hold ``phi`` of any orders and
+        arguments, Gaussian densities, ``erf``, ``erfc``, derivatives, ``GaussianAverage``, and rational
+        functions of these.
+
+    Returns
+    -------
+    Proof
+        True if and only if proved. ``print`` shows the steps; ``difference`` holds what is left.
+
+    Notes
+    -----
+    Each order is lowered by an integration by parts, as in equations (61) to (64) of Clark & Sompolinsky,
+    until both sides are in the basis phi(0, .), phi(1, .), or phi(0, .) and the density.
+
+    Examples
+    --------
+    >>> from sympy import Symbol
+    >>> from symcavity import phi
+    >>> kappa = Symbol("kappa", real=True)
+    >>> bool(prove(phi(2, kappa), phi(0, kappa) + kappa*phi(1, kappa)))
+    True
+    >>> prove(phi(2, kappa), phi(0, kappa) - kappa*phi(1, kappa)).difference
+    2*kappa*phi(1, kappa)
+    """
+    found = find_proof(lhs, rhs)
+    return with_verbs(Proof, replace(found, steps=list(map(_line_of_proof, found.steps))))
 
 
 # -- simulations ---------------------------------------------------------------------------------
@@ -492,4 +712,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["BipartiteSystem", "ConvexProblem", "Derivation", "Step", "System", "Theory", "Verification"]
+__all__ = [
+    "BipartiteSystem", "ConvexProblem", "Derivation", "Proof", "Step", "Symmetry", "System", "Theory", "Verification",
+    "prove",
+]  # fmt: skip

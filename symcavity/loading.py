@@ -69,6 +69,11 @@ def is_file(target: str) -> bool:
     return target.endswith(".py") or "/" in target or "\\" in target
 
 
+def path_of(name: str) -> Path:
+    """The file of an installed derivation."""
+    return Path(str(importlib.resources.files(PACKAGE).joinpath(f"{name}.py")))
+
+
 def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
     """Return the declared problem that a name or a file stands for.
 

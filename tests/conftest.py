@@ -1,10 +1,18 @@
-"""One thread of linear algebra for each test process, since the matrices are small; and LaTeX, where there is one."""
+"""One thread of linear algebra for each test process, tiers of tests by what they cost, and LaTeX where there is one.
+
+``python -m pytest -n 2`` runs the default tier: every test but those that ``durations.json`` records as dear.
+``--dear`` runs those, ``--full`` all.  ``--full --record`` writes the costs of the tests that run, in seconds of the
+processor.
+"""
 
 import gc
+import json
 import os
 import re
 import shutil
 import subprocess
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +20,11 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_reading")  # what derives them
+
+DURATIONS = Path(__file__).parent / "durations.json"
+COSTS = {}  # seconds of the processor, by test
+DEAR = 1.5  # seconds of the processor; a dearer test belongs to the full tier, unless its file has no other
+ROUGH = 0.05  # seconds below which nothing is recorded
 
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
 
@@ -24,8 +37,65 @@ def pytest_xdist_make_scheduler(config, log):
     return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
 
 
-def pytest_collection_modifyitems(items):
-    """Tests of installed derivations stand together: one process derives those theories, and all of them share it."""
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="run the dear tests too")
+    parser.addoption("--dear", action="store_true", help="run the dear tests alone")
+    parser.addoption("--record", action="store_true", help="write what each test costs to tests/durations.json")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Add what the test cost, with its fixtures and the processes that it started, to its last report."""
+    item.begin = _seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append(("seconds", _seconds() - item.begin))
+    return report
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "teardown":
+        COSTS[report.nodeid] = dict(report.user_properties)["seconds"]
+
+
+def pytest_sessionfinish(session):
+    if session.config.option.record and not hasattr(session.config, "workerinput"):
+        known = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
+        costs = {name: round(cost, 2) for name, cost in (known | COSTS).items() if cost > ROUGH}
+        DURATIONS.write_text(json.dumps(dict(sorted(costs.items())), indent=0) + "\n", encoding="utf-8")
+
+
+def _seconds():
+    return sum(os.times()[:4])
+
+
+def dear(names, costs):
+    """The tests of the full tier, of all tests that were collected: by recorded cost, and never all of a file."""
+    files = defaultdict(list)
+    for name in names:
+        files[name.partition("::")[0]].append(name)
+    chosen = set()
+    for members in files.values():
+        above = [name for name in members if costs.get(name, 0) > DEAR]
+        keep = min(above, key=lambda name: (costs[name], name)) if len(above) == len(members) else None
+        chosen.update(name for name in above if name != keep)
+    return chosen
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave dear tests to the full tier; those of installed derivations stand together and share theories."""
+    asked = any("::" in argument for argument in config.args)  # a test that is named is run
+    if not (config.option.full or config.option.record or asked):
+        names = [item.nodeid for item in items]
+        left = dear(names, json.loads(DURATIONS.read_text(encoding="utf-8")))
+        left = set(names) - left if config.option.dear else left
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+        items[:] = [item for item in items if item.nodeid not in left]
     alone = {path for path in {item.path for item in items} if not SHARED.search(path.read_text(encoding="utf-8"))}
     items.sort(key=lambda item: item.path in alone)
 

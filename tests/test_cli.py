@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from symcavity.algebra.door import read_number
 from symcavity.cli import main
-from symcavity.commands.arguments import number, read_observable, read_pairs
+from symcavity.commands.arguments import read_pairs
 from symcavity.errors import ValuesError
 from symcavity.loading import installed, load
+from symcavity.model.typed import read_observable
 
 DECLARATION = '''
 from sympy import Sum, Symbol
@@ -503,14 +505,14 @@ def test_interruption_is_quiet(run, monkeypatch):
     [("1/2", (1, 2)), ("0.1", (1, 10)), ("1e-3", (1, 1000)), ("-2.50", (-5, 2)), (".5", (1, 2))],
 )
 def test_numbers_are_exact(text, value):
-    found = number(text, "kappa")
+    found = read_number(text, "kappa")
     assert (found.p, found.q) == value
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "1_000", "0x10", "1/2/3", "1.5/2", "pi", "--1", "1 2"])
 def test_other_numbers_are_refused(text):
     with pytest.raises(ValuesError):
-        number(text, "kappa")
+        read_number(text, "kappa")
 
 
 def test_observables_are_read_like_code_but_are_none():

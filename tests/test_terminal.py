@@ -141,13 +141,11 @@ def test_an_interrupted_sweep_says_so_in_one_line_and_goes_on(tmp_path, jobs):
     with subprocess.Popen(  # noqa: S603 - our own program
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as started:
-        deadline = time.monotonic() + 600  # on a busy machine it may take minutes until the first rows are there
         while not (tmp_path / "rows.csv").exists() or (tmp_path / "rows.csv").read_text().count("\n") < 4:
             assert started.poll() is None, "it ended before it was interrupted"
-            assert time.monotonic() < deadline
             time.sleep(0.05)
         os.killpg(started.pid, signal.SIGINT)
-        out, err = started.communicate(timeout=300)
+        out, err = started.communicate()  # however long a busy machine takes
     assert started.returncode == 130
     assert out == ""
     assert re.fullmatch(r"symcavity: stopped: \d+ of 2000 points kept in rows.csv; go on with --resume\n", err), err

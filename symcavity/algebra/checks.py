@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sympy import Add, Derivative, Expr, Integer, Rational, S, Symbol, latex, sympify
+from sympy import Add, Derivative, Expr, Integer, Rational, S, Symbol, latex
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Equality
 from sympy.tensor.indexed import Indexed
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.precision import alone, mp
 from symcavity.errors import ValuesError
 
@@ -129,7 +130,7 @@ def check(
                     )
     else:
         for given in points:
-            point = {sympify(name): sympify(value) for name, value in given.items()}
+            point = {as_sympy(name): as_sympy(value) for name, value in given.items()}
             missing = [str(name) for name in names if name not in point]
             if missing:
                 raise ValuesError(f"The point {given} has no value for {', '.join(missing)}.")
@@ -211,7 +212,7 @@ def both_sides(lhs: Any, rhs: Any) -> tuple[Expr, Expr]:
         if not isinstance(lhs, Equality):
             raise ValuesError(f"One side only: {lhs}.", "two expressions, or one unevaluated Eq.")
         lhs, rhs = lhs.lhs, lhs.rhs
-    left, right = sympify(lhs), sympify(rhs)
+    left, right = as_sympy(lhs), as_sympy(rhs)
     for side in (left, right):
         if not isinstance(side, Expr):
             raise ValuesError(f"{side} is not an expression.", "two SymPy expressions.")

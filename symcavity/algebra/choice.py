@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Basic, Eq, Expr, KroneckerDelta, Piecewise, S, Tuple, sympify
+from sympy import Basic, Eq, Expr, KroneckerDelta, Piecewise, S, Tuple
+
+from symcavity.algebra.door import as_sympy
 
 
 class Choice(Expr):
@@ -24,7 +26,7 @@ class Choice(Expr):
 
     def __new__(cls, label: Expr, values: Tuple, shown: Basic) -> Any:
         """Return the chosen value where the label is a number."""
-        label = sympify(label)
+        label = as_sympy(label)
         return values[round(label) - 1] if label.is_number else Expr.__new__(cls, label, values, shown)
 
     @property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
-from sympy import Dummy, LambertW, lambdify
+from sympy import And, Dummy, LambertW, Or, lambdify
 from sympy.printing.numpy import SciPyPrinter
 
 from symcavity.algebra.choice import in_cases
+from symcavity.algebra.overflow import CODE, without_overflow
 from symcavity.algebra.tails import with_scaled_tails
 
 _PRINTED = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
@@ -25,6 +26,17 @@ class _RealPrinter(SciPyPrinter):
         )
         return f"{where}({isreal}({number}), {real}({number}), {nan})"
 
+    def _print_And(self, expr: And) -> str:
+        """Two by two: ``reduce`` over a tuple takes no number beside an array."""
+        return self._two_by_two("logical_and", expr)
+
+    def _print_Or(self, expr: Or) -> str:
+        return self._two_by_two("logical_or", expr)
+
+    def _two_by_two(self, name: str, expr: Any) -> str:
+        call = self._module_format(f"numpy.{name}")
+        return reduce(lambda a, b: f"{call}({a}, {b})", [self._print(a) for a in sorted(expr.args, key=str)])
+
 
 @lru_cache(maxsize=64)
 def _marks(count: int) -> tuple[Dummy, ...]:
@@ -38,7 +50,7 @@ def _function(marks: tuple[Dummy, ...], exprs: Any, modules: str, cse: bool) -> 
     if modules != "numpy":
         return lambdify(marks, body, modules, cse=cse)
     # the names that are used and no others: "from numpy import *", which SymPy would do, takes longer than a derivation
-    return lambdify(marks, body, [{}], _RealPrinter(_PRINTED), cse=cse)
+    return lambdify(marks, body, [dict(CODE)], _RealPrinter(_PRINTED), cse=cse)
 
 
 def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cse: bool = False) -> Callable[..., Any]:
@@ -59,4 +71,5 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cs
     rule = dict(zip(arguments, marks, strict=True))
     several = isinstance(exprs, list)
     marked = tuple(with_scaled_tails(in_cases(e).xreplace(rule)) for e in (exprs if several else [exprs]))
+    marked = tuple(map(without_overflow, marked)) if modules == "numpy" else marked
     return _function(marks, marked if several else marked[0], modules, cse)

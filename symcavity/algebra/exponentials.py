@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Dummy, Expr, Piecewise, Pow, Rational, S, Symbol, cancel, exp, igcd, ilcm, tanh
+from sympy import Dummy, Expr, Piecewise, Pow, Rational, S, Symbol, cancel, cosh, exp, igcd, ilcm, sinh, tanh
 from sympy.polys.polyerrors import PolynomialError
 
 HIGHEST = 6  # power of an exponential in the fraction
@@ -31,6 +31,8 @@ def as_fraction(expr: Expr, x: Symbol) -> Expr:
     below = [p.base for p in expr.atoms(Pow) if p.exp.is_negative]
     if any(b.has(tanh) for b in below):  # one that ends at -1 is divided by
         expr = expr.rewrite(tanh, exp)
+    if expr.has(sinh) and expr.has(cosh):  # each is a sum of exponentials, of which some may cancel
+        expr = expr.rewrite((sinh, cosh), exp)
     found = [e for e in expr.atoms(exp) if e.has(x)]
     rates = [e.args[0].diff(x) for e in found]
     nested = any(p.exp.is_negative and p.has(exp) for b in below for p in b.atoms(Pow))  # 1 - 1/(1 + E) ends at zero

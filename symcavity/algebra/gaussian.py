@@ -24,10 +24,10 @@ from sympy import (
     exp,
     expand_mul,
     sqrt,
-    sympify,
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import replaced_by
 from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi
 from symcavity.algebra.piecewise import (
@@ -90,7 +90,7 @@ def gaussian_average(expr: Any, z: Symbol, mean: Any = 0, variance: Any = 1) -> 
     >>> gaussian_average(Max(0, a + b*z)**2, z)
     b**2*phi(2, a/Abs(b))
     """
-    expr, mean, variance = sympify(expr), sympify(mean), sympify(variance)
+    expr, mean, variance = as_sympy(expr), as_sympy(mean), as_sympy(variance)
     _check_average(expr, z, mean, variance)
     if variance.is_zero:
         return expr.subs(z, mean)
@@ -293,8 +293,8 @@ def average_branches(
         The closed form, by cases where at most two signs are open; otherwise a ``GaussianAverage`` of a
         Piecewise, whose ``breaks`` are known.
     """
-    expr = sympify(expr)
-    breaks = [sympify(t) for t in breaks]
+    expr = as_sympy(expr)
+    breaks = [as_sympy(t) for t in breaks]
     real = RealNames(expr, *breaks, *(e for branch in branches for e in branch.values()), z)
 
     def action(signs: Signs) -> Expr:
@@ -342,7 +342,7 @@ class GaussianAverage(Expr):
         """Return the node; what does not depend on z is its own average, and stands outside."""
         if not isinstance(z, Symbol):
             raise ValuesError(f"An average over {z}.", "a symbol to average over.")
-        fixed, moving = sympify(expr).as_independent(z, as_Add=True)
+        fixed, moving = as_sympy(expr).as_independent(z, as_Add=True)
         return fixed if moving == 0 else fixed + Expr.__new__(cls, moving, z)
 
     @property

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Expr, S, Symbol, oo, sympify
+from sympy import Expr, S, Symbol, oo
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, replaced_by
 
 
@@ -32,10 +33,10 @@ class ImplicitAverage(Node):
 
     def __new__(cls, expr: Any, x: Symbol, psi: Any, low: Any = -oo, high: Any = oo) -> Expr:
         """Return the expression, read and checked."""
-        expr = sympify(expr)
+        expr = as_sympy(expr)
         if expr == 0:
             return S.Zero
-        return Expr.__new__(cls, expr, x, sympify(psi), sympify(low), sympify(high))
+        return Expr.__new__(cls, expr, x, as_sympy(psi), as_sympy(low), as_sympy(high))
 
     @property
     def x(self) -> Symbol:

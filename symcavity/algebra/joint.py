@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, sign, sympify
+from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, sign
 from sympy.core.relational import Relational
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.texsymbol import TexSymbol
@@ -68,7 +69,7 @@ class JointLaw(Basic):
         """Return the law."""
         two = [Tuple(*(Tuple(*pair) for pair in rows)) for rows in (pairs, definitions)]
         one = [Tuple(*row) for row in (unknowns, fields, equations)]
-        return Basic.__new__(cls, *one, *two, Tuple(*sources), SCRAMBLE if scramble is None else sympify(scramble))
+        return Basic.__new__(cls, *one, *two, Tuple(*sources), SCRAMBLE if scramble is None else as_sympy(scramble))
 
     unknowns = property(lambda self: tuple(self.args[0]))
     fields = property(lambda self: tuple(self.args[1]))
@@ -138,7 +139,7 @@ class JointAverage(NumberedAverage):
 
     def __new__(cls, body: Any, law: JointLaw, covariance: Sequence[Any]) -> Expr:
         """Return the average; what holds no symbol of the law is its own average."""
-        body = sympify(body)
+        body = as_sympy(body)
         return Expr.__new__(cls, body, law, Tuple(*covariance)) if body.has(LawSymbol) else body
 
     law = property(lambda self: self.args[1])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Expr, sympify
+from sympy import Expr
+
+from symcavity.algebra.door import as_sympy
 
 
 class Node(Expr):
@@ -16,7 +18,7 @@ class Node(Expr):
 
     def __new__(cls, *args: Any) -> Any:
         """Return the expression of these arguments, read."""
-        return Expr.__new__(cls, *map(sympify, args))
+        return Expr.__new__(cls, *map(as_sympy, args))
 
 
 def replaced_by(rule: Any) -> Mapping[Any, Any]:

@@ -34,10 +34,10 @@ from sympy import (
     gamma,
     oo,
     pi,
-    sympify,
 )
 from sympy import sqrt as sym_sqrt
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.normal import normal
 from symcavity.algebra.precision import GENERATED, context, mp
 from symcavity.errors import ValuesError
@@ -51,7 +51,7 @@ def gaussian_density(x: Any) -> Expr:
     x : Expr
         Where it is taken.
     """
-    x = sympify(x)
+    x = as_sympy(x)
     return exp(-(x**2) / 2) / sym_sqrt(2 * pi)
 
 
@@ -97,6 +97,10 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
     """
 
     nargs = 2
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Return the expression; SymPy's functions would execute a text."""
+        return super().__new__(cls, *(as_sympy(a, "An argument of phi") for a in args), **options)
 
     @classmethod
     def eval(cls, n: Expr, kappa: Expr) -> Expr | None:
@@ -226,6 +230,35 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         order = str(int(n)) if n.is_Integer else printer._print(n)  # noqa: SLF001 - SymPy's printing protocol
         return f"{printer._module_format(name)}({order}, {printer._print(kappa)})"  # noqa: SLF001
 
+    def _ccode(self, printer: Any) -> str:
+        return self._by_erfc(printer, "erfc")
+
+    _cxxcode = _ccode
+
+    def _julia(self, printer: Any) -> str:
+        return self._by_erfc(printer, "erfc")
+
+    def _jaxcode(self, printer: Any) -> str:
+        return self._by_erfc(printer, "jax.scipy.special.erfc")
+
+    def _rust_code(self, printer: Any) -> str:
+        return self._by_erfc(printer, "libm::erfc")
+
+    def _by_erfc(self, printer: Any, name: str) -> str:
+        """Code of a language whose library has the complementary error function.
+
+        In the lower tail its terms cancel: below about -5 few digits are left, and none below -30.
+        """
+        n, kappa = self.args
+        if not n.is_Integer:
+            return str(printer._print_not_supported(self))  # noqa: SLF001 - SymPy's printing protocol
+        below, at = Symbol("PhiOfOrderZero", real=True), kappa if kappa.is_Symbol else Symbol("KappaOfPhi", real=True)
+        a, b = (e.xreplace({_coefficient_symbol: at}) for e in phi_coefficients(int(n)))
+        code = printer._print(((a + at * b) * below + b * gaussian_density(at)).expand())  # noqa: SLF001 - as above
+        tail, whole = (printer._print(e) for e in (-kappa / sym_sqrt(2), kappa))  # noqa: SLF001 - as above
+        code = code.replace(below.name, f"0.5*{name}({tail})")
+        return f"({code if at == kappa else code.replace(at.name, f'({whole})')})"
+
     # -- writing ----------------------------------------------------------------------------------
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
@@ -294,7 +327,7 @@ def phi_reduce(expr: Any, reflect: bool = False) -> Expr:
     Expr
         The expanded expression.
     """
-    expr = sympify(expr)
+    expr = as_sympy(expr)
     while True:
         swap = {}
         for term in sorted(expr.atoms(phi), key=lambda t: t.sort_key()):

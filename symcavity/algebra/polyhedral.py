@@ -32,11 +32,11 @@ from sympy import (
     fraction,
     gcd_list,
     sqrt,
-    sympify,
     together,
 )
 from sympy.polys.polyerrors import PolynomialError
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.joint import NumberedAverage
@@ -78,7 +78,7 @@ class CellAverage(NumberedAverage):
         zs = Tuple(*zs)
         kept: set[Expr] = set()
         for condition in conditions:
-            normal = _normal_condition(sympify(condition), zs)
+            normal = _normal_condition(as_sympy(condition), zs)
             if sign_of(normal) in (0, 1) and not normal.has(*zs):
                 continue
             if not normal.has(*zs) and sign_of(normal) == -1:
@@ -87,7 +87,7 @@ class CellAverage(NumberedAverage):
         if any((-c).expand() in kept for c in kept):
             return S.Zero
         ordered = sorted(kept, key=lambda c: c.sort_key())
-        outside, body = _primitive(sympify(body), zs)
+        outside, body = _primitive(as_sympy(body), zs)
         if body == 0:
             return S.Zero
         free = [z for z in zs if not any(c.has(z) for c in ordered)]

@@ -58,6 +58,7 @@ class _Own(MPContext):
 
 mp = _Own()
 _LOCAL = threading.local()
+SHOWN_BY_MPMATH = 15
 
 # what generated code calls; functions of our own that print themselves add theirs
 GENERATED = {name: getattr(mp, name) for name in dir(mp) if not name.startswith("_")}
@@ -87,6 +88,31 @@ def given_out(value: Any) -> Any:
     if hasattr(value, "_mpf_"):
         return mpmath.mp.make_mpf(value._mpf_)
     return mpmath.mp.make_mpc(value._mpc_) if hasattr(value, "_mpc_") else value
+
+
+class Digits(mpmath.mpf):
+    """A number of mpmath that is shown with the digits that it is known to; what is computed from it is not."""
+
+    digits: int
+
+    def __str__(self) -> str:
+        return mpmath.libmp.to_str(self._mpf_, self.digits)
+
+    def __repr__(self) -> str:
+        return f"mpf('{self}')"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return with_digits, (self._mpf_, self.digits)
+
+
+def with_digits(value: Any, digits: int) -> Any:
+    """Return a number as one of the user's, which shows its digits; up to 15 all numbers do."""
+    raw = value if isinstance(value, tuple) else getattr(value, "_mpf_", None)
+    if raw is None or digits <= SHOWN_BY_MPMATH:
+        return given_out(value)
+    found = object.__new__(Digits)
+    found._mpf_, found.digits = raw, digits
+    return found
 
 
 def exact_function(arguments: Any, expr: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sympy import (
@@ -23,7 +23,6 @@ from sympy import (
     exp,
     expand_mul,
     fraction,
-    latex,
     oo,
     powsimp,
     sqrt,
@@ -31,13 +30,12 @@ from sympy import (
 )
 from sympy.printing.precedence import PRECEDENCE
 
-from symcavity.algebra.checks import both_sides, check, point_text
+from symcavity.algebra.checks import both_sides, check
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
 from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
-from symcavity.algebra.text import plain
 from symcavity.errors import ValuesError
 
 
@@ -95,23 +93,23 @@ class ProofStep:
 
     Parameters
     ----------
-    text : str
-        Why the line holds.
+    rule : str
+        Why the line holds, by the name of the rule.
     lhs, rhs : Expr
         The two sides that are equal.
+    values : dict
+        What the rule is about.
     """
 
-    text: str
+    rule: str
     lhs: Expr
     rhs: Expr
+    values: dict[str, Any] = field(default_factory=dict)
 
     @property
     def equation(self) -> Eq:
         """The line as an unevaluated SymPy equation."""
         return Eq(self.lhs, self.rhs, evaluate=False)
-
-    def __str__(self) -> str:
-        return f"{plain(self.lhs)} = {plain(self.rhs)}\n      {self.text}"
 
 
 @dataclass(frozen=True)
@@ -142,67 +140,15 @@ class Proof:
     def __bool__(self) -> bool:
         return self.proved
 
-    def _verdict(self) -> str:
-        if self.proved:
-            return "Proved."
-        where = ""
-        if self.counterexample is not None:
-            where = " The two sides differ at " + point_text(self.counterexample) + "."
-        return f"Not proved: lhs - rhs is left as {self.difference}.{where}"
-
-    def __str__(self) -> str:
-        lines = [f"{self.lhs} = {self.rhs}"]
-        lines += [f"  {k}.  {step}" for k, step in enumerate(self.steps, 1)]
-        return "\n".join([*lines, self._verdict()])
-
-    def _repr_latex_(self) -> str:
-        rows = [
-            rf"{latex(step.lhs)} &= {latex(step.rhs)} && \text{{{_tex_text(step.text)}}}"
-            for step in self.steps
-        ]
-        end = rf"&\text{{{_tex_text('Proved.' if self.proved else 'Not proved; left is')}}}"
-        rows.append(end if self.proved else rf"{end}\ {latex(self.difference)}")
-        body = " \\\\\n".join(rows)
-        return f"$\\displaystyle \\begin{{aligned}}\n{body}\n\\end{{aligned}}$"
-
-
-def _tex_text(text: str) -> str:
-    for old, new in (("**", "^"), ("^", r"\textasciicircum{}"), ("_", r"\_"), ("%", r"\%")):
-        text = text.replace(old, new)
-    return text
-
 
 # -- proofs ----------------------------------------------------------------------------------------
 
 
 def prove(lhs: Any, rhs: Any = None) -> Proof:
-    """Prove an identity between truncated Gaussian moments, and show how.
+    """Prove an identity between truncated Gaussian moments: :func:`symcavity.face.prove` says what it takes.
 
-    Parameters
-    ----------
-    lhs, rhs : Expr
-        The two sides; an ``Eq`` alone is taken apart. They may hold ``phi`` of any orders and
-        arguments, Gaussian densities, ``erf``, ``erfc``, derivatives, ``GaussianAverage``, and rational
-        functions of these.
-
-    Returns
-    -------
-    Proof
-        True if and only if proved. ``print`` shows the steps; ``difference`` holds what is left.
-
-    Notes
-    -----
     Each order is lowered by an integration by parts, as in equations (61) to (64) of Clark & Sompolinsky,
     until both sides are in the basis phi(0, .), phi(1, .), or phi(0, .) and the density.
-
-    Examples
-    --------
-    >>> from sympy import Symbol
-    >>> kappa = Symbol("kappa", real=True)
-    >>> bool(prove(phi(2, kappa), phi(0, kappa) + kappa*phi(1, kappa)))
-    True
-    >>> prove(phi(2, kappa), phi(0, kappa) - kappa*phi(1, kappa)).difference
-    2*kappa*phi(1, kappa)
     """
     left, right = both_sides(lhs, rhs)
     steps: list[ProofStep] = []
@@ -227,11 +173,11 @@ def prove(lhs: Any, rhs: Any = None) -> Proof:
     if steps and difference == 0:
         for side, name, found in ((left, "left", a), (right, "right", b)):
             if side != found and not any((step.lhs, step.rhs) == (side, found) for step in steps):
-                steps.append(ProofStep(f"put these in on the {name}", side, found))
+                steps.append(ProofStep(f"put_in_{name}", side, found))
         if a != b:
-            steps.append(ProofStep("the difference of the two sides expands to zero", a - b, S.Zero))
+            steps.append(ProofStep("expands", a - b, S.Zero))
     elif difference == 0:
-        steps.append(ProofStep("the difference of the two sides expands to zero", left - right, S.Zero))
+        steps.append(ProofStep("expands", left - right, S.Zero))
     counterexample = None if difference == 0 else _counterexample(left, right)
     return Proof(left, right, bool(difference == 0), steps, difference, counterexample)
 
@@ -240,19 +186,18 @@ def _unified(expr: Expr, steps: list[ProofStep]) -> Expr:
     """Write derivatives, error functions, closed averages and opposite arguments by phi."""
     fresh = expr.replace(lambda e: isinstance(e, Derivative), lambda e: e.doit())
     if fresh != expr:
-        steps.append(ProofStep("take the derivative", expr, fresh))
+        steps.append(ProofStep("derivative", expr, fresh))
         expr = fresh
     fresh = expr.replace(erfc, lambda y: 2 * phi(0, -sqrt(2) * y)).replace(
         erf, lambda y: 2 * phi(0, sqrt(2) * y) - 1
     )
     if fresh != expr:
-        steps.append(ProofStep("phi(0, x) = erfc(-x/sqrt(2))/2 = (1 + erf(x/sqrt(2)))/2", expr, fresh))
+        steps.append(ProofStep("error_function", expr, fresh))
         expr = fresh
     for node in sorted(expr.atoms(GaussianAverage), key=lambda t: t.sort_key()):
         value = node.doit()
         if value != node:
-            text = "the Gaussian average in closed form, one hinge for each break"
-            steps.append(ProofStep(text, node, value))
+            steps.append(ProofStep("average", node, value))
             expr = expr.xreplace({node: value})
     swap = {}
     for term in sorted(expr.atoms(phi), key=lambda t: t.sort_key()):
@@ -262,8 +207,7 @@ def _unified(expr: Expr, steps: list[ProofStep]) -> Expr:
             continue
         whole = Add(*[binomial(n, j) * gaussian_moment(j) * y ** (n - j) for j in range(0, int(n) + 1, 2)])
         swap[term] = (-1) ** n * (whole - phi(n, y))
-        text = f"reflection z -> -z: (x - z)**{n} over the whole line is what lies below x and above it"
-        steps.append(ProofStep(text, term, swap[term]))
+        steps.append(ProofStep("reflection", term, swap[term], {"order": n}))
     return _collected(expr.xreplace(swap)) if swap else expr
 
 
@@ -302,20 +246,14 @@ def _by_parts(term: phi, steps: list[ProofStep], done: set[Expr]) -> Expr | None
     if not _lemma(n):
         return None
     power = (x - z) ** (n - 1)
-    steps.append(ProofStep("the definition", term, integral((x - z) ** n)))
+    steps.append(ProofStep("definition", term, integral((x - z) ** n)))
     split = x * integral(power) - integral(z * power)
-    steps.append(ProofStep("split one factor into its two terms", integral((x - z) ** n), split))
+    steps.append(ProofStep("split", integral((x - z) ** n), split))
     if one:
-        text = "integrate by parts: minus the argument times the density is its derivative; "
-        text += "what is left is the density above"
-        steps.append(ProofStep(text, -integral(z * power), gaussian_density(x)))
+        steps.append(ProofStep("parts_density", -integral(z * power), gaussian_density(x)))
     else:
-        text = (
-            "integrate by parts: minus the argument times the density is its derivative; the boundary term vanishes, "
-            "at the upper end by the factor that is left, at the lower end by the density"
-        )
-        steps.append(ProofStep(text, -integral(z * power), (n - 1) * integral((x - z) ** (n - 2))))
-    steps.append(ProofStep("collect the terms", term, formula))
+        steps.append(ProofStep("parts", -integral(z * power), (n - 1) * integral((x - z) ** (n - 2))))
+    steps.append(ProofStep("collect", term, formula))
     done.add(term)
     return formula
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symcavity.commands.files import check_figure, check_writable, save_figure, say, write
+from symcavity.commands.showing import print_json
 from symcavity.errors import SymcavityError, ValuesError
 
 if TYPE_CHECKING:
@@ -63,17 +64,6 @@ def finite_values(values: dict[Any, Any], system: BipartiteSystem, theory: Theor
     return {k: v for k, v in values.items() if k not in outer} | found
 
 
-def show_list(_: argparse.Namespace) -> int:
-    """Print the installed derivations."""
-    from symcavity.loading import installed
-
-    names = installed()
-    width = max(map(len, names))
-    for name, words in names.items():
-        print(f"{name:<{width}}  {words}")
-    return 0
-
-
 def paper(args: argparse.Namespace) -> int:
     """Print what each displayed equation of the paper is to the engine, and what was checked."""
     from symcavity.loading import paper_table
@@ -94,15 +84,16 @@ def paper(args: argparse.Namespace) -> int:
 
 def derive(args: argparse.Namespace) -> int:
     """Derive a theory and print its record."""
-    files = (args.latex, args.html, args.json, args.lean)
-    for name in files:
-        check_writable(name)
+    from symcavity.writing.formats import FORMATS
+
+    files = {name: getattr(args, name) for name in FORMATS if getattr(args, name)}
+    for file in files.values():
+        check_writable(file)
     derivation = theory_of(args, load_system(args)).derivation
-    for name, said in zip(files, ("to_latex", "to_html", "to_json", "to_lean"), strict=True):
-        if name:
-            write(name, getattr(derivation, said)())
-    if "-" not in files:
-        print(derivation.to_text(), end="")
+    for name, file in files.items():
+        write(file, derivation.to(name, args.detail))
+    if "-" not in files.values():
+        print(derivation.to_text(args.detail), end="")
     return 0
 
 
@@ -111,13 +102,22 @@ def verify(args: argparse.Namespace) -> int:
     if args.dps < 1:
         raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
     verification = theory_of(args, load_system(args)).derivation.verify(dps=args.dps)
-    print(verification)
+    if args.json:
+        steps = [
+            {"key": row.step.key, "ok": row.ok if row.checked else None, "digits": row.digits}
+            | {"witnesses": [{"witness": v.kind, "ok": v.ok, "detail": v.detail} for v in row.verdicts]}
+            for row in verification
+        ]
+        print_json({"problem": args.target, "ok": bool(verification), "steps": steps})
+    else:
+        print(verification)
     return 0 if verification else FAILED
 
 
 def solve(args: argparse.Namespace) -> int:
     """Solve a theory at given values."""
-    from symcavity.commands.arguments import read_observable, read_pairs
+    from symcavity.commands.arguments import read_pairs
+    from symcavity.model.typed import read_observable
 
     if args.dps < 1:
         raise ValuesError(f"The number of digits is {args.dps}.", "a positive integer", "--dps 50")
@@ -177,6 +177,17 @@ def solved(
     return found
 
 
+def table_of(comparison: Any) -> list[dict[str, Any]]:
+    """The rows of a comparison as data."""
+    from symcavity.finite.labels import label
+
+    return [
+        {"observable": label(r.observable), "theory": r.theory, "simulation": r.simulation.mean}
+        | {"stderr": r.simulation.stderr, "z": r.z, "note": r.note}
+        for r in comparison
+    ]
+
+
 def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:
     """Read what simulations and experiments have in common."""
     from symcavity.commands.arguments import read_pairs, whole_numbers
@@ -195,18 +206,21 @@ def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[
 
 def simulate(args: argparse.Namespace) -> int:
     """Simulate a declaration and compare with its theory."""
-    from symcavity.commands.arguments import in_shell, read_observable
+    from symcavity.commands.arguments import in_shell
     from symcavity.finite.compare import compare
     from symcavity.finite.run import simulate as run
+    from symcavity.model.typed import read_observable
 
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
     simulation = run(system, values, **options)
-    print(simulation)
-    print()
     comparison = compare(theory, simulation, shown or None)
-    print(in_shell(str(comparison)))
+    if args.json:
+        print_json({"sizes": comparison.sizes, "infeasible": comparison.infeasible, "failed": comparison.failed}
+                   | {"rows": table_of(comparison), "notes": comparison.notes})
+    else:
+        print(f"{simulation}\n\n{in_shell(str(comparison))}")
     if args.plot:
         save_figure(comparison.plot(), args.plot)
     return 0
@@ -219,7 +233,10 @@ def experiment(args: argparse.Namespace) -> int:
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
     outcome = cavity_experiment(system, theory, values, **options)
-    print(outcome)
+    if args.json:
+        print_json({"problem": args.target, "claims": str(outcome).splitlines()})
+    else:
+        print(outcome)
     if args.plot:
         save_figure(outcome.plot(), args.plot)
     return 0
@@ -227,22 +244,25 @@ def experiment(args: argparse.Namespace) -> int:
 
 def messages(args: argparse.Namespace) -> int:
     """Pass messages on instances, and hold each step against the closed equations."""
-    from symcavity.commands.arguments import read_observable
     from symcavity.finite.compare import point_at, solved_at
     from symcavity.finite.passing import message_passing
+    from symcavity.model.typed import read_observable
 
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
     run = message_passing(system, values, steps=args.steps, damping=args.damping, **options)
-    print(run)
-    print()
     wanted = shown or list(theory.order_parameters.values())
-    print(theory.compare(run.simulation, wanted) if args.damping else run.compare(theory, wanted))
+    found = theory.compare(run.simulation, wanted) if args.damping else run.compare(theory, wanted)
+    if args.json:
+        print_json({"rows": table_of(found), "notes": found.notes, "pace": run.rate.mean})
+    else:
+        print(f"{run}\n\n{found}")
     with suppress(SymcavityError):  # where a stability is derived
         solution = solved_at(theory, point_at(run.setup, run.counts))[0]
         said = f"pace {run.rate.mean:.4g} a step, {solution.pace(args.damping):.4g} in theory"
-        print(f"{said}; stability of the theory {float(solution.stability):.4g}")
+        told = f"{said}; stability of the theory {float(solution.stability):.4g}"
+        (say if args.json else print)(told)
     if args.plot:
         save_figure(run.plot(wanted[0], theory), args.plot)
     return 0
@@ -256,7 +276,10 @@ def sweep(args: argparse.Namespace) -> int:
     check_writable(args.csv)
     system = load_system(args)
     rows, drawn = run_sweep(args, system, theory_of(args, system))
-    print(rows)
+    if args.json:
+        print_json([dict(row) for row in rows])
+    else:
+        print(rows)
     if rows.failed:
         say(f"symcavity: warning: {len(rows.failed)} of {len(rows)} rows have no value")
     if args.plot:
@@ -267,11 +290,12 @@ def sweep(args: argparse.Namespace) -> int:
 def manifold(args: argparse.Namespace) -> int:
     """Measure manifolds of points."""
     from symcavity import cloud_geometry
-    from symcavity.commands.arguments import number, read_npy
+    from symcavity.algebra.door import read_number
+    from symcavity.commands.arguments import read_npy
 
     check_writable(args.csv)
     points = read_npy(Path(args.points))
-    kappa = number(args.kappa, "kappa")
+    kappa = read_number(args.kappa, "kappa")
     table = cloud_geometry(
         points,
         float(kappa),

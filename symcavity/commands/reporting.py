@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symcavity.commands.actions import FAILED, finite_values, load_system, solved, theory_of
-from symcavity.commands.arguments import read_observable, read_pairs, split_pairs, whole_numbers
+from symcavity.commands.arguments import read_pairs, split_pairs, whole_numbers
 from symcavity.commands.files import say
 from symcavity.commands.sweeping import run_sweep
 from symcavity.errors import SymcavityError, ValuesError
@@ -25,6 +25,7 @@ from symcavity.finite.run import Simulation, simulate
 from symcavity.loading import is_file
 from symcavity.model.kinds import N
 from symcavity.model.quantities import SiteQuantity, Variable
+from symcavity.model.typed import read_observable
 from symcavity.writing.html import page
 
 if TYPE_CHECKING:
@@ -181,9 +182,22 @@ def _instances(
     except SymcavityError:
         solution = None
     for quantity in _distributed(system):
-        drawn = plot_distribution(largest, quantity, solution=solution, bins=30)
-        out += _figure(folder, f"distribution.{quantity.family.name}", drawn)
+        out += _distribution(folder, quantity, largest, solution)
     return out
+
+
+def _distribution(folder: Path, quantity: SiteQuantity, simulation: Simulation, solution: Any) -> str:
+    """Draw how a state is distributed; a page without the figure, or without the theory in it, says why."""
+    name, why = f"distribution.{quantity.family.name}", ""
+    for theory in (solution, None):
+        try:
+            drawn = _figure(folder, name, plot_distribution(simulation, quantity, solution=theory, bins=30))
+        except SymcavityError as error:
+            why = f"The figure {name} has {'no theory' if theory is not None else 'not been drawn'}: {error.found}"
+            say(why)
+        else:
+            return drawn + (f"<p>{escape(why)}</p>" if why else "")
+    return f"<p>{escape(why)}</p>"
 
 
 def _distributed(system: BipartiteSystem) -> list[SiteQuantity]:

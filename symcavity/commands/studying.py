@@ -7,9 +7,11 @@ from typing import Any
 
 from symcavity.algebra.precision import mp
 from symcavity.commands.actions import read_theory
-from symcavity.commands.arguments import read_grid, read_observable, read_pairs
+from symcavity.commands.arguments import read_grid, read_pairs
 from symcavity.commands.files import check_figure, check_writable, save_figure, write
+from symcavity.commands.showing import print_json
 from symcavity.errors import ValuesError
+from symcavity.model.typed import read_observable
 
 
 def sensitivity(args: argparse.Namespace) -> int:
@@ -19,7 +21,10 @@ def sensitivity(args: argparse.Namespace) -> int:
     of = read_observable(args.of, system, theory.order_parameters)
     by = _named(args.by, theory)
     value = theory.sensitivity(of, by, values, dps=args.dps)
-    print(f"d({args.of})/d({args.by}) = {mp.nstr(value, args.dps)}")
+    if args.json:
+        print_json({"of": args.of, "by": args.by, "derivative": value}, args.dps)
+    else:
+        print(f"d({args.of})/d({args.by}) = {mp.nstr(value, args.dps)}")
     return 0
 
 
@@ -30,7 +35,11 @@ def optimize(args: argparse.Namespace) -> int:
     of = read_observable(args.of, system, theory.order_parameters)
     over, bounds = _range(args.over, system) if "=" in args.over else (_named(args.over, theory), None)
     found = theory.optimize(of, over, values, bounds=bounds, maximize=args.maximize, dps=args.dps)
-    print(f"{'largest' if args.maximize else 'smallest'} {args.of}: {found}")
+    if args.json:
+        place = {"parameter": found.parameter, "place": found.place, "value": found.value, "bound": found.bound}
+        print_json({"of": args.of, "maximize": args.maximize, **place, "unsolved": found.unsolved}, args.dps)
+    else:
+        print(f"{'largest' if args.maximize else 'smallest'} {args.of}: {found}")
     return 0
 
 
@@ -45,7 +54,11 @@ def boundary(args: argparse.Namespace) -> int:
     across, ends = _range(args.across, system)
     along = read_grid([args.along], system)[0] if args.along else None
     found = theory.boundary(what, {across: ends}, along, values, dps=args.dps)
-    print(found)
+    if args.json:
+        points = [{"along": x, "across": y, "error": error} for x, y, error in found.points]
+        print_json({"what": found.what, "along": found.along, "across": found.across, "points": points}, args.dps)
+    else:
+        print(found)
     if args.csv:
         write(args.csv, found.to_csv())
     if args.plot:

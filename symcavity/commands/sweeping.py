@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Dummy, Expr, lambdify, solve
 
-from symcavity.commands.arguments import read_grid, read_observable, whole_numbers
+from symcavity.commands.arguments import read_grid, whole_numbers
 from symcavity.errors import ValuesError
 from symcavity.face import BipartiteSystem
 from symcavity.finite.compare import default_observables
@@ -19,6 +19,7 @@ from symcavity.finite.labels import label, label_tex
 from symcavity.finite.sweep import Sweep, sweep_simulation, sweep_theory
 from symcavity.model.bound_sets import vector_sizes
 from symcavity.model.kinds import DATUM, N, P, SiteCount, alpha
+from symcavity.model.typed import read_observable
 
 if TYPE_CHECKING:
     from symcavity.face import Theory
@@ -41,7 +42,7 @@ def run_sweep(
     grid, rest = read_grid(args.values, system)
     given = {*grid, *rest}
     names = [read_observable(text, system, theory.order_parameters) for text in args.show]
-    columns = list(dict.fromkeys([*default_observables(system), *names]))
+    columns = list(dict.fromkeys(names or default_observables(system)))
     sizes = set().union(*(size.free_symbols for size in vector_sizes(system).values()))
     free = [s for s in (*system.parameters, alpha) if s not in {*given, *sizes}] if system.fixed else []
     x = _axis(args.x, next(iter(grid)), system, theory)

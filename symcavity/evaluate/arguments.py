@@ -10,8 +10,7 @@ from sympy import Symbol, lambdify
 
 from symcavity.algebra.precision import digits_of_user, given_out, is_mpf, mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
-from symcavity.evaluate.quenched import exact_value
-from symcavity.evaluate.values import check_sign
+from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.model.ranges import check_ranges
 
 NO_SOLUTION = (Infeasible, NotConverged)

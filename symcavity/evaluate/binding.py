@@ -7,29 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
 from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
-from symcavity.evaluate.evolution import Root
-from symcavity.evaluate.following import BranchEnd, is_mapped
-from symcavity.evaluate.reduced import Reduced, inadmissible
+from symcavity.evaluate import saddle_attempt
+from symcavity.evaluate.admissible import inadmissible
+from symcavity.evaluate.attempts import infeasible, resting, solve
+from symcavity.evaluate.closed_map import Root
+from symcavity.evaluate.eliminated import Eliminated
+from symcavity.evaluate.guesses import read_guess
+from symcavity.evaluate.iterate import root_from_afar
+from symcavity.evaluate.outcomes import Ended, Handover, Lost
 from symcavity.evaluate.sampled import SampledSolution
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.set_integrals import has_many_digits
 from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.solver import resting, solve
 from symcavity.evaluate.values import Task, read_values
 from symcavity.evaluate.watch import watched
+from symcavity.method.fluctuations import variance_of_minimum
+from symcavity.method.saddle import saddle_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
-from symcavity.model.kinds import P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.averages import ProjectionAverage
@@ -86,6 +92,10 @@ def task_of(theory: Theory) -> Task:
     """Return what the numerics need to know of a theory; it is made once."""
     if "task" not in theory.memory:
         system = theory.system
+        if system.time is not None:
+            raise UnsupportedLaw(
+                "The states of this theory move: it is run forward, not solved.", "theory.evolve(values, until=...)"
+            )
         held = {s: m.atoms(SiteQuantity) for s, m in theory.order_parameters.items()}
         states = set() if system.record is None else system.record.states
         theory.memory["task"] = Task(
@@ -96,6 +106,8 @@ def task_of(theory: Theory) -> Task:
             # without a condition that fixes it, no load follows
             lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
             lambda: theory.gains,
+            lambda: theory.objective,
+            lambda: variance_of_minimum(theory),
             theory.units,
             theory.assumed(),
             system.name,
@@ -108,6 +120,7 @@ def task_of(theory: Theory) -> Task:
             convex=system.convex,
             linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,
+            saddle=cache(lambda: saddle_of(theory)),
         )
     return theory.memory["task"]
 
@@ -138,22 +151,23 @@ def solve_theory(
         from symcavity.evaluate.jets import flint
 
         flint()
+    near = read_guess(theory, guess)
     with watched(timeout):
-        bound, rest = bind(theory, values or {})
+        bound, rest = bind(theory, {} if values is None else values)
         check_digits(bound, dps)
         if is_sampled(bound):
             if certify:
                 raise UnsupportedLaw("Averages that are sampled are not enclosed.", "laws whose fields are numbers")
-            found = sampled_solution(bound, rest, dps, guess)
+            found = sampled_solution(bound, rest, dps, near)
         else:
             for branch in bound.branches if certify else ():  # before any long work
                 task = task_of(branch)
                 enclosable(task, read_values(task, rest, dps))
-            found = solve_bound(bound, rest, dps, guess)
+            found = solve_bound(bound, rest, dps, near)
         if certify:
             found.certified = enclosed(found)
         numbers = {str(k) for k in found.given.exact}
-        found.beside = {k: v for k, v in (values or {}).items() if str(k) not in numbers}
+        found.beside = {k: v for k, v in ({} if values is None else values).items() if str(k) not in numbers}
         return found
 
 
@@ -180,13 +194,16 @@ def solve_bound(
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
         first = next(((branch, root.point) for branch, root in settled if root is not None), None)
+        first = first or _on_its_branch(theory, values, dps)
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
         for branch in () if first else theory.branches:
             if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
+                rest.origin = restored, branch, values
                 return rest
     for branch, near in tries:
         try:
             found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double))
+            found[-1].origin = restored, branch, values
         except (Infeasible, NotConverged) as error:
             failed.append(error)
             continue
@@ -201,36 +218,45 @@ def solve_bound(
     if not found:
         sure = [e for e in failed if isinstance(e, Infeasible)]
         missed = [e for e in failed if isinstance(e, NotConverged)]
-        ends = [e for e in sure if _runs_away(theory, e, values)]
-        if sure and missed and not ends:
+        if sure and missed:
             said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
             raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
-        raise (ends or missed or failed)[0]
+        raise (missed or failed)[0]
     return found[0]
 
 
-def _evolved(branch: Theory, values: Mapping[Any, Any]) -> tuple[Reduced, Root | None] | None:
+def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple[Theory, Any] | None:
+    """The branch on which the saddle of a convex problem has its root, and the root; None where it has not been found.
+
+    Raises
+    ------
+    Infeasible
+        If the saddle has no root.
+    """
+    task = task_of(theory)
+    given = read_values(task, values, dps)
+    outcome = saddle_attempt.attempt(task, given) if saddle_attempt.applies(task, given) else Lost()
+    if isinstance(outcome, Ended):
+        raise infeasible(given, outcome)
+    if not isinstance(outcome, Handover):
+        return None
+    found = outcome.point
+    idle = {g for g, unit in theory.units.items() if not all(found[s] for s in unit.free_symbols & found.keys())}
+    for branch in theory.branches:
+        pairs = zip(branch.global_equations, theory.system.partners, strict=True)
+        if all((closed.lhs == partner) == (partner in idle) for closed, partner in pairs if partner is not None):
+            return branch, found
+    return None
+
+
+def _evolved(branch: Theory, values: Mapping[Any, Any]) -> tuple[Eliminated, Root | None] | None:
     """The equations at some values, and where the state evolution leads; None of what is not solved by it."""
     task = task_of(branch)
     given = read_values(task, values, 15)
-    if not is_mapped(task, given):
+    closed = task.closed_map(given)[0]
+    if given.solve_for or not (task.convex and closed.is_square):
         return None
-    return Reduced.whole(task, given), task.evolution(given.laws)[0].solve(given.environment("numpy"))
-
-
-def _runs_away(theory: Theory, error: Infeasible, values: Mapping[Any, Any]) -> bool:
-    """Whether the solution of a convex problem ends where a norm diverges: it goes on on no other branch either."""
-    end = error.evidence
-    if not (theory.system.convex and isinstance(end, BranchEnd) and end.diverging and not end.still):
-        return False
-    for branch in theory.branches:  # that on which it was followed, with the signs that hold there
-        task = task_of(branch)
-        given = read_values(task, values, 15)
-        load = {k: float(v) * end.load / end.wanted for k, v in given.exact.items() if k in (alpha, P)}
-        whole = Reduced.whole(task, replace(given, exact={**given.exact, **load}))
-        if not inadmissible(whole, end.values):
-            return True
-    return False
+    return Eliminated.whole(task, given), root_from_afar(closed, given.environment("numpy"))
 
 
 def _settled(branch: Theory, values: Mapping[Any, Any]) -> Root | None:
@@ -309,4 +335,40 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
     except (Infeasible, NotConverged):
         start = None
     whole = at(theory, start)
+    whole.origin = restored, theory, values
     return SampledSolution(whole, lambda number: at(part(number), whole.values))
+
+
+def restored(
+    theory: Theory,
+    values: Mapping[Any, Any],
+    dps: int,
+    found: dict[Symbol, Any] | None,
+    quick: bool,
+    guard: int,
+    rest: dict[str, Any],
+) -> Solution:
+    """A solution that was pickled: as it was found; limits and samples are solved for again.
+
+    What was known to more digits than double is refined again when that is asked for.
+    """
+    exact = {k: mp.mpf(v) if isinstance(v, float) else v for k, v in values.items()}
+
+    def refine(more: int) -> dict[Symbol, Any]:
+        return dict(solve_bound(theory, exact, dps + more, found).values)
+
+    if is_sampled(theory):
+        out = sampled_solution(theory, values, dps, found)
+    elif found is None:
+        out = solve_bound(theory, values, dps)
+    else:
+        task = task_of(theory)
+        given = replace(read_values(task, values, dps), double=quick)
+        out = Solution(task, given, found, theory.observable, None if quick else refine, guard)
+        out.origin = restored, theory, values
+    out.beside = rest["beside"]
+    if rest["certified"]:
+        from symcavity.evaluate.certificate import certify as enclosed
+
+        out.certified = enclosed(out)
+    return out

@@ -15,10 +15,11 @@ from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.integrals import LAWS, Pass
 from symcavity.evaluate.nodes import join
 from symcavity.evaluate.quenched import MANY_SITES
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
 
 NOTHING = 1e-250  # what has faded is taken to be as small as that, where something is divided by it
-EPS, KEPT = 2.3e-16, 1e-8  # a value in double serves if rounding moves it by a smaller share
+EPS = 2.3e-16
 BITS = (160, 640, 2560)  # tried in turn
 SURE = 60  # of these must be left; twice as many, where differences of values make a slope
 
@@ -95,7 +96,8 @@ class Cancelling:
     def _short(self, rows: Mapping[int, Sequence[Expr]], x: np.ndarray, env: Mapping[Any, Any]) -> list[int]:
         terms = iter(self._run([term for row in rows.values() for term in row], x, env)[0])
         here = {k: [float(next(terms)) for _ in row] for k, row in rows.items()}
-        return [k for k, row in here.items() if any(row) and not EPS * sum(map(abs, row)) < KEPT * abs(sum(row))]
+        kept = tolerances().kept
+        return [k for k, row in here.items() if any(row) and not EPS * sum(map(abs, row)) < kept * abs(sum(row))]
 
     def _run(self, exprs: Sequence[Expr], x: np.ndarray, env: Mapping[Any, Any], *, slopes: bool = False) -> Any:
         key = tuple(exprs), slopes
@@ -131,7 +133,9 @@ class Cancelling:
                 at = context(bits)
                 try:
                     exact = self._at(k, [at.mpf(v) for v in x.tolist()], env, at)
-                except ArithmeticError:  # it has no value there
+                except ArithmeticError:
+                    break
+                if any(hasattr(v, "_mpc_") for v in exact):  # it has no real value there
                     break
                 value, size = at.fsum(exact), at.fsum(exact, absolute=True)
                 sure = abs(value) > size * at.mpf(2) ** (SURE - bits)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sympy import Basic, Expr, Symbol
 
+from symcavity.algebra.overflow import without_overflow
 from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
@@ -202,12 +203,13 @@ class ExactPass:
     def _whole(
         self, env: Environment, prec: int, guide: Mapping[Any, np.ndarray], finer: int
     ) -> list[Any]:
-        """The values, and after them those of all averages."""
+        """The values, and after them those of all averages; a budget of time is looked at."""
+        tick()
         at = context(prec)
         digits = prec * 0.30103
         count = int(np.ceil(COUNT * digits / REACHED * STEP**finer)) + 2
         grids = [
-            _Sites(g, at, finer) if g.kind == "sites" else _Panels(guide[g.key], at, count, digits)
+            _Sites(g, at, finer) if g.kind == "sites" else _Panels(guide[_in_double(g.key)], at, count, digits)
             for g in self.groups
         ]
         try:
@@ -263,6 +265,11 @@ def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:
     """One expression as a function of its environment, at mpmath's precision."""
     one = ExactPass([expr])
     return lambda env: one(env)[0]
+
+
+def _in_double(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the same averages are called in double, where exponentials are written so that they do not overflow."""
+    return tuple(without_overflow(part) if isinstance(part, Expr) else part for part in key)
 
 
 def panel_ends(double: Pass, grids: Grids) -> dict[Any, np.ndarray]:

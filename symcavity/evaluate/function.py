@@ -15,12 +15,12 @@ from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.evaluate.arguments import check_count, double_arrays, each
 from symcavity.evaluate.binding import bind, task_of
 from symcavity.evaluate.compiler import Compiled, to_mpf
-from symcavity.evaluate.following import OnlyRoot
+from symcavity.evaluate.evidence import OnlyRoot
 from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.many_points import PointByPoint
-from symcavity.evaluate.sizes import completed, ratio_named
-from symcavity.evaluate.solution import GUARD, GUARDS, evaluate_twice
-from symcavity.evaluate.values import Given, Task, names, read_values
+from symcavity.evaluate.sizes import completed
+from symcavity.evaluate.twice import evaluate_twice
+from symcavity.evaluate.values import GUARD, GUARDS, Given, Task, names, read_values, symbol_of
 from symcavity.method.eliminate import Closed, tidy_arguments
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import alpha
@@ -74,8 +74,8 @@ def make_function(
         raise ValuesError(f"errors is {errors!r}.", "'raise' and 'nan'")
     theory, values = bind(theory, values)
     task = task_of(theory)
-    arguments = [ratio_named(argument) for argument in arguments]
-    values = {ratio_named(key): value for key, value in values.items()} if isinstance(values, Mapping) else values
+    arguments = [symbol_of(task, argument) for argument in arguments]
+    values = {symbol_of(task, key): value for key, value in values.items()} if isinstance(values, Mapping) else values
     _check_arguments(task, arguments, values)
     dps = 15 if backend == "numpy" else max(digits_of_user(), 16)
     probe = {**values, **dict.fromkeys(arguments, 1)}

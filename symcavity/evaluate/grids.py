@@ -60,7 +60,7 @@ class PanelGrid:
     halved : bool
         Whether every panel is cut in two, to see what that changes.
     record : list or None
-        Where the sums over each panel are written, if they are wanted.
+        Where the sums over each panel are written, and the largest modulus there, if they are wanted.
     worst : float
         By how much two rules differed when the panels were cut for the last time.
     """
@@ -69,7 +69,7 @@ class PanelGrid:
         self.ends = np.linspace(-REACH, REACH, PANELS + 1)
         self.halved = False
         self.worst = np.inf
-        self.record: list[np.ndarray] | None = None
+        self.record: list[tuple[np.ndarray, np.ndarray]] | None = None
         self.places: np.ndarray | None = None
         self._still: tuple[Any, Any] | None = None
         self._last: np.ndarray | None = None
@@ -80,7 +80,9 @@ class PanelGrid:
         """Sum over the last axis."""
         if self.record is not None:
             parts = np.asarray(values * weights, dtype=float)
-            self.record.append(np.add.reduce(parts.reshape(*parts.shape[:-1], -1, COUNT), axis=-1))
+            parts = parts.reshape(*parts.shape[:-1], -1, COUNT)
+            sizes = np.broadcast_to(values, (*parts.shape[:-2], parts.shape[-2] * COUNT)).reshape(parts.shape)
+            self.record.append((np.add.reduce(parts, axis=-1), np.max(np.abs(sizes), axis=-1)))
         return self.slope(values, weights)
 
     def slope(self, values: Any, weights: Any) -> Any:

@@ -161,7 +161,7 @@ class Group:
             scope.lines.append(f"{y}, {rule}, {side}, {names} = {grid}.implicit{call}, [{rows}])")
             scope.moves[x] = {k: a for k, (a, _) in turns.items()}
             moves = {k: b for k, (_, b) in turns.items()}
-        density = exp(-(psi**2) / 2) * slope
+        density = program.safe(exp(-(psi**2) / 2) * slope)
         value = program.seen(density, inner)
         weight = program.name("w")
         factor = "" if program.loops else f"*{side}"

@@ -12,10 +12,11 @@ from sympy import Expr, Symbol
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import FINEST, LEAST
-from symcavity.evaluate.grids import COUNT, FARTHEST, MOST, PanelGrid, SiteGrid
+from symcavity.evaluate.grids import COUNT, FARTHEST, MOST, REACH, PanelGrid, SiteGrid
 from symcavity.evaluate.names import array_names
 from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.program import Program
+from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
 LAWS = "laws"
@@ -25,6 +26,7 @@ Grids = list[Any]
 GOAL = 2e-14  # what halving a panel may change, relative to the whole integral
 NOISE = 2e-12  # what may be taken for rounding
 ENOUGH = 1e-9  # where the finest rules leave more than this, there is no value
+GROWING = 1.7  # times as large at twice as many nodes: the modulus of what has a pole
 ROUNDS = 40
 NARROWEST = 1e-4
 STEP = 1e-3  # of difference quotients, relative
@@ -103,7 +105,8 @@ class Pass:
         return [np.float64(v) if isinstance(v, float | int) else v for v in inputs]
 
     def run(self, inputs: Sequence[Any], laws: Any, grids: Grids) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the values and their derivatives for inputs in order."""
+        """Return the values and their derivatives for inputs in order; a budget of time is looked at."""
+        tick()
         with np.errstate(all="ignore"):
             out: tuple[tuple[Any, ...], tuple[Any, ...]] = self._run(inputs, laws, grids)
         return out
@@ -205,14 +208,20 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
     """Let the panels of a grid end where two rules differ; return whether they did."""
     found: list[float] = []
     worst, ends = 0.0, 0.0
-    for a, b in zip(coarse, fine, strict=True):
+    for (a, peak), (b, peaks) in zip(coarse, fine, strict=True):
         pairs = b.reshape(*b.shape[:-1], -1, 2)
         total = np.abs(pairs).sum(axis=(-1, -2))[..., None]
         scale = np.max(total, initial=0.0)
+        if np.isinf(scale) and grid.ends[-1] > REACH:  # it was finite before the grid went further out
+            raise _diverging(np.inf)
         if not (np.isfinite(scale) and scale):
             continue
         total = np.maximum(total, 1e-3 * scale)
         gap = np.nan_to_num(np.abs(a - pairs.sum(axis=-1)) / total)
+        share = np.abs(pairs).max(axis=-1) / total
+        grows = peaks.reshape(pairs.shape).max(axis=-1) > GROWING * peak  # a pole ...
+        grows &= _changes_sign(b).reshape(pairs.shape).any(axis=-1)  # ... whose two sides may cancel
+        gap = np.where(grows, np.maximum(gap, np.nan_to_num(share)), gap)
         worst = max(worst, float(np.max(gap)))
         if worst > goal:
             found += list(np.broadcast_to(places, gap.shape)[gap > goal])
@@ -220,6 +229,8 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
     if ends > 10 * goal and grid.ends[-1] < FARTHEST:  # a growing integrand moves the weight outwards
         grid.reach_further()
         return True
+    if ends > ENOUGH:
+        raise _diverging(ends)
     if not found or (worst < NOISE and worst > grid.worst / 4):  # what does not shrink is rounding
         return False
     grid.worst = worst
@@ -230,6 +241,18 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
     spans = np.unique(np.clip(np.searchsorted(grid.ends, found), 1, len(grid.ends) - 1))
     grid.split([_best_cut(grid.ends[k - 1], grid.ends[k], found) for k in spans])
     return True
+
+
+def _changes_sign(sums: np.ndarray) -> np.ndarray:
+    """Whether an integral over a panel has another sign than that over a neighbour."""
+    other = np.signbit(sums[..., 1:]) != np.signbit(sums[..., :-1])
+    ends = np.zeros((*sums.shape[:-1], 1), dtype=bool)
+    return np.concatenate([other, ends], axis=-1) | np.concatenate([ends, other], axis=-1)
+
+
+def _diverging(ends: float) -> NotConverged:
+    said = "A Gaussian average has its weight far out in the tails: it diverges, or nearly does."
+    return NotConverged(said, None, ends, "averages of what grows more slowly")
 
 
 def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:

@@ -13,6 +13,7 @@ from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, JointAverage, LawSymbol
+from symcavity.evaluate.edges import HELD, Edges
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.branches import unkinked
@@ -37,11 +38,17 @@ def leaves_of(exprs: Sequence[Expr]) -> list[Any]:
 class Body:
     """What is averaged, as a function of the quantities of a law."""
 
-    def __init__(self, node: JointAverage) -> None:
+    def __init__(self, node: JointAverage, leaves: Sequence[Any]) -> None:
         self.own = leaves_of([node.body])
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
-        self.call = function([*self.names, *self.own], node.body)
         self.sides = sides_of([node.body])
+        tests = sorted((r for r in node.body.atoms(Relational) if r.has(LawSymbol)), key=str)
+        self.tests = [LawSymbol(f"test{k}", "") for k in range(len(tests))]
+        gaps = [r.lhs - r.rhs for r in tests]
+        decided = {r: r.func(t, 0) for r, t in zip(tests, self.tests, strict=True)}
+        self.gaps = function([*self.names, *self.own], gaps)
+        self.call = function([*self.names, *self.tests, *self.own], node.body.xreplace(decided))
+        self.edge = Edges(node.law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
         self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
         slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
         self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(
@@ -57,7 +64,14 @@ class Body:
         """On which side of its kinks and conditions each node is."""
         shape = next(iter(columns.values())).shape
         found = self.line(*(columns[s] for s in self.edges), *self._of(given))[: len(self.sides)]
-        return np.array([np.broadcast_to(side > 0, shape) for side in found], dtype=bool).reshape(-1, *shape)
+        zero = self._vanish(columns, given)
+        sides = [np.broadcast_to(side > 0, shape) & ~z for side, z in zip(found, zero, strict=False)]
+        return np.array(sides, dtype=bool).reshape(-1, *shape)
+
+    def _vanish(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
+        """Which sides, and which differences of what is compared, are zero at each node because the law holds them."""
+        numbers, where = np.unique(columns[HELD], return_inverse=True)
+        return self.edge.vanishing(numbers, given)[:, where.reshape(columns[HELD].shape)]
 
     def lines(self, rows: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """What switches as affine functions, of what its quantities are: shape (faces, sides, coefficients)."""
@@ -70,12 +84,18 @@ class Body:
         slopes = found[len(self.sides) :].reshape(len(self.sides), -1)
         for k, s in enumerate(self.edges):
             out += slopes[:, k, None] * rows[s][:, None, :]
+        out[self._vanish(rows, given)[: len(self.sides)].T] = 0.0
         return out
 
     def values(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """The values at all nodes."""
-        found = self.call(*(columns[s] for s in self.names), *self._of(given))
-        return np.broadcast_to(np.asarray(found), next(iter(columns.values())).shape)
+        here, own = [columns[s] for s in self.names], self._of(given)
+        tests: list[Any] = []
+        if self.tests:
+            zero = self._vanish(columns, given)[len(self.sides) :]
+            tests = [np.where(z, 0.0, gap) for z, gap in zip(zero, self.gaps(*here, *own), strict=True)]
+        found = self.call(*here, *tests, *own)
+        return np.broadcast_to(np.asarray(found), here[0].shape)
 
 
 def _degree(expr: Any, moving: set[LawSymbol]) -> float:

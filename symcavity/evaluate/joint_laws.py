@@ -30,6 +30,7 @@ from symcavity.algebra.joint import (
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.edges import HELD
 from symcavity.evaluate.faces import Faces
 from symcavity.evaluate.joint_bodies import Body, leaves_of
 from symcavity.evaluate.law_code import LawCode
@@ -128,7 +129,7 @@ class Family:
     def join(self, node: JointAverage) -> None:
         """Add an average to those that are taken together."""
         if node not in self.bodies:
-            self.bodies[node] = Body(node)
+            self.bodies[node] = Body(node, self.leaves)
 
     def average(self, node: JointAverage, params: tuple[float, ...], own: tuple[float, ...]) -> float:
         """One of the averages."""
@@ -258,7 +259,7 @@ class Family:
         names = [*self.code.unknowns, *self.code.defined, *self.law.fields]
         eye = np.broadcast_to(np.eye(width)[1:], (count, self.count, width))
         every = np.concatenate([faces.states[..., :width], eye], axis=1)
-        given = dict(zip(names, np.moveaxis(every, 1, 0), strict=True))
+        given = dict(zip(names, np.moveaxis(every, 1, 0), strict=True)) | {HELD: faces.numbers}
         rows = np.concatenate([faces.tests, *(body.lines(given, own) for body in bodies)], axis=1)
         rows = np.concatenate([rows[..., :1], rows[..., 1:] @ root], axis=-1)
         held, rank = faces.tests.shape[1], root.shape[1]
@@ -273,7 +274,7 @@ class Family:
             return None
         self.seen = faces.numbers
         face, fields = np.repeat(face, points.shape[1] // len(face)), root @ points
-        return self.code.quantities(faces.values(face, fields), fields, faces.slopes(face)), weights
+        return self._by_names(faces, face, fields), weights
 
     def _at_nodes(
         self, way: str, level: int, root: np.ndarray, params: Any, bodies: Sequence[Body], own: Any, bent: Any
@@ -291,7 +292,11 @@ class Family:
     def _met(self, faces: Faces, fields: np.ndarray) -> dict[LawSymbol, np.ndarray] | None:
         """All quantities of an affine law at given fields."""
         face = faces.find(fields)
-        return None if face is None else self.code.quantities(faces.values(face, fields), fields, faces.slopes(face))
+        return None if face is None else self._by_names(faces, face, fields)
+
+    def _by_names(self, faces: Faces, face: np.ndarray, fields: np.ndarray) -> dict[LawSymbol, np.ndarray]:
+        found = self.code.quantities(faces.values(face, fields), fields, faces.slopes(face))
+        return found | {HELD: faces.numbers[face]}
 
     def _nodes(self, way: str, count: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
         """Standard Gaussian variables and their weights: a number of them along each one, or in each set of samples."""

@@ -10,6 +10,7 @@ from sympy import Matrix, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
+from symcavity.evaluate.edges import HELD, held_number
 from symcavity.evaluate.faces import Faces
 from symcavity.evaluate.joint_bodies import sides_of
 
@@ -190,6 +191,7 @@ class LawCode:
     ) -> dict[LawSymbol, np.ndarray]:
         """All quantities of the law, and the slopes along its sources, from the unknowns."""
         count, size = x.shape[1], len(self.unknowns)
+        first = np.zeros((0, count), dtype=bool)
         if self.law.pairs:  # what is zero is so without rounding
             first = self.switches(x.real, fields.real, np.real(params))
             x = x.copy()
@@ -199,6 +201,7 @@ class LawCode:
                         x[self.unknowns.index(member), where] = 0.0
         args = [*x, *fields, *params]
         out = dict(zip(self.unknowns, x, strict=True)) | dict(zip(self.law.fields, fields, strict=True))
+        out[HELD] = held_number(~first)
         if self.defined:
             out |= zip(self.defined, self._table(self.definitions, args, count, 1)[:, 0], strict=True)
         if not (self.sources and slopes):

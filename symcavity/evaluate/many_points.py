@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sympy import S, Symbol
+from sympy import Symbol
 
 from symcavity.algebra.precision import alone, digits_of_user
 from symcavity.errors import SeveralSolutions, SymcavityError
 from symcavity.evaluate.arguments import NO_SOLUTION, check_count, double_arrays, each
 from symcavity.evaluate.binding import solve_bound, task_of
-from symcavity.evaluate.evolution import Evolution
-from symcavity.evaluate.reduced import Reduced
+from symcavity.evaluate.eliminated import Eliminated
+from symcavity.evaluate.iterate import roots_at_points
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.values import Task, read_values
 from symcavity.method.theory import Theory
-from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, P
 
 FEW = 8  # points that are not worth a common iteration
@@ -90,10 +89,10 @@ class PointByPoint:
         if numerical and given.solve_for:
             return out
         if numerical:
-            rows = task.evolution(given.laws)[0].solve_many(env, out.size)
+            rows = roots_at_points(task.closed_map(given)[0], env, out.size)
             found = dict(zip(task.unknowns, rows, strict=True))
         else:
-            found = self._by_core(Reduced.of(task, given), env, out.size)
+            found = self._by_core(Eliminated.of(task, given), env, out.size)
         finite = np.all(np.isfinite(list(found.values())), axis=0)
         good = np.flatnonzero(finite & _holding(task, env, found))
         if good.size:
@@ -104,7 +103,7 @@ class PointByPoint:
             out.reshape(-1)[good] = np.broadcast_to(np.asarray(values, dtype=float), good.shape)
         return out
 
-    def _by_core(self, system: Reduced, env: Mapping[Any, Any], count: int) -> dict[Symbol, np.ndarray]:
+    def _by_core(self, system: Eliminated, env: Mapping[Any, Any], count: int) -> dict[Symbol, np.ndarray]:
         """All unknowns at all points, from what elimination has left; not a number where none was reached."""
         task = system.task
         last: list[Solution] = []
@@ -115,10 +114,7 @@ class PointByPoint:
             except NO_SOLUTION:
                 return None
 
-        key = (tuple(system.core), tuple(system.left))
-        if key not in task.cores:
-            task.cores[key] = Evolution([Equation(e, S.Zero) for e in system.core], system.left)
-        rows = task.cores[key].solve_many(env, count, begin)
+        rows = roots_at_points(system.frame[0], env, count, begin)
         found = dict(zip(system.left, rows, strict=True))
         for symbol in reversed(list(system.definitions)):
             with np.errstate(all="ignore"):

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sympy import Expr, S
 
+from symcavity.algebra.overflow import CODE
 from symcavity.algebra.phi import phi_in
 from symcavity.evaluate.special import np_phi
-
-LARGEST = 345.0  # beyond, products of exponentials overflow, and their quotients have no value
 
 
 class _Doubles:
@@ -37,18 +36,6 @@ def _spread(value: Any, axes: int) -> Any:
     return value[(..., *([None] * axes))]
 
 
-def _bounded_exp(x: Any) -> Any:
-    return np.exp(np.minimum(x, LARGEST))
-
-
-def _bounded_sinh(x: Any) -> Any:
-    return np.sinh(np.clip(x, -LARGEST, LARGEST))
-
-
-def _bounded_cosh(x: Any) -> Any:
-    return np.cosh(np.clip(x, -LARGEST, LARGEST))
-
-
 def _where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
 
@@ -59,9 +46,9 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "numpy": np,
         "scipy": _Doubles(),
         "phi": np_phi,
-        "exp": _bounded_exp,
-        "sinh": _bounded_sinh,
-        "cosh": _bounded_cosh,
+        "exp": np.exp,
+        "sinh": np.sinh,
+        "cosh": np.cosh,
         "sqrt": np.sqrt,
         "where": _where,
         "top": np.maximum,
@@ -70,6 +57,7 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "spread": _spread,
         "axes": np.ndim,
         "density0": 1 / np.sqrt(2 * np.pi),
+        **CODE,
     }
     return names | {k: np.float64(v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()}
 
@@ -82,7 +70,7 @@ def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
         "exp": context.exp,
         "sinh": context.sinh,
         "cosh": context.cosh,
-        "sqrt": context.sqrt,
+        "sqrt": lambda x: context.nan if x < 0 else context.sqrt(x),  # as in double: no root is imaginary
         "top": max,
         "bottom": min,
         "nan": context.nan,

@@ -25,6 +25,7 @@ NEAR = (-8.0, -4.0, 0.0, 4.0, 8.0)  # distances of a side from the origin at whi
 RULES = {1: (14,), 2: (14, 28, 56, 112, 224), 3: (10, 16, 24, 36)}
 GOAL = 1e-13
 WORST = {1: 0.0, 2: 1e-11, 3: 1e-9}  # what two rules may differ by, relative to the integral of the modulus
+ROUNDED = 8 * float(np.finfo(float).eps)  # of ends of intervals of standard Gaussians
 
 Terms = Mapping[tuple[int, ...], np.ndarray]
 
@@ -193,7 +194,8 @@ def _segment(rows: np.ndarray, polynomial: Mapping[int, np.ndarray]) -> np.ndarr
     """Average a polynomial of one Gaussian over the interval on which all rows are positive."""
     offset, slope = rows[..., 0], rows[..., 1]
     low, high = _range(slope, offset)
-    empty = np.any((slope == 0) & (offset < 0), axis=-1) | ~(low < high)
+    reach = 1 + sum(np.where(np.isfinite(end), np.abs(end), 0.0) for end in (low, high))
+    empty = np.any((slope == 0) & (offset < 0), axis=-1) | ~(high - low > ROUNDED * reach)  # ends that coincide
     # a tail on the right is reflected: then both ends are on the left, where phi is small
     mirror = np.where(low > 0, -1.0, 1.0)
     low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)

@@ -42,6 +42,7 @@ from sympy.printing.pycode import MpmathPrinter
 from symcavity.algebra.choice import in_cases
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.overflow import largest, log_sum, logistic, without_overflow
 from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
@@ -82,6 +83,7 @@ class Program:
         self.groups: list[Group] = []
         self.space: dict[str, Any] = {}
         self._count = 0
+        self._numbers: dict[Any, str] = {}
         self._printer = (MpmathPrinter if loops else SciPyPrinter)(
             {"fully_qualified_modules": True, "allow_unknown_functions": False, "inline": True}
         )
@@ -89,7 +91,7 @@ class Program:
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
         self._bound: set[Any] = set()
-        exprs = [with_scaled_tails(in_cases(together(expr))) for expr in exprs]
+        exprs = [self.safe(with_scaled_tails(in_cases(together(expr)))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
@@ -105,6 +107,10 @@ class Program:
 
     def _inputs(self) -> list[str]:
         return [self.root.names[s] for s in self.inputs]
+
+    def safe(self, expr: Any) -> Any:
+        """An expression whose exponentials do not overflow in double; the numbers of loops know no largest one."""
+        return expr if self.loops else without_overflow(expr)
 
     def name(self, letter: str = "v") -> str:
         """Return a name that is used nowhere else."""
@@ -122,6 +128,8 @@ class Program:
             parts = (*parts, expr.args[2].diff(expr.args[1]))  # the density, which may hold averages of its own
         if isinstance(expr, ImplicitAverage | GaussianAverage):
             self._bound.add(expr.args[1])
+        if isinstance(expr, Average | Sum):
+            self._bound |= own_quantities(expr.args[0])
         height = max((self._collect(a) for a in parts), default=0) if not isinstance(expr, SiteQuantity) else 0
         if isinstance(expr, NODES) and not isinstance(expr, BOXES):
             height += 1
@@ -196,10 +204,10 @@ class Program:
             return str(bool(number))
         if number.is_Integer:
             return f"{int(number)}" if self.loops else f"{float(number)!r}"
-        name = f"k{number}".replace("/", "_").replace("-", "m").replace(".", "_")
-        if name not in self.space:
-            self.space[name] = number
-        return name
+        if number not in self._numbers:
+            self._numbers[number] = self.name("k")
+            self.space[self._numbers[number]] = number
+        return self._numbers[number]
 
     def _text(self, expr: Any, path: Sequence[Scope]) -> str:
         """The right-hand side of one line."""
@@ -233,8 +241,8 @@ class Program:
             if not expr.args[0].is_Integer:
                 raise UnsupportedLaw(f"{expr} has no number: its order is open.", "phi of a given integer")
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
-        if isinstance(expr, exp | sinh | cosh):
-            return f"{expr.func.__name__}({of(expr.args[0])})"
+        if isinstance(expr, exp | sinh | cosh | largest | logistic | log_sum):
+            return f"{expr.func.__name__}({', '.join(map(of, expr.args))})"
         if isinstance(expr, DiracDelta):
             raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")
         return self._printed(expr, of)
@@ -359,7 +367,7 @@ class Program:
 
     def _slopes(self, expr: Any, k: int, path: Sequence[Scope]) -> list[str]:
         """The terms of a derivative: for every part that moves, its tangent times the partial derivative."""
-        if isinstance(expr, sign | Heaviside):
+        if isinstance(expr, sign | Heaviside | largest):
             return []
         moved = [(a, self.seen_tangent(a, k, path)) for a in expr.args if not isinstance(expr, Piecewise)]
         moving = [(n, a, t) for n, (a, t) in enumerate(moved) if t is not None]
@@ -418,11 +426,12 @@ class Program:
     def _average(self, node: Expr, path: Sequence[Scope]) -> None:
         """Write a whole group of averages: those over the same variable that live in the same scope."""
         home = path[-1]
-        elsewhere = self._bound.difference(*(scope.names for scope in path))  # variables of averages not entered yet
+        elsewhere = self._bound.difference(*(scope.names for scope in path))  # what averages bind, not entered yet
         members = [
             n
             for n in self._grouped[self._key(node)]
-            if self._home(n, path) is home and n not in home.memo and elsewhere.isdisjoint(self.needs(n))
+            if n == node
+            or (self._home(n, path) is home and n not in home.memo and elsewhere.isdisjoint(self.needs(n)))
         ]
         group = Group(self._key(node), members, len(self.groups), home.depth)
         if group.kind == "sites" and not group.families:

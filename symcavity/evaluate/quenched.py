@@ -5,78 +5,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Float, Rational, Tuple, sympify
+from sympy import Expr, Float, Rational, Tuple
 
-from symcavity.algebra.precision import is_mpf, mp
-from symcavity.errors import DeclarationError, ValuesError
+from symcavity.algebra.door import as_sympy
+from symcavity.errors import ValuesError
 from symcavity.evaluate.densities import FINEST, Counting, finest, rule
+from symcavity.evaluate.numbers import LAWS, read_law
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
-from symcavity.model.quantities import Quenched, finite_law
+from symcavity.model.quantities import Quenched
 
 MOST_VALUES = 20000
 MANY_SITES = 4000  # of which more digits than double has would take too long
-
-
-def exact_value(value: Any, name: str, dps: int) -> Any:
-    """Read one number: exact types stay exact, floats are taken up to 15 digits and refused above.
-
-    Returns
-    -------
-    sympy Rational or Expr for exact values, float for floats.
-    """
-    if isinstance(value, bool):
-        raise ValuesError(f"The value of {name} is {value}.", "numbers")
-    if isinstance(value, str):
-        try:
-            return Rational(Fraction(value.replace(" ", "")))
-        except (ValueError, ZeroDivisionError):
-            raise ValuesError(
-                f"The value of {name} is the text {str(value)!r}.",
-                "exact decimals or fractions: '0.1', '1e-3', '1/2'",
-            ) from None
-    if isinstance(value, Fraction):
-        return Rational(value.numerator, value.denominator)
-    if isinstance(value, int | np.integer):
-        return Rational(int(value))
-    if isinstance(value, float | np.floating | Float):
-        if dps > 15:
-            raise ValuesError(
-                f"The value of {name} is the float {float(value)!r}, and {dps} digits are asked for.",
-                "exact values above 15 digits: integers, fractions, decimal strings",
-                f"{name} = '{float(value)!r}'",
-            )
-        if not np.isfinite(float(value)):
-            raise ValuesError(f"The value of {name} is {value}.", "finite numbers")
-        return float(value)
-    if is_mpf(value):
-        if not mp.isfinite(value):
-            raise ValuesError(f"The value of {name} is {value}.", "finite numbers")
-        return Rational(*_mpf_ratio(value))
-    expr = sympify(value) if isinstance(value, Basic) else None
-    if expr is None or not isinstance(expr, Expr) or expr.free_symbols or not expr.is_real:
-        if isinstance(value, Decimal) and value.is_finite():
-            return Rational(str(value))
-        raise ValuesError(
-            f"The value of {name} is {value!r}.",
-            "a number: int, Fraction, Rational, decimal string, or float",
-        )
-    if expr.has(Float):
-        return exact_value(float(expr), name, dps)
-    return expr
-
-
-def _mpf_ratio(value: Any) -> tuple[int, int]:
-    sign, man, exponent, _ = value._mpf_
-    number = -man if sign else man
-    return (int(number) << exponent, 1) if exponent >= 0 else (int(number), 1 << -exponent)
 
 
 @dataclass
@@ -200,6 +145,20 @@ def read_quenched(
     ValuesError
         If a value is missing, or an array has a wrong length or shape.
     """
+    # values of other parameters are not read: a law given a field has weights that are formulas, averaged by then;
+    # of a law on the counts only where it begins is needed
+    read = {q: read_law(q, given[q], dps) for q in quenched if q in given and q.low is None}
+    return site_laws(quenched, read, dps, sizes, plain)
+
+
+def site_laws(
+    quenched: Sequence[Quenched],
+    given: Mapping[Any, Any],
+    dps: int,
+    sizes: Mapping[Any, Any],
+    plain: Mapping[Any, Any] = MappingProxyType({}),
+) -> dict[Kind, SiteLaw]:
+    """The same of values that :func:`symcavity.evaluate.numbers.read_law` has read."""
     kinds = sorted_kinds([FEATURE, DATUM, *(kind for q in quenched for kind in q.slots)])
     laws = {kind: SiteLaw() for kind in kinds}
     arrays: dict[Kind, list[tuple[Quenched, Any]]] = {kind: [] for kind in kinds}
@@ -208,22 +167,16 @@ def read_quenched(
         value = given.get(q, q.law)
         if value is None:
             raise ValuesError(
-                f"The quenched parameter {q.name} has no value.",
-                "a number, a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
-                f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}",
+                f"The quenched parameter {q.name} has no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}"
             )
         law = laws[side]
         if q.low is not None:
             law.continuous.append((q, Counting(q.name, int(q.low))))
             continue
         if isinstance(value, Tuple):
-            value = value.xreplace({k: sympify(v) for k, v in plain.items()})
+            value = value.xreplace({k: as_sympy(v) for k, v in plain.items()})
             if value.free_symbols:
                 continue
-        if is_one_number(value):
-            value = {value: 1}
-        if isinstance(value, Mapping):
-            value = _finite(value, q, dps)
         if is_random(value):
             finite = _finite_distribution(value) or _counted(value, dps)
             if finite is None:
@@ -239,25 +192,8 @@ def read_quenched(
         arrays[side].append((q, value))
     for side, entries in arrays.items():
         if entries:
-            _join_arrays(laws[side], entries, side, dps, sizes)
+            _join_arrays(laws[side], entries, side, sizes)
     return laws
-
-
-def is_one_number(value: Any) -> bool:
-    """Whether a quenched parameter is given by a number, or its text, which is its value at every site."""
-    plain = isinstance(value, int | float | str | Fraction | np.integer | np.floating) or is_mpf(value)
-    return (plain and not isinstance(value, bool)) or (isinstance(value, Expr) and bool(value.is_number))
-
-
-def _finite(law: Mapping[Any, Any], q: Quenched, dps: int) -> Tuple:
-    """Read a dictionary value -> weight."""
-    exact = {exact_value(v, q.name, dps): exact_value(w, f"a weight of {q.name}", dps) for v, w in law.items()}
-    if len(exact) != len(law):
-        raise ValuesError(f"A value stands twice in the law of {q.name}.", "one weight for each value")
-    try:
-        return finite_law(exact, q.name, exact_values=False)
-    except DeclarationError as problem:
-        raise ValuesError(problem.found, problem.supported, problem.hint) from None
 
 
 def _finite_distribution(variable: Any) -> Tuple | None:
@@ -313,42 +249,19 @@ def _counted(variable: Any, dps: int) -> Tuple | None:
 
 
 def _join_arrays(
-    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: Kind, dps: int, sizes: Mapping[Any, Any]
+    law: SiteLaw, entries: list[tuple[Quenched, Any]], side: Kind, sizes: Mapping[Any, Any]
 ) -> None:
     expected = sizes.get(side.size)
-    length = None
+    length = 0
     columns: list[list[Any] | np.ndarray] = []
-    for q, value in entries:
-        if isinstance(value, bool) or (isinstance(value, Basic) and not hasattr(value, "__iter__")):
-            raise ValuesError(
-                f"The value of the quenched parameter {q.name} is {value!r}.",
-                "a number, a dictionary {value: weight}, an array with one entry a site, or a SymPy distribution",
-                f"{{{q.name}: 1}} for one value at every site",
-            )
-        column: list[Any] | np.ndarray
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps <= 15:
-            column = np.asarray(value, dtype=float)
-            if column.ndim != 1 or not np.all(np.isfinite(column)):
-                raise ValuesError(
-                    f"The array of {q.name} has shape {column.shape} or entries that are not finite.",
-                    f"one finite number for each of the {side.size} sites",
-                )
-        else:
-            if isinstance(value, str) or not hasattr(value, "__len__") or any(np.ndim(v) for v in value):
-                raise ValuesError(
-                    f"The value of {q.name} is {value!s:.60}.",
-                    f"one number for each of the {side.size} sites",
-                )
-            column = [exact_value(v, q.name, dps) for v in value]
-        if (length is not None and len(column) != length) or (expected is not None and len(column) != expected):
+    for q, column in entries:
+        if (length and len(column) != length) or (expected is not None and len(column) != expected):
             raise ValuesError(
                 f"The array of {q.name} has {len(column)} entries, against {length or expected} sites.",
                 f"arrays of one length on the {side} side, equal to {side.size} where that is given",
             )
         length = len(column)
         columns.append(column)
-    if not length:
-        raise ValuesError(f"The array of {entries[0][0].name} is empty.", "one number for each site")
     if law.points == [()] and all(isinstance(c, np.ndarray) for c in columns):
         law.names = [q for q, _ in entries]
         law.arrays = dict(zip(law.names, columns, strict=True))  # type: ignore[arg-type]

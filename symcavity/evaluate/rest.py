@@ -91,17 +91,17 @@ def at_rest(task: Task, given: Given) -> Rest | None:
     Integrals are taken in double, and closed forms, which cancel, in many digits.  Only multipliers may diverge, and
     their responses: where a state of the problem responds without bound its minimum is flat.
     """
-    evolution, exact = task.evolution(given.laws)
+    closed, exact = task.closed_map(given)
     numerical = task.is_projected or given.is_ruled(task)
-    if not evolution.is_square or not evolution.mapped:
+    if not closed.is_square or not closed.mapped:
         return None
-    step_of = RestMap(evolution, exact, given, task.units, numerical=numerical)
-    moments = np.array([s not in task.responses and s in evolution.mapped for s in evolution.unknowns])
-    moments &= evolution.signs != 0
-    bounded = np.array([s in task.primal or not task.convex for s in evolution.unknowns])
+    step_of = RestMap(closed, exact, given, task.units, numerical=numerical)
+    moments = np.array([s not in task.responses and s in closed.mapped for s in closed.unknowns])
+    moments &= closed.signs != 0
+    bounded = np.array([s in task.primal or not task.convex for s in closed.unknowns])
     floor = ROUGH_FLOOR if numerical else FLOOR
-    lowest, falls = np.where(evolution.signs, floor, -np.inf), FALLS * floor if numerical else np.inf
-    start = t = before = step_of.met(evolution.chart(evolution.start()))
+    lowest, falls = np.where(closed.signs, floor, -np.inf), FALLS * floor if numerical else np.inf
+    start = t = before = step_of.met(closed.chart(closed.start()))
     depth, still = (SHALLOW, ROUGH) if numerical else (DEEP, STILL)
     due = 9
     for n in range(ROUNDS):
@@ -208,17 +208,17 @@ def _taken(
     gone: np.ndarray | None = None,
 ) -> Rest:
     """The limit that a point and its steps lead to; with digits, where nothing is integrated."""
-    names, loose = step_of.evolution.unknowns, loose or {}
-    point, drifts, gap = [mp.mpf(v) for v in step_of.evolution.place(t)], steps.tolist(), max(gap, STILL)
+    names, loose = step_of.closed.unknowns, loose or {}
+    point, drifts, gap = [mp.mpf(v) for v in step_of.closed.place(t)], steps.tolist(), max(gap, STILL)
     near, far = _far_out(step_of, t, steps, loose, gone)
     if near is not None and far is not None:
-        signs = step_of.evolution.signs
+        signs = step_of.closed.signs
         with mp.workprec(step_of.bits(far[0])):
             moves = [abs(a - b) for a, b in zip(near[2], far[2], strict=True)]
             if max(moves, default=mp.zero) < mp.mpf(10) ** -step_of.given.dps:
                 point = [s * mp.exp(v) if s else mp.sinh(v) for s, v in zip(signs, far[0], strict=True)]
                 drifts, gap = far[1], max(moves, default=mp.zero)
-    away = [1 if sign else mp.sign(v) for sign, v in zip(step_of.evolution.signs, point, strict=True)]
+    away = [1 if sign else mp.sign(v) for sign, v in zip(step_of.closed.signs, point, strict=True)]
     with mp.workprec(step_of.bits(t)):
         drift = {s: d * a for s, d, a in zip(names, drifts, away, strict=True) if d}  # no sign: to either side
     return Rest(dict(zip(names, point, strict=True)), drift, gap, loose)
@@ -272,13 +272,13 @@ def _polished(
 
     What is gone stays; where nothing is, the unknowns go on along simple fractions of one rate.
     """
-    digits, names = step_of.given.dps, step_of.evolution.unknowns
+    digits, names = step_of.given.dps, step_of.closed.unknowns
     lead = int(np.argmax(np.abs(steps)))
     ways = [mp.mpf(round(4 * v)) / 4 for v in steps / abs(steps[lead])]
     fixed = [k == lead for k in range(len(t))] if gone is None else list(gone)
     moving = [k for k, s in enumerate(names) if not fixed[k] and s not in loose]
-    used = [k for k, p in enumerate(step_of.evolution.places) if gone is None or not gone[p]]
-    bits, signs = step_of.bits([*t, depth]), step_of.evolution.signs
+    used = [k for k, p in enumerate(step_of.closed.places) if gone is None or not gone[p]]
+    bits, signs = step_of.bits([*t, depth]), step_of.closed.signs
     with mp.workprec(bits):
         start = [mp.mpf(v) + way * (depth - abs(mp.mpf(t[lead]))) for v, way in zip(t, ways, strict=True)]
 
@@ -293,7 +293,7 @@ def _polished(
         out = step_of.values(here)
         if out is None:
             return None
-        ends = [(p, coordinate(out[k], signs[p])) for k in used for p in (step_of.evolution.places[k],)]
+        ends = [(p, coordinate(out[k], signs[p])) for k in used for p in (step_of.closed.places[k],)]
         return [e - here[p] - rate * ways[p] for p, e in ends] + [mp.convert(c) for c in out[step_of.count :]]
 
     def jacobian(v: list[Any], base: list[Any]) -> tuple[list[int], list[Any], list[Any], np.ndarray] | None:

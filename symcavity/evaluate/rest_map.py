@@ -12,8 +12,8 @@ from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
+from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
 from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.evolution import INTEGRALS, Evolution
 from symcavity.evaluate.integrals import Grids
 from symcavity.evaluate.meeting import meet
 from symcavity.evaluate.values import Given
@@ -33,11 +33,11 @@ PREC = 120  # bits for closed forms
 
 @dataclass
 class RestMap:
-    """Where the map leads, in the coordinates of an evolution; zero is the smallest number that there is.
+    """Where the map leads, in the coordinates of a closed map; zero is the smallest number that there is.
 
     Attributes
     ----------
-    evolution : Evolution
+    closed : ClosedMap
     exact : ExactPass
         The same with digits.
     given : Given
@@ -49,22 +49,22 @@ class RestMap:
         For how many rounds the conditions have been met nowhere.
     """
 
-    evolution: Evolution
+    closed: ClosedMap
     exact: ExactPass
     given: Given
     units: Mapping[Symbol, Expr]
     numerical: bool
 
     def __post_init__(self) -> None:
-        names = self.evolution.unknowns
-        self.own = [names.index(s) for s in self.evolution.free]
-        self.count = len(self.evolution.mapped)
+        names = self.closed.unknowns
+        self.own = [names.index(s) for s in self.closed.free]
+        self.count = len(self.closed.mapped)
         self.averages = ~np.isin(np.arange(len(names)), self.own)
         self.rough = self.given.environment("numpy")
-        closed = [k for k, e in enumerate(self.evolution.exprs) if not e.has(*INTEGRALS)] if self.numerical else []
-        exact = {k: ExactPass([self.evolution.exprs[k]]) for k in closed}
-        self.closed = {k: one for k, one in exact.items() if not one.is_ruled(self.rough)}
-        self.grids = self.evolution.slopes.grids()  # refined on the way
+        forms = [k for k, e in enumerate(self.closed.exprs) if not e.has(*INTEGRALS)] if self.numerical else []
+        exact = {k: ExactPass([self.closed.exprs[k]]) for k in forms}
+        self.forms = {k: one for k, one in exact.items() if not one.is_ruled(self.rough)}
+        self.grids = self.closed.slopes.grids()  # refined on the way
         self.missed = 0
 
     def __call__(self, t: np.ndarray) -> np.ndarray | None:
@@ -78,12 +78,12 @@ class RestMap:
     def image(self, t: np.ndarray) -> np.ndarray | None:
         """The image; the unknowns that are no average stay."""
         out = self.values(t)
-        signs = self.evolution.signs[self.evolution.places]
+        signs = self.closed.signs[self.closed.places]
         if out is None or any(v * s < 0 for v, s in zip(out, signs, strict=False)):
             return None
         moved = t.copy()
-        moved[self.evolution.places] = [float(coordinate(v, s)) for v, s in zip(out, signs, strict=False)]
-        lowest = np.where(self.evolution.signs, np.minimum(FLOOR, 2 * t), -np.inf)  # a limit may be tested far below
+        moved[self.closed.places] = [float(coordinate(v, s)) for v, s in zip(out, signs, strict=False)]
+        lowest = np.where(self.closed.signs, np.minimum(FLOOR, 2 * t), -np.inf)  # a limit may be tested far below
         moved = np.maximum(moved, lowest)
         return moved if np.all(np.isfinite(moved)) else None
 
@@ -100,13 +100,13 @@ class RestMap:
 
     def _kept(self, t: np.ndarray, before: np.ndarray) -> np.ndarray:
         """The point with its global variables where they were before, whatever their units are by now."""
-        names = self.evolution.unknowns
-        here, old = (dict(zip(names, self.evolution.place(v).tolist(), strict=True)) for v in (t, before))
+        names = self.closed.unknowns
+        here, old = (dict(zip(names, self.closed.place(v).tolist(), strict=True)) for v in (t, before))
         kept = t.copy()
         for k in self.own:
             unit = next((e / names[k] for e in self.units.values() if e.has(names[k])), S.One)
             ratio = float(unit.subs({**self.given.exact, **old}) / unit.subs({**self.given.exact, **here}))
-            kept[k] = coordinate(old[names[k]] * ratio, self.evolution.signs[k])
+            kept[k] = coordinate(old[names[k]] * ratio, self.closed.signs[k])
         return kept
 
     def led(self, t: np.ndarray, gone: np.ndarray) -> np.ndarray | None:
@@ -138,7 +138,7 @@ class RestMap:
             return None
         t[self.own] = here[self.own]
         steps[self.own] = (there - here)[self.own] / np.log(DEEPER) * FLOOR
-        names, small = self.evolution.unknowns, LOOSE * np.eye(len(t))
+        names, small = self.closed.unknowns, LOOSE * np.eye(len(t))
         open_ = [k for k in self.own if not (names[k].is_nonnegative and t[k] < FLOOR / 2)]
         ways = {k: way * LOOSE for k in open_ for way in (1, -1) if self._are_met(t + way * small[k])}
         for k, way in ways.items():
@@ -171,9 +171,9 @@ class RestMap:
 
         def slopes(own: np.ndarray) -> np.ndarray:
             here = placed(own)
-            point = self.evolution.place(here)
-            if self.numerical and (found := self.evolution.gap(point, self.rough, self.grids)) is not None:
-                return np.asarray(-(found[1] * self.evolution.scale(point))[self.count :, self.own])
+            point = self.closed.place(here)
+            if self.numerical and (found := self.closed.gap(point, self.rough, self.grids)) is not None:
+                return np.asarray(-(found[1] * self.closed.scale(point))[self.count :, self.own])
             value = conditions(*own)
             return np.array([(conditions(*(own + SHIFT * e)) - value) / SHIFT for e in np.eye(len(own))]).T
 
@@ -189,17 +189,17 @@ class RestMap:
                 if np.max(np.abs(found - own)) < ROUGHLY:
                     break
         found = placed(found)
-        return np.maximum(found, np.where(self.evolution.signs, np.minimum(FLOOR, t), -np.inf))
+        return np.maximum(found, np.where(self.closed.signs, np.minimum(FLOOR, t), -np.inf))
 
     def values(self, t: Any) -> Any:
         """The right-hand sides and the conditions, or None where they are not defined."""
         if self.numerical:
-            out = _rough(self.evolution, self.rough, t, self.grids)
-            known = {k: _fine(self.evolution, one, self.given, t, self.bits(t)) for k, one in self.closed.items()}
+            out = _rough(self.closed, self.rough, t, self.grids)
+            known = {k: _fine(self.closed, one, self.given, t, self.bits(t)) for k, one in self.forms.items()}
             if out is None or None in known.values():
                 return None
             return [known[k][0] if k in known else v for k, v in enumerate(out)]
-        return _fine(self.evolution, self.exact, self.given, t, self.bits(t))
+        return _fine(self.closed, self.exact, self.given, t, self.bits(t))
 
 
 def coordinate(value: Any, sign: float) -> Any:
@@ -209,21 +209,19 @@ def coordinate(value: Any, sign: float) -> Any:
     return mp.log(abs(value)) if value else mp.mpf(FLOOR)
 
 
-def _rough(evolution: Evolution, env: Mapping[Any, Any], t: np.ndarray, grids: Grids) -> Any:
+def _rough(closed: ClosedMap, env: Mapping[Any, Any], t: np.ndarray, grids: Grids) -> Any:
     """The map in double, or None where it is not defined."""
-    point = evolution.place(t)
-    try:
-        evolution.plain.refine({**env, **dict(zip(evolution.unknowns, point.tolist(), strict=True))}, grids)
-        out = evolution.call(evolution.values, point, env, grids)[0]
-    except NotConverged:
+    point = closed.place(t)
+    if closed.refined(point, env, grids) is None or (found := closed.call(closed.values, point, env, grids)) is None:
         return None
+    out = found[0]
     return out if np.all(np.isfinite(np.array(out, dtype=float))) else None
 
 
-def _fine(evolution: Evolution, exact: ExactPass, given: Given, t: Any, prec: int) -> Any:
+def _fine(closed: ClosedMap, exact: ExactPass, given: Given, t: Any, prec: int) -> Any:
     """The same with digits enough for what cancels."""
     with mp.workprec(prec):
-        signs = zip(evolution.unknowns, evolution.signs, t, strict=True)
+        signs = zip(closed.unknowns, closed.signs, t, strict=True)
         point = {s: sign * mp.exp(v) if sign else mp.sinh(v) for s, sign, v in signs}
         try:
             out = exact.at({**given.environment("mpmath"), **point}, prec, {})

@@ -12,7 +12,8 @@ from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum
 from symcavity.evaluate.rest import Rest
 from symcavity.evaluate.rest_map import DEEPER, NOISE, PREC
-from symcavity.evaluate.solution import Solution, limited
+from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.twice import limited
 from symcavity.evaluate.values import Given, Task
 
 GOES = 1e-2  # by what an observable shows that it goes with what vanishes

@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import NotConverged
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
-SMALL = 1e-9
 NEARLY = 1 - 1e-15
 ROUNDING = 3e-16
 WIDE = 46.0
 FARTHEST = 600.0
 STARTS, FEW = 40, 9  # starting points; those before a continuation is tried, and where one begins
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
-SAME = 1e-5  # distance in their charts below which two roots are one
 CALLS, ASTRAY = 150, 8  # evaluations of a search; steps of a polish in a row, none of which is the shortest so far
 CAREFUL = 3  # starting points that are followed without a rough look
-ROUGHLY, ALIKE = 1e-4, 1e-2  # of residuals on coarse rules, and of the roots that they lead to
 REFINED = 5  # how often rules of integration are refined where a search ends
 
 Residual = Callable[..., Sequence[tuple[Any, Any]]]
-
-
-class Held(Protocol):
-    """Relative residuals with their derivatives, on rules of integration that are held from point to point."""
-
-    def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the relative residuals, and their derivatives."""
-
-    def refine(self, x: np.ndarray) -> bool:
-        """Refine the rules for a point; return whether they changed."""
-
-    def coarse(self) -> Held:
-        """Return the same on rules as they begin."""
 
 
 @dataclass(frozen=True)
@@ -72,43 +55,31 @@ class Unknown:
 
 def find_roots(
     residual: Residual,
-    unknowns: Sequence[Unknown],
+    unknown: Unknown,
     *,
     costly: bool,
-    guesses: Sequence[Sequence[float]] = (),
-    starts: int = STARTS,
+    guess: Sequence[float] | None = None,
     every: bool = False,
-    held: Held | None = None,
 ) -> Iterator[np.ndarray]:
-    """Yield roots as they are found, in the original variables.
+    """Yield the roots of one equation as they are found, in the original variable, between changes of its sign.
 
     Parameters
     ----------
     residual : callable
-        For values of the unknowns, each equation's value and a larger size: the sum of the absolute values
-        of its terms.
-    unknowns : sequence of Unknown
+        For a value of the unknown, the value of the equation and a larger size: the sum of the absolute values of its
+        terms.
+    unknown : Unknown
     costly : bool
         Whether one evaluation is expensive (then brackets are searched point by point).
-    guesses : sequence of sequences of float
-        Points near roots, tried first.
-    starts : int
-        How many starting points to try for several unknowns.
+    guess : sequence of float, optional
+        A point near a root, where the search begins.
     every : bool
-        Whether the whole range is searched, for a problem that may have several roots; else the search follows the
-        first guess.
-    held : Held, optional
-        The relative residuals with their derivatives, where a rule of integration for each point by itself is slow.
+        Whether the whole range is searched, for a problem that may have several roots.
     """
-    if len(unknowns) == 1:
-        guess = None if every or not guesses else guesses[0]
-        yield from _bracketed(residual, unknowns[0], costly=costly, guess=guess, every=every)
-        return
-    near = [root for guess in guesses if (root := newton(residual, unknowns, guess, held)) is not None]
-    if near and not every:
-        yield near[0]  # a guess was followed, or iterated, towards the solution: its root is the one
-        return
-    yield from _many(residual, unknowns, near, starts, held)
+    if unknown.sign:
+        yield from _bracketed(residual, unknown, costly=costly, guess=guess, every=every)
+    else:
+        yield from _of_either_sign(residual, unknown, costly=costly, guess=guess, every=every)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
@@ -117,9 +88,6 @@ def find_roots(
 def _bracketed(
     residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
 ) -> Iterator[np.ndarray]:
-    if not unknown.sign:
-        yield from _of_either_sign(residual, unknown, costly=costly, guess=guess, every=every)
-        return
     seen: dict[float, float] = {}
 
     def f(t: float) -> float:
@@ -147,7 +115,7 @@ def _bracketed(
         if t0 is None:  # the equation is not defined throughout the bracket
             continue
         near = [abs(v) for t, v in seen.items() if abs(t - t0) < 1e-9 * (1 + abs(t0))]
-        if min(near, default=1.0) < SMALL:
+        if min(near, default=1.0) < tolerances().zero:
             yield np.array([unknown.value(t0)])
 
 
@@ -172,9 +140,9 @@ def _changes_at_zero(residual: Residual) -> bool:
 
     with np.errstate(all="ignore"):
         try:
-            if not abs(at(0.0)) < SMALL:
+            if not abs(at(0.0)) < tolerances().zero:
                 return False
-            for x in np.geomspace(1e-16, SMALL, 8):  # nearer by, rounding may leave nothing
+            for x in np.geomspace(1e-16, tolerances().zero, 8):  # nearer by, rounding may leave nothing
                 sides = at(-x), at(x)
                 if not np.all(np.isfinite(sides)) or all(sides):
                     return sides[0] * sides[1] < 0
@@ -273,136 +241,19 @@ def _in_chart(residual: Residual, unknowns: Sequence[Unknown], reach: float) -> 
     return f
 
 
-def newton(
-    residual: Residual, unknowns: Sequence[Unknown], start: Sequence[float], held: Held | None = None
-) -> np.ndarray | None:
-    """Return the root near a starting point, or None if there is none close by."""
-    t = np.array([u.chart(v) for u, v in zip(unknowns, start, strict=True)])
-    found = _hybrid(_in_chart(residual, unknowns, FARTHEST), t) if held is None else _refined(held, unknowns, t)
-    if found is None or np.max(np.abs(found - t)) > 3.0:
-        return None
-    return _values(unknowns, found)
-
-
 def _values(unknowns: Sequence[Unknown], t: np.ndarray) -> np.ndarray:
     return np.array([float(u.value(v)) for u, v in zip(unknowns, t, strict=True)])
 
 
-def _hybrid(f: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray | None:
-    """Powell's hybrid method, and Newton steps at its end; None if it finds no root."""
-    from scipy.optimize import root
-
-    with np.errstate(all="ignore"):
-        found = root(f, start, method="hybr", options={"xtol": 1e-13, "maxfev": CALLS})
-    t, size = found.x, float(np.max(np.abs(found.fun)))
-    if not size < 1e-6:
-        return None
-    for _ in range(3):  # the hybrid method's Jacobian is an old one: take a fresh one for the last digits
-        if size < 1e-15:
-            break
-        value = f(t)
-        shifts = 1e-7 * np.maximum(1.0, np.abs(t))
-        jacobian = np.array([(f(t + np.eye(len(t))[k] * h) - value) / h for k, h in enumerate(shifts)]).T
-        try:
-            moved = t - np.linalg.solve(jacobian, value)
-        except np.linalg.LinAlgError:
-            break
-        better = float(np.max(np.abs(f(moved))))
-        if not better < size:
-            break
-        t, size = moved, better
-    return t if size < SMALL else None
-
-
-def _led(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> tuple[np.ndarray, float]:
-    """Where a starting point leads on rules that are held, and the residual there.
-
-    Newton's steps are enough near a root; elsewhere Powell's hybrid method comes before them.
-    """
-    from scipy.optimize import root
-
-    def f(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tick("roots from many starting points")
-        t = np.clip(t, -WIDE, WIDE)
-        with np.errstate(all="ignore"):
-            values, slopes = held(_values(unknowns, t))
-            slopes = slopes * np.array([u.slope(v) for u, v in zip(unknowns, t, strict=True)])
-        if not (np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))):
-            return np.ones(len(t)), np.eye(len(t))
-        return values, slopes
-
-    found = _stepped(f, start)
-    if found[1] < SMALL:
-        return found
-    return _stepped(f, root(f, start, jac=True, method="hybr", options={"xtol": 1e-13, "maxfev": CALLS}).x)
-
-
-def _stepped(
-    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], t: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Newton's steps, as long as each halves the residual: where they end, and the residual there."""
-    value, slopes = f(t)
-    size = float(np.max(np.abs(value)))
-    while size > 1e-15:
-        try:
-            moved = t - np.linalg.solve(slopes, value)
-        except np.linalg.LinAlgError:
-            break
-        value, slopes = f(moved)
-        if not np.max(np.abs(value)) < size / 2:
-            break
-        t, size = moved, float(np.max(np.abs(value)))
-    return t, size
-
-
-def _refined(held: Held, unknowns: Sequence[Unknown], start: np.ndarray) -> np.ndarray | None:
-    """The root that a starting point leads to, the rules refined where it begins and where it ends."""
-    held = held.coarse()
-    with suppress(NotConverged):  # it may lead to where they can be
-        held.refine(_values(unknowns, start))
-    t = start
-    for _ in range(REFINED):
-        t, size = _led(held, unknowns, t)
-        if not (size < ROUGHLY and np.max(np.abs(t)) < WIDE):
-            return None
-        try:
-            if not held.refine(_values(unknowns, t)):
-                return t if size < SMALL else None
-        except NotConverged:
-            return None
-    return None
-
-
-def _many(
-    residual: Residual, unknowns: Sequence[Unknown], known: Sequence[np.ndarray], count: int, held: Held | None
-) -> Iterator[np.ndarray]:
-    """The roots that are known, and those reached from points spread over the charts."""
-    from scipy.stats import qmc
-
-    f = _in_chart(residual, unknowns, WIDE)
-    starts = [np.zeros(len(unknowns))]
-    points = qmc.Sobol(len(unknowns), scramble=False).random(64)[1:count]
-    starts += [(p - 0.5) * 2 * reach for p, reach in zip(points, np.tile([3.0, 7.0], count), strict=False)]
-    charts: list[np.ndarray] = []
-
-    def is_new(t: np.ndarray) -> bool:
-        if any(np.allclose(t, other, rtol=0, atol=SAME) for other in charts):
-            return False
-        charts.append(t)
-        return True
-
-    for x in known:
-        if is_new(np.array([u.chart(v) for u, v in zip(unknowns, x, strict=True)])):
-            yield x
-    for k, start in enumerate(starts):
-        if held is not None and k >= CAREFUL:
-            start, size = _led(held, unknowns, start)
-            far = size > ROUGHLY or np.max(np.abs(start)) > WIDE / 2
-            if far or any(np.allclose(start, other, rtol=0, atol=ALIKE) for other in charts):
-                continue
-        t = _hybrid(f, start) if held is None else _refined(held, unknowns, start)
-        if t is not None and np.max(np.abs(t)) < WIDE / 2 and is_new(t):
-            yield _values(unknowns, t)
+def starting_points(unknowns: int, count: int) -> np.ndarray:
+    """Points spread evenly over the charts, near their middle and farther out: one column for each."""
+    base = 2.0
+    for _ in range(60):  # the root of x**(n + 1) = x + 1: its powers are shares whose multiples lie evenly in a cube
+        base = (1 + base) ** (1 / (unknowns + 1))
+    shares = base ** -np.arange(1.0, unknowns + 1)
+    numbers = np.arange(1, count)
+    points = (0.5 + numbers * shares[:, None]) % 1
+    return np.column_stack([np.zeros(unknowns), (points - 0.5) * 2 * np.where(numbers % 2, 3.0, 7.0)])
 
 
 def nearest_miss(residual: Residual, unknowns: Sequence[Unknown]) -> tuple[np.ndarray, float]:
@@ -417,75 +268,3 @@ def nearest_miss(residual: Residual, unknowns: Sequence[Unknown]) -> tuple[np.nd
         if gap < smallest:
             best, smallest = found.x, gap
     return _values(unknowns, best), smallest
-
-
-# -- any precision -------------------------------------------------------------------------------
-
-
-def polish(
-    residual: Callable[..., Sequence[Any]], start: Sequence[Any], dps: int, signed: Sequence[bool] = ()
-) -> list[Any]:
-    """Polish a root at the engine's present precision by Newton steps with difference quotients.
-
-    Parameters
-    ----------
-    residual : callable
-    start : sequence of numbers
-    dps : int
-        The digits that the steps must reach.
-    signed : sequence of bool
-        Which unknowns have a known sign: others may vanish, and are shifted by a share of one.
-
-    Raises
-    ------
-    NotConverged
-        If the steps do not shrink to the precision; it carries the best point.
-    """
-    x = [mp.mpf(v) for v in start]
-    count = len(x)
-    target = mp.mpf(10) ** (-dps - 3)
-    last = best = mp.inf
-    astray = 0
-
-    def at(point: Sequence[Any]) -> list[Any]:
-        try:
-            found = list(residual(*point))
-        except ZeroDivisionError:
-            found = [mp.nan]
-        if any(mp.im(v) or not mp.isfinite(v) for v in found):
-            raise NotConverged("The equations are not defined near the root.", list(map(given_out, x)), float("nan"))
-        return found
-
-    for _ in range(60):
-        tick(f"the digits of a root, {dps} of them")
-        value = at(x)
-        matrix = mp.matrix(count, count)
-        for k in range(count):
-            size = abs(x[k]) if x[k] and (not signed or signed[k]) else abs(x[k]) + 1
-            shift = size * mp.mpf(2) ** (-mp.prec // 3)
-            moved = list(x)
-            moved[k] = x[k] + shift
-            up = at(moved)
-            for r in range(count):
-                matrix[r, k] = (up[r] - value[r]) / shift
-        try:
-            step = mp.lu_solve(matrix, mp.matrix(value))
-        except (ZeroDivisionError, TypeError):  # of no pivot mpmath makes a TypeError
-            if all(v == 0 for v in value):
-                return x
-            point, gap = list(map(given_out, x)), float(max(map(abs, value)))
-            raise NotConverged("The equations are degenerate at the root.", point, gap) from None
-        x = [v - step[k] for k, v in enumerate(x)]
-        size = max(abs(step[k]) / (abs(x[k]) + mp.mpf(10) ** (-dps)) for k in range(count))
-        if size < target:
-            return x
-        if size >= last / 2 and last < mp.mpf(10) ** (-dps // 2 - 2) and size < target * 1000:
-            return x
-        last, best, astray = size, min(best, size), astray + 1 if size >= best else 0
-        if astray > ASTRAY:
-            break
-    raise NotConverged(
-        f"The root was not polished to {dps} digits: the last step was {mp.nstr(last, 3)}.",
-        list(map(given_out, x)),
-        float(last),
-    )

@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Eq, Expr, Sum, Symbol, lambdify, oo
+from sympy import Dummy, Eq, Expr, S, Sum, Symbol, lambdify, oo
+from sympy.core.relational import Relational
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
@@ -76,6 +77,13 @@ def _slack(node: ProjectionAverage) -> tuple[float, float]:
     return 1.0 if node.cap != oo else np.inf, 1.0 if node.softness != 0 else 0.0
 
 
+def jumps(gap: Expr) -> list[Expr]:
+    """The multipliers at which an expression changes its sign, if it is linear in the multiplier alone."""
+    slope = gap.diff(LAM)
+    alone = slope != 0 and not slope.has(ProjectionSymbol) and gap.atoms(ProjectionSymbol) == {LAM}
+    return [-gap.xreplace({LAM: S.Zero}) / slope] if alone else []
+
+
 class Projected:
     """A compiled average over projections: call it with the values of its symbols."""
 
@@ -94,6 +102,9 @@ class Projected:
         self.parameters = [compiled(s, backend) for s in (*plain, *marks)]
         self.body = lambdify([*self.symbols, *plain, *marks.values()], body, "numpy")
         self.moment = known_moment(node.body)
+        tests = body.atoms(Relational) if LAM in own else ()
+        levels = {v for r in tests for v in jumps(r.lhs - r.rhs)}
+        self.levels = lambdify([*plain, *marks.values()], sorted(levels, key=str), "numpy")
         # With slack the response is found from itself. A sample of psi jumps where a source changes its regime,
         # and no root may be left; the form that Stein's lemma gives it, t.(v - t), does not.
         by_parts = node.is_slack and PSI in own and not (node.body / PSI).has(ProjectionSymbol)
@@ -131,7 +142,7 @@ class Projected:
             if averages is not None and (value := self.moment(averages)) is not None:
                 return float(value)
         if samples is None and cap < np.inf and isinstance(shape, Ball):
-            rows, weights = _points(shape, k, cap)
+            rows, weights = _points(shape, k, cap, tuple(map(float, self.levels(*rest))))
             if all(s.name in rows for s in self.symbols):
                 value = self.body(*(rows[s.name] for s in self.symbols), *rest)
                 return float(np.broadcast_to(value, weights.shape) @ weights)
@@ -155,8 +166,8 @@ _integrals = lru_cache(maxsize=4096)(integrated)
 
 
 @lru_cache(maxsize=4)
-def _points(shape: Ball, k: float, cap: float) -> tuple[dict[str, Any], Any]:
-    return ball_points(shape, k, cap)
+def _points(shape: Ball, k: float, cap: float, levels: tuple[float, ...]) -> tuple[dict[str, Any], Any]:
+    return ball_points(shape, k, cap, levels)
 
 
 @lru_cache(maxsize=512)
@@ -175,7 +186,7 @@ def _sources(
         LAM.name: p.lam,
         GAP2.name: np.square(p.lam_s).sum(axis=1),
         V2.name: np.square(p.v).sum(axis=1),
-        GV.name: _level(shape, p, k - rho * p.lam, cap),
+        GV.name: _level(shape, p, k - rho * p.lam),
         TD.name: (t * p.lam_s).sum(axis=1),
         PSI.name: p.psi,
         REGIME.name: p.regime,
@@ -195,9 +206,9 @@ def _squares(shape: Shape, k: float, cap: float, rho: float, samples: int, seed:
     return square * shape.dimension / len(every)
 
 
-def _level(shape: Shape, p: Projection, k: Any, cap: float) -> Any:
+def _level(shape: Shape, p: Projection, k: Any) -> Any:
     level = np.asarray(shape.support(p.v))
-    return np.where((p.regime != INTERIOR) & (p.lam < cap), k, level)
+    return np.where((p.regime != INTERIOR) & (p.regime != SATURATED), k, level)
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ with the anchor point s; psi = div (v - t).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -106,13 +106,17 @@ def _ball_rows(
     }
 
 
-def _panels(D: int, R: float, c: float, k: float, reach: float, cap: float, rho: float) -> list[float]:
-    """Break the radial line where the boundaries of the touching regime turn on and off."""
+def _panels(D: int, R: float, c: float, k: float, reach: float, rho: float, levels: Sequence[float]) -> list[float]:
+    """Break the radial line where the boundaries of the touching regime, and multipliers at the tip, turn on and off.
+
+    At the edge of the tip the multiplier is the distance from the axis over R.
+    """
     centre = math.sqrt(D - 1.0)
     low, high = max(0.0, centre - reach), centre + reach
     inner = [low + (high - low) * j / 4 for j in (1, 2, 3)]
     if R > 0:
-        inner += [(k - c * j) * R / (c**2 + rho) for j in _TURNS] + [(c * j - k) / R for j in _TURNS] + [cap * R]
+        inner += [(k - c * j) * R / (c**2 + rho) for j in _TURNS] + [(c * j - k) / R for j in _TURNS]
+        inner += [lam * R for lam in levels]
     kept = sorted({x for x in inner if low < x < high} | {low, high})
     return [x for i, x in enumerate(kept) if i == 0 or x - kept[i - 1] > 1e-12 * high]
 
@@ -121,10 +125,13 @@ _TURNS = (-9, -3, 0, 3, 9)
 
 
 def axial_panels(
-    D: int, R: float, c: float, k: float, cap: float = math.inf, rho: float = 0.0
+    D: int, R: float, c: float, k: float, rho: float = 0.0, levels: Sequence[float] = ()
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components."""
-    edges = np.array(_panels(D, R, c, k, 9.5, cap, rho))
+    """Return nodes and weights of averages over the distance from the axis, chi-distributed with D components.
+
+    ``levels`` are multipliers at which an integrand jumps or bends.
+    """
+    edges = np.array(_panels(D, R, c, k, 9.5, rho, levels))
     nodes, weights = legendre(32)
     half = (edges[1:] - edges[:-1])[:, None] / 2
     x = (edges[:-1, None] + half * (1 + nodes)).ravel()
@@ -136,7 +143,7 @@ def axial_panels(
 def _ball_averages(D: int, R: float, c: float, k: float, cap: float, rho: float) -> Averages:
     from scipy.special import ndtr
 
-    x, weight = axial_panels(D, R, c, k, cap, rho)
+    x, weight = axial_panels(D, R, c, k, rho, [cap])
 
     def normal(a: NDArray[np.float64]) -> tuple[Any, Any]:
         return ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
@@ -160,7 +167,7 @@ def ball_integrals(shape: Ellipsoid, K: Any, dps: int) -> Averages:
         c = mp.mpf(sympy.N(shape.center, dps + 15))
         reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
         norm = mp.exp((D - mp.mpf(2)) / 2 * mp.log(2)) * mp.gamma(mp.mpf(D) / 2)
-        edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach), math.inf, 0.0)]
+        edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach), 0.0, [])]
         last: dict[str, Any] = {}
         for count in _LADDER:
             found = dict.fromkeys(_NAMES, mp.mpf(0))

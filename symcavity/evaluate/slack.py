@@ -7,6 +7,7 @@ the displacement is a projection on a multiple of the set).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from symcavity.evaluate.legendre import legendre
 from symcavity.evaluate.set_integrals import axial_panels
 from symcavity.evaluate.soft_bound import soften
-from symcavity.shapes.base import SATURATED, Projection, Shape
+from symcavity.shapes.base import INTERIOR, SATURATED, Projection, Shape
 
 Array = NDArray[np.float64]
 
@@ -68,8 +69,16 @@ def with_slack(shape: Shape, t: Array, k: float, cap: float = np.inf, rho: float
     return saturate(shape, t, p, cap) if np.isfinite(cap) else p
 
 
-def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array]:
+def ball_points(shape: Any, k: float, cap: float, levels: Sequence[float] = ()) -> tuple[dict[str, Any], Array]:
     """Nodes and weights of a quadrature over the radial and the axial part of the source, for a ball.
+
+    Parameters
+    ----------
+    shape : Ball
+    k, cap : float
+        The bound on g and the bound on the multiplier.
+    levels : sequence of float
+        Multipliers at which an integrand may jump.
 
     Returns
     -------
@@ -80,13 +89,15 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     """
     radii, c = shape.numbers()
     R, D = float(radii[0]), shape.D
-    x, wx = axial_panels(D, R, c, k, cap)
+    levels = [cap, *(v for v in levels if 0 < v < cap)]
+    x, wx = axial_panels(D, R, c, k, levels=levels)
     nodes, weights = legendre(24)
     top = (k + R * x) / c
     low = k / c - (c * x / R if R > 0 else np.inf)
     edges = [top, np.maximum(low, top - 60)]
-    edges.append((R * x - cap * (R * R + c * c)) / c + k / c)  # the multiplier reaches the bound while touching
-    edges.append(np.full_like(x, k / c - c * cap))  # ... and at the tip
+    for lam in levels:
+        edges.append((R * x - lam * (R * R + c * c)) / c + k / c)  # the multiplier has this value while touching
+        edges.append(np.full_like(x, k / c - c * lam))  # ... and at the tip
     table = np.sort(np.clip(np.stack([*edges, np.full_like(x, -12.0), np.full_like(x, 12.0)]), -12.0, 12.0), axis=0)
     fine = np.concatenate([table[:-1] + (table[1:] - table[:-1]) * j / 3 for j in range(3)] + [table[-1:]])
     fine = np.sort(fine, axis=0)
@@ -98,7 +109,7 @@ def ball_points(shape: Any, k: float, cap: float) -> tuple[dict[str, Any], Array
     t[:, 0], t[:, -1] = X.ravel(), y.ravel()
     p = shape.project(t, k)
     p = saturate(shape, t, p, cap)
-    level = np.where((p.regime > 0) & (p.lam < cap), k, shape.support(p.v))
+    level = np.where((p.regime != INTERIOR) & (p.regime != SATURATED), k, shape.support(p.v))
     rows = {
         "lam": p.lam,
         "gap2": np.square(p.lam_s).sum(axis=1),

@@ -12,14 +12,15 @@ from sympy import Basic, Expr, Float, Integer, S, Symbol, nan, zoo
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
-from symcavity.algebra.precision import alone, given_out, is_mpf, mp
+from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.cancelling import followed
-from symcavity.evaluate.compiler import Compiled
 from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
-from symcavity.evaluate.sizes import completed, ratio_named
+from symcavity.evaluate.sizes import completed, ratio_named, sized
+from symcavity.evaluate.table import Table
 from symcavity.evaluate.tails import check_tails
+from symcavity.evaluate.twice import evaluate_twice, limited
 from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.exact import is_random
@@ -28,17 +29,18 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
 from symcavity.sites.sets.averages import ProjectionAverage
 
-CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 SHOWN = 10  # digits that a solution in double has, or says that it has not
 IN_DOUBLE = 15  # digits up to which integrals that an observable needs are taken in double
 
 Values = dict[Symbol, Any]
 
 
-class Solution:
+class Solution(Table):
     """The solved theory at given values.
 
-    ``solution[alpha]`` and ``solution[average(w[i]**2)]`` evaluate any unknown, parameter or observable.
+    ``solution[alpha]`` and ``solution[average(w[i]**2)]`` evaluate any unknown, parameter or observable; a text is read
+    as the same, ``solution["q_w"]``.  It is a read-only mapping from the names in its table to numbers, in the order of
+    the table.
 
     Attributes
     ----------
@@ -66,7 +68,8 @@ class Solution:
         guard: int = GUARD,
     ) -> None:
         self._task, self._given, self._observable = task, given, observable
-        self.values, self.dps = _given_out(values), given.dps
+        self.dps = given.dps
+        self.values = values
         if wrong := [s for s, v in values.items() if mp.isnan(v)]:
             names = ", ".join(map(str, wrong))
             raise NotConverged(f"{names} would be no number at this solution.", hint="other values of the parameters")
@@ -75,6 +78,7 @@ class Solution:
         self.beside: dict[Any, Any] = {}
         self.certified: dict[Symbol, Any] | None = None
         self.loose: tuple[Symbol, ...] = ()
+        self.origin: tuple[Any, ...] | None = None
 
     @property
     def task(self) -> Task:
@@ -102,8 +106,14 @@ class Solution:
         env.update({k: (float(v) if backend == "numpy" else +mp.convert(v)) for k, v in self.values.items()})
         return completed(self._task.kinds, env)  # the sizes that a load found implies
 
-    def __getitem__(self, key: Any) -> Any:
-        return given_out(self.number(key))
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process needs: the theory, the values, and the unknowns that were found."""
+        if self.origin is None:
+            raise TypeError("Only solutions of theory.solve(...) are pickled.")
+        again, theory, values = self.origin
+        found = None if self.is_limit else {s: mp.convert(v) for s, v in self.values.items()}
+        rest = {"beside": self.beside, "certified": self.certified is not None}
+        return again, (theory, values, self.dps, found, self.quick, self._guard, rest)
 
     @alone
     def number(self, key: Any) -> Any:
@@ -147,11 +157,9 @@ class Solution:
         return value
 
     def _expression(self, key: Any) -> Expr:
-        if isinstance(key, str):
-            symbols = {str(s): s for s in (*self._task.units, *self.values, *self._given.exact)}
-            if key not in symbols:
-                raise ValuesError(f"Nothing is named {key!r} here.", ", ".join(symbols))
-            return symbols[key]
+        plain = isinstance(key, str) or (type(key) is Symbol and key not in self.values)
+        if plain and str(key) in (symbols := self.named()):  # which a name tells, whatever its assumptions
+            return symbols[str(key)]
         if isinstance(key, Basic) and key.has(Float) and self.dps > 15:
             raise ValuesError(
                 f"The observable {key!s:.80} holds a float, and {self.dps} digits were asked for.",
@@ -169,6 +177,11 @@ class Solution:
                 f"{key!r:.80} is not an observable.",
                 "alpha, average(w[i]**2), response(w), and expressions of these",
             ) from None
+
+    def named(self) -> dict[str, Any]:
+        """What has a value here, by name."""
+        ratios = {f"{kind.size}/N": kind.ratio for kind in sized(self._task.kinds)}
+        return ratios | {str(s): s for s in (*self._task.units, *self.values, *self._given.exact)}
 
     def _check_known(self, expr: Expr, key: Any) -> None:
         if expr.has(S.NaN, S.ComplexInfinity):
@@ -192,7 +205,7 @@ class Solution:
     def sharpen(self, guard: int) -> int:
         """Know the unknowns to at least so many digits beyond those asked for; return to how many."""
         if self._refine is not None and guard > self._guard:
-            self.values, self._guard = _given_out(self._refine(guard)), guard
+            self.values, self._guard = self._refine(guard), guard
         return self._guard
 
     def _in_core_unknowns(self, expr: Expr) -> Expr:
@@ -258,6 +271,47 @@ class Solution:
         with mp.workdps(self.dps):
             return given_out(+largest ** (2 if found.there_and_back else 1))
 
+    @property
+    def objective(self) -> Any:
+        """The minimum of a declared convex problem divided by N, which is the value of its saddle.
+
+        Finite instances have the same number, ``sim.objective``.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For a system of equations, which minimises nothing.
+        """
+        return self[self._task.objective()]
+
+    def variance(self, what: str = "objective") -> Any:
+        """N times the variance between instances of a quantity per feature, to leading order in N.
+
+        Parameters
+        ----------
+        what : str
+            ``'objective'``: the minimum of a declared convex problem, so that this is ``Var(E)/N`` of the minimum
+            ``E``.  Couplings and quenched parameters are drawn anew in each instance.
+
+        Returns
+        -------
+        mpf
+            ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>`` for one coupling between features and data, with
+            the minima ``M`` of single sites; in general a sum over kinds minus a sum over couplings.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For other quantities, systems of equations, labels drawn on a field, vector fields and reciprocities.
+        """
+        if what != "objective":
+            raise UnsupportedLaw(
+                f"The variance of {what!s:.80} between instances is not derived.",
+                "solution.variance('objective'), the minimum of a convex problem",
+                "simulate(...): the standard errors of instances scale with it",
+            )
+        return self[self._task.variance_of_minimum()]
+
     def pace(self, damping: float = 0.0) -> float:
         """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.
 
@@ -312,9 +366,6 @@ class Solution:
             values = [v for v in values if mp.isfinite(v)]
         return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)
 
-    def __contains__(self, key: Any) -> bool:
-        return key in self.values or key in self._task.units
-
     def rows(self) -> list[tuple[Any, Any]]:
         """Every unknown with its value."""
         own = {e.lhs for e in self._task.equations}  # a scale is an order parameter like others
@@ -366,10 +417,6 @@ class Solution:
         return html(["", "value"], rows, str(self).splitlines()[0])
 
 
-def _given_out(values: Values) -> Values:
-    return {s: given_out(v) for s, v in values.items()}
-
-
 def _brief(value: Any) -> str:
     """Return a value in a few words: long arrays by their number of entries."""
     if is_random(value):
@@ -418,69 +465,3 @@ def _extended(env: dict[Any, Any]) -> dict[Any, Any]:
     out: dict[Any, Any] = {k: np.longdouble(v) for k, v in env.items() if k != LAWS}
     out[LAWS] = {side: _Extended(law) for side, law in env[LAWS].items()}
     return out
-
-
-class Twice:
-    """A value computed at two precisions."""
-
-    def __init__(self, value: Any, other: Any, dps: int, guard: int) -> None:
-        self.value, self.dps, self.guard = value, dps, guard
-        if not (mp.isfinite(value) and mp.isfinite(other)):
-            self.sound = bool(value == other or mp.isnan(value))
-        else:
-            self.sound = abs(value - other) <= mp.mpf(10) ** (-dps) / 4 * abs(value)
-
-    def limit(self, finer: Twice) -> Any | None:
-        """Zero or infinity, if that is where the value goes as the precision grows."""
-        if not (mp.isfinite(self.value) and mp.isfinite(finer.value)):
-            return finer.value
-        if self.value == 0 or finer.value == 0:
-            return mp.zero if abs(self.value) + abs(finer.value) < mp.mpf(10) ** -finer.dps else None
-        step = mp.mpf(10) ** ((finer.guard - self.guard) // 2)
-        if abs(finer.value) * step < abs(self.value):
-            return mp.zero
-        if abs(finer.value) > step * abs(self.value):
-            return mp.sign(finer.value) * mp.inf
-        return None
-
-
-def evaluate_twice(call: Callable[[], list[Any]], dps: int, guard: int, once: bool = False) -> list[Twice]:
-    """Evaluate at full working precision, and with everything rounded to some digits less.
-
-    What the rounding changes shows how many digits cancellation costs.
-
-    Parameters
-    ----------
-    call : callable
-        Computes the values at mpmath's current precision.
-    dps, guard : int
-        The digits asked for, and how many more to work with.
-    once : bool
-        Whether to trust the first evaluation (averages by quadrature mind their own precision).
-    """
-    with mp.workdps(dps + guard):
-        first = call()
-    if once:
-        return [Twice(a, a, dps, guard) for a in first]
-    with mp.workdps(dps + guard - CHECK):
-        second = call()
-    return [Twice(a, b, dps, guard) for a, b in zip(first, second, strict=True)]
-
-
-def limited(call: Compiled, env: dict[Any, Any]) -> Any:
-    """Evaluate; at a pole, return the infinity that nearby values show (or nan)."""
-    try:
-        return mp.mpf(call(env))
-    except ZeroDivisionError:
-        pass
-    except TypeError:  # the root of a negative number: no real value
-        return mp.nan
-    shift = mp.mpf(10) ** (-mp.dps // 2)
-    near = {k: (v + shift if is_mpf(v) and v == 0 else v) for k, v in env.items()}
-    try:
-        value = mp.mpf(call(near))
-    except (ZeroDivisionError, TypeError, ValueError, NotConverged):
-        return mp.nan
-    if abs(value) * shift ** mp.mpf("0.3") > 1:
-        return mp.sign(value) * mp.inf
-    return mp.nan

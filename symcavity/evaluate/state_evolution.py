@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Expr, S, Symbol, sympify
+from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
@@ -56,16 +56,11 @@ class StateEvolution:
         self.values = {s: np.array([float(at[None][s]) for at in trail]) for s in unknowns}
 
     def __getitem__(self, observable: Any) -> np.ndarray:
-        expr = sympify(observable)
+        expr = self.theory.named_by(observable)
         if expr in self.values:
             return self.values[expr]
-        if isinstance(observable, str):
-            found = [s for s in self.values if str(s) == observable]
-            if not found:
-                raise ValuesError(f"Nothing is named {observable!r} here.", ", ".join(map(str, self.values)))
-            return self.values[found[0]]
         system = self.theory.system
-        expr = system.own(system.centring.observable(expr))
+        expr = system.own(system.rewritten.observable(expr))
         if without_fields(system, expr) != expr:
             raise DeclarationError(
                 f"{observable} holds sums of couplings: while messages move, they are not what the sites hear.",
@@ -134,12 +129,7 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
         If a step has no image of the right signs; the evolution up to there is in ``.best``.
     """
     check_steps(steps)
-    if theory.is_naive:
-        raise UnsupportedLaw("The naive analysis has no state evolution.", "the cavity theory: problem.cavity()")
-    met = conditions_met(theory.system)
-    theory, rest = bind(theory, values or {})
-    task = task_of(theory)
-    given = read_values(task, rest, 15)
+    theory, rest, task, given, met = _read(theory, values)
     env = given.environment("numpy")
     used = {s for e in (*theory.closures.values(), *(g.lhs for g in theory.global_equations)) for s in e.free_symbols}
     if used & set(given.solve_for):  # what a condition on an average fixes is the same at every step
@@ -167,6 +157,48 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
         return StateEvolution(theory, task, given, trail)
     assert failure is not None  # noqa: S101 - something has been tried
     raise failure
+
+
+def _read(theory: Theory, values: Mapping[Any, Any] | None) -> tuple[Any, ...]:
+    """The theory at its values, what is left to solve, and at which step each condition on all sites is met."""
+    if theory.is_naive:
+        raise UnsupportedLaw("The naive analysis has no state evolution.", "the cavity theory: problem.cavity()")
+    met = conditions_met(theory.system)
+    theory, rest = bind(theory, values or {})
+    task = task_of(theory)
+    return theory, rest, task, read_values(task, rest, 15), met
+
+
+@alone
+def settling(theory: Theory, values: Mapping[Any, Any] | None = None) -> float:
+    """Return by which factor a step of the state evolution changes small deviations from the solution.
+
+    The largest modulus of the eigenvalues of the Jacobian of the map, by central differences, in double. Order
+    parameters and global variables settle where it is below one; message passing needs this and a stability below one.
+
+    Raises
+    ------
+    UnsupportedLaw
+        For the naive analysis, and for conditions that no step meets.
+    Infeasible, NotConverged
+        If the closed equations have no solution at the values, or none was found.
+    """
+    theory, rest, task, given, met = _read(theory, values)
+    solution = solve_bound(theory, rest, 15)
+    env = completed(task.kinds, given.environment("numpy") | {s: float(solution[s]) for s in given.solve_for})
+    steps = _Steps(theory, given, met, {}, NOTHING[0], env)
+    order = [*(s for symbols in steps.places.values() for s in symbols), *theory.system.globals]
+    start = {**steps.env, **{s: float(solution[s]) for s in order}}
+    here = np.array([start[s] for s in order])
+
+    def moved(x: np.ndarray) -> np.ndarray:
+        steps.env = {**start, **dict(zip(order, x.tolist(), strict=True))}
+        steps.step({})
+        return np.array([steps.env[s] for s in order])
+
+    h = np.cbrt(np.finfo(float).eps) * np.maximum(np.abs(here), np.finfo(float).tiny)
+    rows = [(moved(here + row) - moved(here - row)) / (2 * d) for row, d in zip(np.diag(h), h, strict=True)]
+    return float(max(np.abs(np.linalg.eigvals(np.array(rows).T)), default=0.0))
 
 
 def check_steps(steps: Any) -> None:

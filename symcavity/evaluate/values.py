@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -16,22 +17,25 @@ from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.cancelling import Cancelling
+from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
 from symcavity.evaluate.compiler import Compiled, to_mpf
 from symcavity.evaluate.densities import Counting
 from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.evolution import INTEGRALS, Evolution
 from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.integrals import LAWS, Pass
 from symcavity.evaluate.kinks import kinks
 from symcavity.evaluate.nodes import Needs, own_quantities
-from symcavity.evaluate.quenched import MANY_SITES, SiteLaw, exact_value, read_quenched
-from symcavity.evaluate.sizes import complete, resolved, sized
+from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.quenched import MANY_SITES, SiteLaw, site_laws
+from symcavity.evaluate.reading import Vocabulary, read_given
+from symcavity.evaluate.sizes import complete, ratio_named, sized
 from symcavity.evaluate.tails import check_tails
 from symcavity.method.eliminate import Closed
+from symcavity.method.saddle import Saddle
 from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, sizes_compared
+from symcavity.model.kinds import Kind, N, SiteCount
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import check_ranges
 from symcavity.sites.branching.averages import divides_by, hears_nothing
@@ -59,6 +63,10 @@ class Task:
         Eliminates the order parameters, and the load alpha as well if it is called with True.
     gains : callable
         How far a small change of all fields spreads; raises UnsupportedLaw where that is not derived.
+    objective : callable
+        The minimum of a convex problem per feature, as an observable; raises UnsupportedLaw without one.
+    variance_of_minimum : callable
+        N times the variance of the minimum per feature between instances; raises UnsupportedLaw likewise.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -78,6 +86,8 @@ class Task:
         Whether the problem is declared convex: its first admissible root is the root.
     linear : bool
         Whether all laws are linear: the states are unique, and of several roots the stable one is theirs.
+    saddle : callable
+        The coordinates in which a convex problem is a saddle, or None.
     """
 
     equations: Sequence[Equation]
@@ -86,6 +96,8 @@ class Task:
     quenched: tuple[Quenched, ...]
     closed: Callable[[bool], Closed]
     gains: Callable[[], Gains]
+    objective: Callable[[], Expr]
+    variance_of_minimum: Callable[[], Expr]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""
@@ -96,12 +108,13 @@ class Task:
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False
+    saddle: Callable[[], Saddle | None] = lambda: None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)
     watched: dict[Any, Cancelling] = field(default_factory=Memory)
     observables: dict[Any, Expr] = field(default_factory=Memory)
-    evolutions: dict[Any, tuple[Evolution, ExactPass]] = field(default_factory=Memory)
-    cores: dict[Any, Evolution] = field(default_factory=Memory)
+    maps: dict[Any, tuple[ClosedMap, ExactPass]] = field(default_factory=Memory)
+    cores: dict[Any, tuple[ClosedMap, ExactPass]] = field(default_factory=Memory)
     averaged: dict[Any, tuple[Expr, ...]] = field(default_factory=Memory)
     kinks: dict[Quenched, list[Expr]] = field(default_factory=Memory)
 
@@ -166,13 +179,17 @@ class Task:
         """The system with the load alpha eliminated as well."""
         return self.closed(True)
 
-    def evolution(self, laws: Mapping[Any, SiteLaw]) -> tuple[Evolution, ExactPass]:
-        """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged."""
-        sides = self.absorbed(laws)
-        if sides not in self.evolutions:
-            found = Evolution(list(map(Equation, sides[::2], sides[1::2])), self.unknowns, self.responses)
-            self.evolutions[sides] = found, ExactPass(found.exprs)
-        return self.evolutions[sides]
+    def closed_map(self, given: Given) -> tuple[ClosedMap, ExactPass]:
+        """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged.
+
+        Parameters that are sought are unknowns like others, and the conditions that fix them equations like others.
+        """
+        sides = self.absorbed(given.laws)
+        if (sides, given.solve_for) not in self.maps:
+            unknowns = (*self.unknowns, *given.solve_for)
+            found = ClosedMap(list(map(Equation, sides[::2], sides[1::2])), unknowns, self.responses)
+            self.maps[sides, given.solve_for] = found, ExactPass(found.exprs)
+        return self.maps[sides, given.solve_for]
 
     @cached_property
     def is_numerical(self) -> bool:
@@ -267,32 +284,12 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[
     """
     if not isinstance(dps, int) or isinstance(dps, bool) or dps < 1:
         raise ValuesError(f"The number of digits is {dps!r}.", "a positive integer", "dps=50")
-    if not isinstance(values, Mapping):
-        raise ValuesError(f"The values are {values!r:.80}.", "a mapping from parameters to values", "{kappa: '1/2'}")
-    plain: dict[Symbol, Any] = {}
-    quenched: dict[Any, Any] = {}
-    known = {(q.name, q.slots): q for q in task.quenched}  # the theory may have taken one as positive
-    compared: dict[tuple[Kind, Kind], Any] = {}
-    for key, value in values.items():
-        pair = sizes_compared(key)
-        if pair and {FEATURE, *task.kinds} >= set(pair):
-            compared[pair] = exact_value(value, str(key), dps)
-            continue
-        target = key.family if isinstance(key, SiteQuantity) else key
-        if isinstance(target, Quenched) and (target.name, target.slots) in known:
-            quenched[known[target.name, target.slots]] = value
-        elif isinstance(target, Symbol) and target in {*task.parameters, *task.ratios, *task.sizes}:
-            plain[target] = exact_value(value, str(target), dps)
-        else:
-            raise _foreign(task, target, value)
-    if compared:
-        stated = {kind: plain[kind.ratio] for kind in sized(task.kinds) if kind.ratio in plain}
-        plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
-    for symbol, value in plain.items():
-        check_sign(symbol, value)
+    words = Vocabulary(task.parameters, task.kinds, task.quenched)
+    read = read_given(words, values, dps, lambda key, value: _foreign(task, key, value), held)
+    plain = read.plain
     check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in held})
-    sizes = _sizes(task, plain, quenched)
-    laws = read_quenched(task.quenched, quenched, dps, sizes, plain)
+    sizes = _sizes(task, plain, read.laws)
+    laws = site_laws(task.quenched, read.laws, dps, sizes, plain)
     exact = {**plain, **sizes}
     for law in laws.values():
         law.continuous = [(q, _as_seen(task, q, v, laws, exact)) for q, v in law.continuous]
@@ -320,9 +317,10 @@ def _as_seen(task: Task, q: Quenched, variable: Any, laws: Mapping[Any, SiteLaw]
     return variable
 
 
-def _foreign(task: Task, target: Any, value: Any) -> ValuesError:
+def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
     """Return the complaint about a value for something that takes none."""
-    if target in task.unknowns or target in task.units:
+    target = key.family if isinstance(key, SiteQuantity) else key
+    if str(target) in set(map(str, (*task.unknowns, *task.units))):
         return ValuesError(
             f"{target} is an unknown of this theory, and was given the value {value!s:.60}.",
             f"values for {names(task)}",
@@ -330,11 +328,15 @@ def _foreign(task: Task, target: Any, value: Any) -> ValuesError:
         )
     word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
     known = {str(s): s for s in (*task.parameters, *task.ratios, *task.sizes, *task.quenched)}
-    twin = str(target) in known
+    hint = ""
+    if str(target) in known:
+        hint = f"use the {target} of the declaration, or its name {str(target)!r}: a symbol is known by its assumptions"
+    elif near := get_close_matches(str(target), known, n=1):
+        hint = near[0]
     return ValuesError(
-        f"{target} is no {word} of this theory, and was given the value {value!s:.60}.",
+        f"{target!s:.60} is no {word} of this theory, and was given the value {value!s:.60}.",
         f"values for {names(task)}",
-        f"use the {target} of the declaration: a symbol is known by its assumptions too" if twin else "",
+        hint,
     )
 
 
@@ -360,25 +362,18 @@ def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]
         )
 
 
+def symbol_of(task: Task, key: Any) -> Any:
+    """The symbol of a parameter, a load or a ratio that is given as itself, as ``K/N``, or by its name."""
+    if isinstance(key, str):
+        found = Vocabulary(task.parameters, task.kinds, ()).key(key)
+        key = found[0].size / found[1].size if isinstance(found, tuple) else key if found is None else found
+    return ratio_named(key)
+
+
 def names(task: Task) -> str:
     """Say in words what takes values."""
     found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched]
     return ", ".join([*found, *(map(str, reversed(task.sizes)) if task.sizes_used else [])])
-
-
-def check_sign(symbol: Symbol, value: Any) -> None:
-    """Refuse a value of the wrong sign (0 counts as the edge of both), or a fraction for an integer."""
-    wrong = ""
-    if symbol.is_integer and value != int(value):
-        wrong = "an integer"
-    elif (symbol.is_positive and value < 0) or (isinstance(symbol, SiteCount) and value == 0):
-        wrong = "positive"
-    elif symbol.is_nonnegative and value < 0:
-        wrong = "nonnegative"
-    elif symbol.is_nonpositive and value > 0:
-        wrong = "negative" if symbol.is_negative else "nonpositive"
-    if wrong:
-        raise ValuesError(f"{symbol} = {value}, but it was declared {wrong}.", f"a value that is {wrong}")
 
 
 def _check_variances(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
@@ -435,15 +430,8 @@ def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) ->
     """Complete sizes and ratios from each other and from the lengths of arrays."""
     lengths: dict[SiteCount, Any] = {}
     for q, value in quenched.items():
-        if isinstance(value, list | tuple | np.ndarray):
+        if isinstance(value, list | np.ndarray):
             size = q.slots[0].size
-            if np.ndim(value) != 1 if isinstance(value, np.ndarray) else any(np.ndim(v) for v in value):
-                raise ValuesError(
-                    f"The array of {q.name} has shape {np.shape(value)}.",
-                    f"one number for each of the {size} sites",
-                )
-            if not len(value):
-                raise ValuesError(f"The array of {q.name} is empty.", f"one number for each of the {size} sites")
             length = exact_value(len(value), str(size), 15)
             known = plain.get(size, lengths.setdefault(size, length))
             if known != length and (task.sizes_used or size in plain):

@@ -29,7 +29,7 @@ class Watch:
 
     budget: float | None = None
     stage: str = "the search"
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: time.monotonic())  # noqa: PLW0108 - looked up when it is called
     said: float = 0.0
     width: int = 0
 

@@ -12,6 +12,7 @@ from symcavity.errors import NotConverged
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance
 from symcavity.finite.quadratic import Assembled, quadratic_program
+from symcavity.finite.units import Units
 from symcavity.model.system import System
 
 _SURE, _CLEAR = 1e-9, 1e-7
@@ -99,6 +100,7 @@ def proof(system: System, instance: Instance) -> Contradiction | Descent | None:
     program = quadratic_program(system)
     if program is None:
         return None
+    instance = Units(instance).instance(instance)
     made, cut = program.assemble(instance), any(any(form.cut) for form in program.forms.values())
     if cut:
         *_, made = (found if isinstance(found, Assembled) else made for found in cutting_planes(program, instance))

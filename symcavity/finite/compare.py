@@ -8,8 +8,9 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Rational, Sum, sympify
+from sympy import Eq, Expr, Rational, Sum
 
+from symcavity.algebra.door import as_sympy
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
@@ -23,6 +24,7 @@ from symcavity.model.quantities import Family, SiteQuantity, Variable
 from symcavity.model.refusals import parameters_of
 from symcavity.model.support import stays_whole
 from symcavity.model.system import System
+from symcavity.model.typed import observable_of
 from symcavity.shapes.base import WHOLE
 from symcavity.writing.displays import Formula, html
 
@@ -111,12 +113,12 @@ class Comparison:
         return len(self.rows)
 
     def __getitem__(self, observable: Any) -> Row:
-        key = sympify(observable)
+        key = label(observable) if not isinstance(observable, str) else observable
         for row in self.rows:
-            if row.observable == key:
+            if observable == row.observable or key.replace(" ", "") == label(row.observable).replace(" ", ""):
                 return row
         raise KeyError(
-            f"No row {label(key)}; the rows are {', '.join(label(r.observable) for r in self.rows)}."
+            f"No row {key}; the rows are {', '.join(label(r.observable) for r in self.rows)}."
         )
 
     @property
@@ -301,7 +303,7 @@ def _others(setup: Any) -> dict[Any, Any]:
     out: dict[Any, Any] = {**values.parameters, **setup.written.sets}
     for q, law in values.quenched.items():
         if isinstance(law, np.ndarray):
-            out[q] = law if law.ndim else {sympify(float(law)): 1}
+            out[q] = law if law.ndim else {as_sympy(float(law)): 1}
         elif law != q.law:
             out[q] = law
     return out
@@ -339,7 +341,11 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
             remark = f"{remark} The theory itself depends on N: only the largest size is compared.".strip()
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
-    chosen = default_observables(sim.system) if observables is None else [_observable(o) for o in observables]
+    if observables is None:
+        chosen = default_observables(sim.system)
+    else:
+        several = not isinstance(observables, str | Expr | Family)
+        chosen = [_observable(o, sim.system, theory) for o in (observables if several else [observables])]
     rows = []
     for observable in chosen:
         try:
@@ -354,11 +360,13 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
         except SymcavityError as error:
             value, note = float("nan"), error.found
         rows.append(Row(observable, value, measured, note))
-    root = bool(sim.system.centring.balances)
+    root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root)
 
 
-def _observable(value: Any) -> Expr:
+def _observable(value: Any, system: System, theory: Any) -> Expr:
+    """An observable in the words of a declaration, and in the order parameters of a theory of it."""
+    known = theory.order_parameters if isinstance(theory, Theory) else {}
     if isinstance(value, Family):
         return average(value)
-    return sympify(value)
+    return observable_of(value, system, known).xreplace(known)

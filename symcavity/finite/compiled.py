@@ -14,13 +14,14 @@ from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
+from symcavity.finite.dimensions import Dimensions, dimensions
 from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
 from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.laws import Law
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Global, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
 
 Args = list[Any]
@@ -79,7 +80,7 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
     return call
 
 
-def _slope(expr: Expr, variable: Symbol) -> Expr:
+def slope_almost_everywhere(expr: Expr, variable: Symbol) -> Expr:
     """Return the derivative almost everywhere: a jump contributes nothing, nor does the root of what is zero."""
     slope = expr.diff(variable).replace(DiracDelta, lambda *_: S.Zero)
     roots = [p for p in slope.atoms(Pow) if isinstance(p.base, Max | Min | Abs) and p.exp.is_negative]
@@ -179,7 +180,7 @@ class CompiledLaw:
         self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
         every = [*equations, *ps, *qs, *emissions]
         self.affine = self.sets is None and all(
-            not _slope(e, s).has(*moving) for e in every for s in moving if e.has(s)
+            not slope_almost_everywhere(e, s).has(*moving) for e in every for s in moving if e.has(s)
         )
         self.carrier = [
             next(k for k, e in enumerate(law.equations) if e.difference.has(f.symbol)) for f in law.fields
@@ -189,7 +190,7 @@ class CompiledLaw:
         return Table(exprs, (len(exprs),), self.arguments, self.local)
 
     def _matrix(self, exprs: list[Expr], variables: list[Symbol]) -> Table:
-        rows = [[_slope(e, s) for s in variables] for e in exprs]
+        rows = [[slope_almost_everywhere(e, s) for s in variables] for e in exprs]
         return Table(rows, (len(exprs), len(variables)), self.arguments, self.local)
 
     def _chained(self, exprs: list[Expr], z: list[Symbol]) -> Table | Chained:
@@ -221,15 +222,18 @@ class CompiledSystem:
     ----------
     couplings : list of SiteQuantity
         Each coupling that is drawn, at the canonical indices of the two kinds that it joins.
+    own : tuple
+        Which unknowns of each kind, and which globals, are variables of the declaration and no multipliers.
     """
 
     def __init__(self, system: System) -> None:
-        self.globals = system.globals
+        self.declared, self.globals = system, system.globals
         self.parameters: list[Symbol] = sorted(law_symbols(system), key=str)
         self.sized = sized_kinds(system)
         ratios = [kind.ratio for kind in self.sized if kind.ratio.is_Symbol]
         self.constants: list[Symbol] = [*self.parameters, *(kind.size for kind in self.sized), *ratios]
-        self.laws = {kind: CompiledLaw(law, system, self.constants) for kind, law in system.laws.items()}
+        still = system.laws if system.time is None else {}  # laws of states that move are run forward, not solved
+        self.laws = {kind: CompiledLaw(law, system, self.constants) for kind, law in still.items()}
         self.couplings: list[SiteQuantity] = sorted({_drawn(f) for f in system.fields}, key=str)
         self._columns = {f: k for kind in system.kinds for k, f in enumerate(system.sent_by(kind))}
         self._places: dict[RandomField, int] = {}
@@ -241,10 +245,17 @@ class CompiledSystem:
             self.conditions[kind] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
         self.count = len(system.global_conditions)
         parts = [list(parts.values()) for parts in system.global_conditions]
-        self.bent = [k for k, bodies in enumerate(parts) if any(map(_bends, bodies))]  # conditions that are not linear
+        # conditions that are not linear
+        self.bent = [k for k, bodies in enumerate(parts) if any(_bends(b, self.globals) for b in bodies)]
         self.partners = [-1 if g is None else system.globals.index(g) for g in system.partners]
         self.affine = all(law.affine for law in self.laws.values()) and self._affine_conditions()
         self.pairs = sum(law.kp for law in self.laws.values())
+        self.own = _own_variables(system, self.laws)
+
+    @cached_property
+    def dimensions(self) -> Dimensions:
+        """Which units its quantities have."""
+        return dimensions(self.declared, self.parameters, self.couplings)
 
     def correlated(self, constants: Sequence[float]) -> list[tuple[list[int], np.ndarray]]:
         """Return the groups of couplings that are correlated, each with its matrix of coefficients."""
@@ -325,13 +336,28 @@ def _drawn(f: RandomField) -> SiteQuantity:
     return family[(*ends, *f.coupling.indices[2:])]
 
 
+def _own_variables(system: System, laws: Mapping[Kind, CompiledLaw]) -> tuple[dict[Kind, list[int]], list[int]]:
+    """Return which unknowns and globals are variables of the declaration and no multipliers; without a problem, all."""
+    if system.record is None:
+        return {kind: list(range(law.k)) for kind, law in laws.items()}, list(range(len(system.globals)))
+    problem = system.record.problem
+    parts: list[Expr] = [*problem.objective.values(), problem.global_objective, *(c.expr for c in problem.constraints)]
+    parts += [e for c in problem.conditions for e in (*c.parts.values(), c.shared)]
+    parts += [f.emission for f in system.record.fields]
+    mine = {q.family for e in parts for q in site_quantities(e, Variable)}
+    shared = set().union(*(e.atoms(Global) for e in parts))
+    sites = {kind: [j for j, q in enumerate(law.unknowns) if q.family in mine] for kind, law in laws.items()}
+    return sites, [j for j, g in enumerate(system.globals) if g in shared]
+
+
 @lru_cache(maxsize=32)
 def compile_system(system: System) -> CompiledSystem:
     """Return the compiled form of a system; it is made once for each system."""
     return CompiledSystem(system)
 
 
-def _bends(body: Expr) -> bool:
-    """Whether an expression is not linear in states."""
+def _bends(body: Expr, shared: Sequence[Symbol]) -> bool:
+    """Whether an expression is not linear in states and in what all sites share."""
     states = [q for q in site_quantities(body) if not isinstance(q.family, Quenched)]
-    return any(body.diff(q).has(*states) for q in states)
+    unknowns = [*states, *shared]
+    return any(body.diff(q).has(*unknowns) for q in unknowns)

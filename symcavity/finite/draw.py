@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from symcavity.errors import ValuesError
+from symcavity.evaluate.numbers import whole_number, whole_numbers
 
 Law = Callable[[np.random.Generator, tuple[int, ...]], Any]
 
@@ -110,21 +112,51 @@ def reciprocal(reciprocity: float) -> tuple[float, float]:
 
 def seed_list(seeds: int | Iterable[int]) -> list[int]:
     """Return the seeds: ``0..n-1`` for a number, or the given ones."""
-    counted = isinstance(seeds, int | np.integer) and not isinstance(seeds, bool)
-    try:
-        out = [int(s) for s in (range(seeds) if counted else seeds)]  # type: ignore[union-attr, arg-type]
-    except (TypeError, ValueError):
-        out = []
-    if not out or min(out) < 0 or len(set(out)) != len(out):
-        raise ValuesError(
-            f"seeds = {seeds!r}.", "a positive number of seeds, or a list of different non-negative integers"
-        )
-    return out
+    words = "a positive number of seeds, or a list of different non-negative integers"
+    if isinstance(seeds, Iterable):
+        return whole_numbers(seeds, "seeds", 0, words)
+    return list(range(whole_number(seeds, "seeds", 1, words)))
 
 
 def stream(seed: int, *path: int) -> np.random.Generator:
     """Return the generator of one quantity of one instance; it depends on nothing else."""
     return np.random.default_rng(np.random.SeedSequence([seed, *path]))
+
+
+def memory(limits: Sequence[Path] | None = None) -> float:
+    """Return how many bytes a process may use: of the machine, or of the group of processes that it belongs to.
+
+    Parameters
+    ----------
+    limits : sequence of Path, optional
+        Files that hold the limit of the group, such as of a job on a cluster; those that are missing hold none.
+    """
+    try:
+        there = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # a system that does not tell
+        there = math.inf
+    for path in own_limits() if limits is None else limits:
+        try:
+            there = min(there, float(path.read_text().strip()))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return there
+
+
+def own_limits(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")) -> list[Path]:
+    """Return the files with the memory limits of the groups of this process, and of the groups that hold them."""
+    try:
+        lines = groups.read_text().splitlines()
+    except OSError:
+        return []
+    out: list[Path] = []
+    for line in lines:
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        base, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
+        if not controllers or "memory" in controllers.split(","):
+            whole = PurePosixPath(path.lstrip("/"))
+            out += [base / part / name for part in (whole, *whole.parents)]
+    return out
 
 
 def check_memory(shapes: Iterable[tuple[int, ...]]) -> None:
@@ -136,15 +168,12 @@ def check_memory(shapes: Iterable[tuple[int, ...]]) -> None:
         If they alone need more than all of its memory.
     """
     needed = 8 * sum(math.prod(shape) for shape in shapes)
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # a system that does not tell
-        return
+    there = memory()
     if needed > there:
         sizes = ", ".join(" x ".join(map(str, shape)) for shape in shapes)
         raise ValuesError(
-            f"An instance needs {needed / 2**30:.1f} GiB for its couplings alone ({sizes}); this machine has "
-            f"{there / 2**30:.1f} GiB.",
+            f"An instance needs {needed / 2**30:.1f} GiB for its couplings alone ({sizes}); there are "
+            f"{there / 2**30:.1f} GiB for this process.",
             "sizes that fit into memory",
             "a smaller N",
         )

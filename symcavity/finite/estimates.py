@@ -32,6 +32,8 @@ class Estimate:
         The number of instances that have none because no solution was found.
     sites : int
         The number of sites of the smaller side: what a fraction of sites can resolve.
+    unit : float
+        The unit of the observable, as large as the data are.
     """
 
     samples: np.ndarray
@@ -41,6 +43,7 @@ class Estimate:
     sites: int = 0
     flat: int = 0
     failed: int = 0
+    unit: float = 1.0
 
     @property
     def mean(self) -> float:
@@ -56,8 +59,8 @@ class Estimate:
 
     @property
     def resolution(self) -> float:
-        """One site in all instances: no average that never varied is known better than this."""
-        return 1.0 / (self.sites * len(self.samples)) if self.sites else 0.0
+        """One site in all instances, in units of the data: no average that never varied is known better than this."""
+        return self.unit / (self.sites * len(self.samples)) if self.sites else 0.0
 
     @property
     def freedom(self) -> float:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures import BrokenExecutor as BrokenPool
-from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import lru_cache
 from typing import Any
 
 from symcavity.errors import SymcavityError, ValuesError
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _LOADED: dict[bytes, Any] = {}
+_AHEAD = 2  # pieces of work in flight, for each worker
+_NO_ANSWER = "the process that computed it died, as one does that runs out of memory"
 
 
 class BrokenExecutor(SymcavityError, RuntimeError):
@@ -108,26 +112,120 @@ def packed(value: Any) -> bytes:
 
 
 def _unpacked(data: bytes) -> Any:
-    if data not in _LOADED:
+    found = _LOADED.get(data)
+    if found is None:
+        found = pickle.loads(data)  # noqa: S301 - it was made by the parent process a moment ago
         _LOADED.clear()
-        _LOADED[data] = pickle.loads(data)  # noqa: S301 - it was made by the parent process a moment ago
-    return _LOADED[data]
+        _LOADED[data] = found
+    return found
+
+
+@lru_cache(maxsize=1)
+def _threads() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # the environment of the worker decides
+        return None
+    return ThreadpoolController()
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Linear algebra with one thread: workers share the cores, and numbers do not depend on where they come from."""
+    controller = _threads()
+    return nullcontext() if controller is None else controller.limit(limits=1)
 
 
 def _call(function: Callable[..., Any], data: Any, tasks: list[Any]) -> list[Any]:
     """Run tasks in a worker: ``function(shared, task)`` for each of them, with what is shared as it is, or packed."""
     shared = _unpacked(data) if isinstance(data, bytes) else data
-    return [function(shared, task) for task in tasks]
+    with _one_thread():
+        return [function(shared, task) for task in tasks]
+
+
+class _Crew:
+    """The workers of an executor of :mod:`concurrent.futures`.
+
+    Attributes
+    ----------
+    workers : int
+        How many there are.
+    breaks : bool
+        Whether the death of one ends all.
+    """
+
+    breaks = True
+
+    def __init__(self, executor: Any, shared: Any) -> None:
+        self.executor, self.workers = executor, getattr(executor, "_max_workers", None) or 4
+        self._data = shared if isinstance(executor, ThreadPoolExecutor) else packed(shared)
+        self._own = ExitStack()
+
+    def submit(self, function: Callable[..., Any], batch: list[Any]) -> Any:
+        """Hand over a few tasks."""
+        return self.executor.submit(_call, function, self._data, batch)
+
+    def finished(self, futures: list[Any]) -> list[Any]:
+        """Wait until something is done."""
+        return list(wait(futures, return_when=FIRST_COMPLETED).done)
+
+    def renewed(self) -> bool:
+        """Whether there are workers again after one died: processes are started anew."""
+        if not isinstance(self.executor, ProcessPoolExecutor):
+            return False
+        self._own.close()
+        self.executor = self._own.enter_context(processes(self.workers))
+        return True
+
+    def close(self) -> None:
+        """End the processes that were started here."""
+        self._own.close()
+
+
+class _Cluster(_Crew):
+    """The workers of a dask.distributed cluster, to which what is shared is sent once."""
+
+    breaks = False
+
+    def __init__(self, client: Any, shared: Any) -> None:
+        self.executor, self.workers = client, max(1, sum(client.nthreads().values()))
+        self._data = packed(shared)
+        self.renewed()
+
+    def submit(self, function: Callable[..., Any], batch: list[Any]) -> Any:
+        """Hand over a few tasks."""
+        return self.executor.submit(_call, function, self._there, batch, pure=False)
+
+    def finished(self, futures: list[Any]) -> list[Any]:
+        """Wait until something is done."""
+        from distributed import wait as wait_for
+
+        return list(wait_for(futures, return_when="FIRST_COMPLETED").done)
+
+    def renewed(self) -> bool:
+        """The cluster itself starts its workers anew; what they share is a result, which it computes again if lost."""
+        self._there = self.executor.submit(bytes, self._data, pure=False)
+        return True
+
+    def close(self) -> None:
+        """Nothing was started here."""
 
 
 def each(
-    executor: Any, function: Callable[..., Any], shared: Any, tasks: list[Any], *, chunk: int = 0
+    executor: Any,
+    function: Callable[..., Any],
+    shared: Any,
+    tasks: list[Any],
+    *,
+    chunk: int = 0,
+    lost: Callable[[Any, str], Any] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield ``(task, function(shared, task))`` as they finish.
 
+    A task whose worker dies is run once more, with no other beside it: the death may have been another's fault.
+
     Parameters
     ----------
-    executor : Executor or None
+    executor : Executor, dask client or None
         Where to run; None runs here, in order.
     function : callable
         A function of a module.
@@ -137,53 +235,76 @@ def each(
         What differs.
     chunk : int, optional
         Tasks in one submission.
+    lost : callable, optional
+        What stands for the result of a task that kills its worker: a function of the task and the reason.
 
     Raises
     ------
     BrokenExecutor
-        If the executor dies; everything that was yielded before is finished.
+        If the executor dies and cannot be started anew, or a task kills its worker where nothing stands for its
+        result; everything that was yielded before is finished.
     """
     if executor is None:
         for task in tasks:
             yield task, function(shared, task)
         return
-    if hasattr(executor, "get_executor"):  # the client of a dask.distributed cluster
-        executor = executor.get_executor()
-    workers = getattr(executor, "_max_workers", None) or 4
-    size = chunk or max(1, min(8, len(tasks) // (4 * workers)))
-    data = shared if isinstance(executor, ThreadPoolExecutor) else packed(shared)
-    done = 0
-    futures: dict[Any, list[Any]] = {}
+    crew = (_Cluster if hasattr(executor, "get_executor") else _Crew)(executor, shared)
+    size = chunk or max(1, min(8, len(tasks) // (4 * crew.workers)))
+    waiting = deque(tasks[k : k + size] for k in range(0, len(tasks), size))
+    suspects: deque[Any] = deque()  # what was in flight when a worker died
+    flying: dict[Any, list[Any]] = {}
+    done, died = 0, None  # type: int, BaseException | None
     try:
-        for start in range(0, len(tasks), size):
-            batch = tasks[start : start + size]
-            futures[executor.submit(_call, function, data, batch)] = batch
-        for future in as_completed(futures) if isinstance(executor, Executor) else futures:
-            results = future.result()
-            for task, result in zip(futures[future], results, strict=True):
-                done += 1
-                yield task, result
-    except SymcavityError:
-        raise
+        while waiting or flying or suspects:
+            if died is not None and not (crew.breaks and flying):
+                if not crew.renewed():
+                    raise _broken(died, done, len(tasks))
+                died = None
+            alone = not (waiting or flying)
+            more = [[suspects.popleft()]] if alone else []
+            while died is None and (more or (waiting and len(flying) < _AHEAD * crew.workers)):
+                batch = more.pop() if more else waiting.popleft()
+                try:
+                    flying[crew.submit(function, batch)] = batch
+                except Exception as error:  # noqa: BLE001 - any kind of executor
+                    died = _death(error)
+                    (suspects.extend if alone else waiting.appendleft)(batch)
+            for future in crew.finished(list(flying)) if flying else ():
+                batch = flying.pop(future)
+                try:
+                    results = future.result()
+                except Exception as error:
+                    died = _death(error)
+                    if not alone:
+                        suspects.extend(batch)
+                        continue
+                    if lost is None:
+                        raise _broken(died, done, len(tasks)) from error
+                    results = [lost(task, _NO_ANSWER) for task in batch]
+                done += len(batch)
+                yield from zip(batch, results, strict=True)
     except KeyboardInterrupt:
-        if isinstance(executor, _Processes):
-            futures.clear()  # a pool that breaks must find them as they are
+        if isinstance(crew.executor, _Processes):
+            flying.clear()  # a pool that breaks must find them as they are
         raise
-    except Exception as error:
-        if not _infrastructure(error):
-            raise
-        raise BrokenExecutor(
-            f"The executor died after {done} of {len(tasks)} pieces of work: {error or type(error).__name__}",
-            done,
-            "start again with a fresh executor; a sweep that writes to a file resumes from it",
-        ) from error
     finally:
-        for future in futures:
+        for future in flying:
             future.cancel()
+        crew.close()
 
 
-def _infrastructure(error: BaseException) -> bool:
-    """Whether an error comes from the executor and not from the work."""
+def _broken(error: BaseException, done: int, count: int) -> BrokenExecutor:
+    return BrokenExecutor(
+        f"The executor died after {done} of {count} pieces of work: {error or type(error).__name__}",
+        done,
+        "start again with a fresh executor; a sweep that writes to a file resumes from it",
+    )
+
+
+def _death(error: BaseException) -> BaseException:
+    """An error that comes from the executor and not from the work; any other is raised."""
     kinds = (BrokenPool, CancelledError, ConnectionError, EOFError)
     shut = isinstance(error, RuntimeError) and "shutdown" in str(error)
-    return isinstance(error, kinds) or shut or type(error).__name__ == "KilledWorker"
+    if isinstance(error, kinds) or shut or type(error).__name__ in {"KilledWorker", "FutureCancelledError"}:
+        return error
+    raise error

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Symbol, Tuple, sympify
+from sympy import Basic, Expr, Symbol, Tuple
 from sympy.stats.rv import RandomSymbol
 
-from symcavity.errors import DeclarationError, ValuesError
-from symcavity.evaluate.quenched import exact_value, is_one_number
-from symcavity.evaluate.sizes import resolved
+from symcavity.algebra.door import as_sympy, in_double
+from symcavity.errors import ValuesError
+from symcavity.evaluate.numbers import read_law
+from symcavity.evaluate.reading import Vocabulary, read_given
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
-from symcavity.model.quantities import Quenched, SiteQuantity, finite_law
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import check_ranges
 from symcavity.model.refusals import parameters_of
 from symcavity.model.system import System
@@ -77,7 +78,7 @@ class Values:
             raise ValuesError(
                 f"N = {features} with {kind.ratio} = {ratio} gives no {kind} at all.",
                 f"sizes with at least one {kind}",
-                f"N = {math.ceil(1 / ratio)} or more" if ratio else f"a positive {kind.ratio}",
+                f"N = {math.ceil(1 / ratio)} or more" if ratio and ratio > 1e-9 else f"a larger {kind.ratio}",
             )
         return rounded
 
@@ -95,6 +96,7 @@ def _words(system: System) -> tuple[frozenset[Symbol], frozenset[Quenched], froz
 
 def _law_symbols(system: System) -> set[Symbol]:
     exprs: list[Expr] = [body for parts in system.global_conditions for body in parts.values()]
+    exprs += [e.rhs for e in system.initial]
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
         exprs += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
@@ -109,47 +111,9 @@ def _law_symbols(system: System) -> set[Symbol]:
     return found
 
 
-def number(value: Any, name: Any) -> float:
-    """Return a finite real number, or say what is wrong with it; a text is a decimal or a fraction, and no code."""
-    try:
-        result = float(Fraction(value.replace(" ", "")) if isinstance(value, str) else sympify(value))
-    except (TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowError):
-        result = math.nan
-    if not math.isfinite(result):
-        raise ValuesError(f"The value of {name} is {value!r}.", "finite real numbers")
-    return result
-
-
-def _count(value: Any, kind: Kind) -> int:
-    size = number(value, kind.size)
-    if size != round(size) or size < 1:
-        raise ValuesError(f"{kind.size} = {value}.", f"a positive whole number of {kind.plural}")
-    return round(size)
-
-
 def sized_kinds(system: System) -> tuple[Kind, ...]:
     """The kinds of sites that have a size: those of the system, and the features, in whose number N others count."""
     return tuple(dict.fromkeys((FEATURE, *system.kinds)))
-
-
-def _size_words(system: System) -> dict[str, Expr]:
-    """What a user may call the sizes: ``alpha``, ``P/N``, ``P`` for data, and so on for other kinds."""
-    every = sized_kinds(system)
-    words = [s for kind in every for s in (kind.size, kind.ratio, kind.size / FEATURE.size)]
-    return {str(s): s for s in words if not s.is_Number}
-
-
-def _key(key: Any, system: System) -> Any:
-    if isinstance(key, SiteQuantity):
-        return key.family
-    if isinstance(key, str):
-        known: dict[str, Any] = {s.name: s for s in law_symbols(system)}
-        known |= _size_words(system)
-        known |= {q.name: q for q in system.quenched}
-        if key not in known:
-            raise ValuesError(f"No parameter is named {key!r}.", ", ".join(sorted(known)))
-        return known[key]
-    return key
 
 
 def read_values(system: System, values: Mapping[Any, Any]) -> Values:
@@ -168,38 +132,14 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
     ValuesError
         If a value is missing, superfluous, of a wrong kind or out of range.
     """
-    if not isinstance(values, Mapping):
-        raise ValuesError(f"The values are {values!r}.", "a dictionary {symbol: number}", "{alpha: 1.2}")
     needed, wanted, every = _words(system)
-    fixed_only = every - needed
-    given = {_key(k, system): v for k, v in values.items()}
-    plain: dict[Symbol, float] = {}
-    quenched: dict[Quenched, Any] = {}
-    sizes: dict[Expr, Any] = {}
     kinds = sized_kinds(system)
-    ratios = [kind.ratio for kind in kinds]
-    for key, value in given.items():
-        if isinstance(key, SiteCount) or key in ratios or sizes_compared(key):
-            sizes[key] = value
-        elif isinstance(key, Quenched) and key.given is not None:
-            raise ValuesError(f"A law is given for {key}, which is drawn on {key.given}.", "the law in its declaration")
-        elif isinstance(key, Quenched):
-            if key not in wanted:
-                raise ValuesError(f"The system has no quenched parameter {key}.", _listed(wanted))
-            quenched[key] = _quenched(key, value)
-        elif key in needed:
-            plain[key] = _in_domain(key, number(value, key))
-        elif key in fixed_only:
-            raise ValuesError(
-                f"A value is given for {key}, which stands only in a condition on an average; at finite size "
-                f"it comes out of the instance.",
-                "values of alpha (or P) and of the parameters of the law",
-                _ALPHA_HINT,
-            )
-        else:
-            found = {*needed, *wanted, *(k.ratio for k in kinds if k != FEATURE)}
-            raise ValuesError(f"The system has no parameter {key}.", _listed(found))
-    fractions, counts = _read_sizes(kinds, sizes)
+    drawn = sorted((q for q in wanted if q.given is None), key=lambda q: q.name)
+    words = Vocabulary(tuple(sorted(needed, key=str)), kinds, tuple(drawn))
+    read = read_given(words, values, 15, lambda key, _: _foreign(system, key, every - needed), edges=False)
+    plain = {s: in_double(v, str(s)) for s, v in read.plain.items() if s in needed}
+    quenched = {q: _as_floats(read_law(q, v, 15)) for q, v in read.laws.items()}
+    ratios, counts = _read_sizes(kinds, {s: v for s, v in read.plain.items() if s not in needed})
     missing = sorted(needed - set(plain), key=str)
     lawless = sorted((q for q in wanted if q not in quenched and q.law is None), key=lambda q: q.name)
     if missing or lawless:
@@ -211,31 +151,48 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
     for q in wanted:
         quenched.setdefault(q, q.law)
     laws = {q: law if q.given is not None else _substituted(law, plain) for q, law in quenched.items()}
-    return Values(plain, laws, kinds, fractions, counts)
+    return Values(plain, laws, kinds, ratios, counts)
 
 
-def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Expr, Any]) -> tuple[dict[Kind, float], dict[Kind, int]]:
+def _foreign(system: System, key: Any, fixed_only: Collection[Symbol]) -> ValuesError:
+    """The complaint about a value for something that takes none."""
+    needed, wanted, _ = _words(system)
+    target = key.family if isinstance(key, SiteQuantity) else key
+    label = next((q for q in wanted if q.given is not None and target in (q, q.name)), None)
+    if label is not None:
+        found = f"A law is given for {label}, which is drawn on {label.given}."
+        return ValuesError(found, "the law in its declaration")
+    if str(target) in set(map(str, fixed_only)):
+        return ValuesError(
+            f"A value is given for {target}, which stands only in a condition on an average; at finite size "
+            f"it comes out of the instance.",
+            "values of alpha (or P) and of the parameters of the law",
+            _ALPHA_HINT,
+        )
+    known = {*needed, *wanted, *(s for k in sized_kinds(system) for s in (k.size, k.ratio) if s.is_Symbol)}
+    if isinstance(target, SiteCount):
+        return ValuesError(f"The system has no {target.kind} sites, and {target} is given.", _listed(known))
+    if sizes_compared(target):
+        return ValuesError(f"The system has no sites whose number {target} tells.", _listed(known))
+    word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
+    near = get_close_matches(str(target), list(map(str, known)), n=1)
+    return ValuesError(f"The system has no {word} {target!s:.60}.", _listed(known), near[0] if near else "")
+
+
+def _read_sizes(kinds: tuple[Kind, ...], given: Mapping[Symbol, Any]) -> tuple[dict[Kind, float], dict[Kind, int]]:
     """Return the numbers of sites over N, and the numbers of sites, by kind."""
     ratios: dict[Kind, float] = {}
     counts: dict[Kind, int] = {}
-    compared: dict[tuple[Kind, Kind], float] = {}
-    for key, value in given.items():
-        pair = sizes_compared(key)
-        named = pair or [k for k in kinds if key in (k.size, k.ratio)] or [key.kind]
-        if stranger := next((k for k in named if k not in kinds), None):
-            raise ValuesError(f"The system has no {stranger} sites, and {key} is given.", _listed(kinds))
-        if isinstance(key, SiteCount):
-            counts[key.kind] = _count(value, key.kind)
-            continue
-        share = number(value, key)
-        if share <= 0:
-            raise ValuesError(f"{key} = {value}.", f"a positive ratio {named[0].size}/{(pair or (0, FEATURE))[1].size}")
-        if pair:
-            compared[pair] = share
-        else:
-            ratios[named[0]] = share
-    ratios = resolved(ratios, compared)
     for kind in kinds:
+        if kind.size in given:
+            size = given[kind.size]
+            if size != int(size):
+                raise ValuesError(f"{kind.size} = {size}.", f"a positive whole number of {kind.plural}")
+            counts[kind] = int(size)
+        if kind != FEATURE and kind.ratio in given:
+            ratios[kind] = in_double(given[kind.ratio], str(kind.ratio))
+            if ratios[kind] <= 0:
+                raise ValuesError(f"{kind.ratio} = {given[kind.ratio]}.", f"a positive ratio {kind.size}/N")
         if kind != FEATURE and kind not in ratios and kind not in counts:
             raise ValuesError(
                 f"The {'load ' if kind == DATUM else 'ratio '}{kind.ratio} = {kind.size}/N has no value.",
@@ -249,41 +206,13 @@ def _listed(names: Iterable[Any]) -> str:
     return ", ".join(sorted(map(str, names))) or "none"
 
 
-def _in_domain(symbol: Symbol, value: float) -> float:
-    wrong = (symbol.is_positive and value <= 0) or (symbol.is_nonnegative and value < 0)
-    if wrong or (symbol.is_negative and value >= 0):
-        kind = "positive" if symbol.is_positive else "non-negative" if symbol.is_nonnegative else "negative"
-        raise ValuesError(f"{symbol} = {value:g}, but {symbol} is declared {kind}.", f"a {kind} value")
-    return value
-
-
-def _quenched(family: Quenched, value: Any) -> Any:
-    value = {exact_value(value, family.name, 15): 1} if is_one_number(value) else value
-    if isinstance(value, Mapping):
-        try:
-            return finite_law(value, family.name, exact_values=False)
-        except DeclarationError as error:
-            raise ValuesError(error.found, error.supported, error.hint) from None
-    if isinstance(value, RandomSymbol):
-        return value
-    if isinstance(value, Basic) and not value.is_number:
-        raise ValuesError(
-            f"The law of {family} is {value}.", "{value: weight}, a sympy.stats variable, or an array"
-        )
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    if array.ndim > 1 or not np.all(np.isfinite(array)):
-        raise ValuesError(
-            f"The values of {family} are {value!r}.",
-            f"a finite law, a distribution, or an array with one number for each {(family.slots[0]).index}",
-        )
-    return array
+def _as_floats(law: Any) -> Any:
+    """A law as it is; numbers site by site as doubles."""
+    return np.array([in_double(v, "an entry") for v in law]) if isinstance(law, list) else law
 
 
 def _substituted(law: Any, parameters: dict[Symbol, float]) -> Any:
-    return law.xreplace({k: sympify(v) for k, v in parameters.items()}) if isinstance(law, Basic) else law
+    return law.xreplace({k: as_sympy(v) for k, v in parameters.items()}) if isinstance(law, Basic) else law
 
 
 def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -301,8 +230,6 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
         The random numbers.
     """
     if isinstance(law, np.ndarray):
-        if law.ndim == 0:
-            return np.full(size, float(law))
         if law.shape != (size,):
             letter = family.slots[0].size
             raise ValuesError(
@@ -311,8 +238,7 @@ def draw_quenched(family: Quenched, law: Any, size: int, rng: np.random.Generato
             )
         return law.copy()
     if isinstance(law, Tuple):
-        atoms = np.array([number(v, family) for v, _ in law])
-        weights = np.array([number(q, f"a weight of {family}") for _, q in law])
+        atoms, weights = (np.array([float(pair[k]) for pair in law]) for k in (0, 1))
         if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
             raise ValuesError(
                 f"The weights of the law of {family} are {weights.tolist()}.",

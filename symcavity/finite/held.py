@@ -3,6 +3,8 @@
 With the multiplier of a bounded norm held at a number, the rest is a convex problem without the bound, which the
 central path solves from afar.  The sum grows or falls steadily with the multiplier, so that a line search finds where
 the bound holds.  The two solved together have no such path: an equality of squares bounds no convex set.
+So it is with a threshold that all sites share and whose root stands in their laws: the rest is convex at each of its
+values, and the derivative of the minimum grows with it.
 """
 
 from __future__ import annotations

@@ -193,7 +193,8 @@ def insert(setup: Setup, task: tuple[Kind, int, int]) -> tuple[Insertion | None,
         if solved.state is None:
             return None, INFEASIBLE
         if solved.flat is not None:
-            return None, f"a minimum that is not unique, but flat in {solved.flat[1]} directions"
+            flat = solved.flat.dimension
+            return None, f"a minimum that is not unique, but flat in {flat} directions" if flat else "open multipliers"
         if not solved.sharp:
             return None, "a degenerate solution"
         states.append(solved.state)

@@ -96,7 +96,7 @@ class Instance:
     """
 
     def __init__(self, system: CompiledSystem, values: Values, features: int, seed: int, law: Law) -> None:
-        self.system, self.values, self.seed = system, values, seed
+        self.system, self.values, self.seed, self.features = system, values, seed, features
         self.size = values.sizes(features)
         self.constants = system.numbers(values, self.size)
         self.quenched: dict[Quenched, np.ndarray] = {}

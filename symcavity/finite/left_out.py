@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, cancel, expand_mul, sympify
+from sympy import Add, Expr, cancel, expand_mul
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.instance import Instance
@@ -16,6 +16,7 @@ from symcavity.finite.observables import Reader
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.typed import observable_of
 
 
 def _reader(run: Any, one: Any, kind: type[Reader] = Reader) -> Any:
@@ -71,7 +72,7 @@ class LeftOut(Mapping[Any, np.ndarray]):
         self._run, self._known = run, {}  # type: Any, dict[Expr, np.ndarray]
 
     def __getitem__(self, wanted: Any) -> np.ndarray:
-        wanted = sympify(wanted)
+        wanted = observable_of(wanted, self._run.setup.declared)
         if wanted not in self._known:
             self._known[wanted] = np.stack([self._read(one, wanted) for one in self._run.settled])
         return self._known[wanted]
@@ -82,13 +83,13 @@ class LeftOut(Mapping[Any, np.ndarray]):
         return reader.site_values(wanted, DATUM)
 
     def __iter__(self) -> Iterator[Expr]:
-        centring = self._run.setup.declared.centring
-        declared = {z: x for x, z in centring.families.items()}
+        means = self._run.setup.declared.rewritten["centre"]
+        declared = {z: x for x, z in means.families.items()}
         out = {}
         for f in (f for f in self._run.setup.system.laws[DATUM].fields if f.states()):
             fixed, moving = f.emission.as_independent(*f.states(), as_Add=True)
             x = declared.get(f.coupling.family)
-            rule = {} if x is None else {f.coupling: x[f.coupling.indices] / centring.units.get(x, 1)}
+            rule = {} if x is None else {f.coupling: x[f.coupling.indices] / means.units.get(x, 1)}
             out[f.as_sum.xreplace(rule)] = f
             if fixed != 0 and not rule:
                 out[replace(f, emission=moving).as_sum] = f

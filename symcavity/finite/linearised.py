@@ -18,7 +18,7 @@ import numpy as np
 
 from symcavity.model.kinds import Kind
 
-_SINGULAR, _TINY, _SUSPICIOUS, _NULL = 1e11, 1e-13, 1e-12, 1e-13
+_SINGULAR, _TINY, _SUSPICIOUS, _DEPENDENT = 1e11, 1e-13, 1e-12, 1e-12
 
 
 @dataclass
@@ -69,13 +69,19 @@ class Plane:
 
     def __init__(self, local: LocalSystem) -> None:
         n, k, m = local.hears.shape
+        if not (np.isfinite(local.shared).all() and np.isfinite(local.condition).all()):
+            raise np.linalg.LinAlgError("The law of a site has no slope there, as a root has none at zero.")
         self.local, self.n, self.k, self.m = local, n, k, m
         self.senders = {sender for _, sender, _ in local.heard}
         chosen = slice(None) if local.groups is None else local.groups[0]
         back = slice(None) if local.groups is None else local.groups[1]
-        particular, lift, tz, tu, self.explicit = coordinates(local.slopes[chosen], local.hears[chosen])
+        found = coordinates(local.slopes[chosen], local.hears[chosen])
+        particular, lift, tz, tu, loose, self.explicit = found
         self._particular, self._lift, self.tz = particular[back], lift[back], tz[back]
-        self.tu = tu[back]
+        self.tu, self.loose = tu[back], loose[back]
+        spoken = np.concatenate([local.emits, local.condition], axis=1)
+        if np.abs(spoken @ self.loose).max(initial=0.0) > _TINY * max(1.0, np.abs(spoken).max(initial=0.0)):
+            raise np.linalg.LinAlgError("The equations of a site are not independent.")
         self.sends = local.emits @ self.tz
         self.feels = local.condition @ self.tz
         weight = np.abs(self.sends).sum(axis=(1, 2)) + np.abs(self.feels).sum(axis=(1, 2))
@@ -113,15 +119,19 @@ def _inverse(j: np.ndarray) -> np.ndarray | None:
     )
 
 
-def coordinates(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Return P, Q, Tz, Tu such that ``J z + B u = r`` where ``(z, u) = (P r + Tz t, Q r + Tu t)``.
+def coordinates(
+    j: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Return P, Q, Tz, Tu, L such that ``J z + B u = r`` where ``(z, u) = (P r + Tz t + L s, Q r + Tu t)``.
 
-    The last entry tells whether t is the field u itself.
+    What is left open whatever the fields, ``L s``, is empty where the equations of every site are independent; the
+    multipliers of a constraint that is stated twice are open in this way.  The last entry tells whether t is the field
+    u itself.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the equations of a site are not independent, or have no slope.
+        If the equations of a site are not independent otherwise, or have no slope.
     """
     n, k, m = b.shape
     scale = np.sqrt(np.sum(j**2, axis=2) + np.sum(b**2, axis=2))
@@ -132,20 +142,33 @@ def coordinates(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     lift, field = np.zeros((n, m, k)), np.broadcast_to(np.eye(m), (n, m, m))
     inverse = _inverse(j)
     if inverse is not None:
-        return inverse * units, lift, -inverse @ b, field, True
+        return inverse * units, lift, -inverse @ b, field, np.zeros((n, k, 0)), True
     u, s, vt = np.linalg.svd(np.concatenate([j, b], axis=2))
-    if np.any(s[:, -1] <= 1e-12 * s[:, 0]):
-        raise np.linalg.LinAlgError("The equations of a site are not independent.")
-    pseudo = np.swapaxes(vt[:, :k], 1, 2) @ (np.swapaxes(u, 1, 2) / s[:, :, None]) * units
-    null = np.swapaxes(vt[:, k:], 1, 2)
+    kept = s > _DEPENDENT * s[:, :1]
+    weight = np.divide(1.0, s, out=np.zeros_like(s), where=kept)
+    pseudo = np.swapaxes(vt[:, :k], 1, 2) @ (np.swapaxes(u, 1, 2) * weight[:, :, None]) * units
+    null, loose = np.swapaxes(vt[:, k:], 1, 2).copy(), np.zeros((n, k, k - int(np.min(kept.sum(axis=1), initial=k))))
+    for site in np.flatnonzero(~kept.all(axis=1)):
+        null[site], left = _split(j[site], vt[site, kept[site].sum() :].T, m)
+        loose[site, :, : left.shape[1]] = left
     null = np.where(np.abs(null) < _TINY, 0.0, null)
     pz, pu, tz, tu = pseudo[:, :k], pseudo[:, k:], null[:, :k], null[:, k:]
     inverse = _inverse(tu)
     if inverse is None:
-        return pz, pu, tz, tu, False
+        return pz, pu, tz, tu, loose, False
     response = tz @ inverse
     response = np.where(np.abs(response) < _TINY, 0.0, response)
-    return pz - response @ pu, lift, response, field, True
+    return pz - response @ pu, lift, response, field, loose, True
+
+
+def _split(j: np.ndarray, null: np.ndarray, fields: int) -> tuple[np.ndarray, np.ndarray]:
+    """Split the solutions of the equations of a site into those that move with its fields, and those that do not."""
+    _, s, vt = np.linalg.svd(j)
+    loose = vt[np.count_nonzero(s > _DEPENDENT * max(s[0], 1.0)) :].T
+    if null.shape[1] - loose.shape[1] != fields:
+        raise np.linalg.LinAlgError("The equations of a site are not independent.")
+    apart, _ = np.linalg.qr(null[: len(j)].T @ loose, mode="complete")
+    return null @ apart[:, loose.shape[1] :], np.where(np.abs(loose) < _TINY, 0.0, loose)
 
 
 @dataclass
@@ -210,11 +233,27 @@ class LinearSystem:
         """The dimension of the null space."""
         return int(self._factor.null.shape[1])
 
+    @property
+    def loose(self) -> bool:
+        """Whether sites have variables that their own equations leave open."""
+        return any(plane.loose.shape[2] for plane in self.planes.values())
+
+    @property
+    def blur(self) -> float:
+        """The relative error of the entries of the null space."""
+        return self._factor.blur
+
     def null_space(self) -> Moved:
-        """Return a basis of the null space, in the last axis."""
+        """Return a basis of the null space, in the last axis; what sites leave open is one direction of it, mixed."""
         null = self._factor.null
         loads = {kind: p.load(np.zeros((p.n, p.k, null.shape[1]))) for kind, p in self.planes.items()}
-        return self._unfold(loads, null)
+        found = self._unfold(loads, null)
+        if not self.loose:
+            return found
+        rng = np.random.default_rng(0)
+        mixed = {s: p.loose @ rng.standard_normal((p.n, p.loose.shape[2], 1)) for s, p in self.planes.items()}
+        site = {kind: np.concatenate([z, mixed[kind]], axis=2) for kind, z in found.site.items()}
+        return Moved(site, np.concatenate([found.shared, np.zeros((self.g, 1))], axis=1))
 
     def _left(self, dropped: Sequence[Kind]) -> int:
         return sum(plane.dimension for kind, plane in self.planes.items() if kind not in dropped)
@@ -322,6 +361,24 @@ def _eliminations(planes: Mapping[Kind, Plane]) -> Iterator[tuple[Kind, ...]]:
                 yield some
 
 
+def rounding(values: np.ndarray, size: int) -> tuple[int, float]:
+    """Return the rank that singular values say, and the relative error of the vectors of the null space.
+
+    Rounding changes each of them by less than the largest one, times the size of the matrix, times the spacing of
+    numbers; it turns the null space by that over the smallest one that does not vanish.
+
+    Parameters
+    ----------
+    values : ndarray
+        All singular values, falling.
+    size : int
+        The larger number of rows and columns.
+    """
+    error = size * np.finfo(float).eps * float(values[0])
+    rank = int(np.count_nonzero(values > error))
+    return rank, error / float(values[rank - 1]) if rank else 0.0
+
+
 class Factor:
     """A dense matrix, factorised: a function of right-hand sides.
 
@@ -337,12 +394,14 @@ class Factor:
     ----------
     null : ndarray
         A basis of the null space, in columns; empty where it was not looked for.
+    blur : float
+        The relative error of its entries.
     """
 
     def __init__(self, matrix: np.ndarray, flat: bool = False) -> None:
         from scipy.linalg.lapack import dgecon, dgetrf
 
-        self.null, self._inverse = np.zeros((len(matrix), 0)), None
+        self.null, self.blur, self._inverse = np.zeros((len(matrix), 0)), 0.0, None
         if not matrix.size:
             return
         if not np.all(np.isfinite(matrix)):
@@ -362,7 +421,7 @@ class Factor:
             rows = rows / np.where((top := scaled.max(axis=1)) > 0, np.sqrt(top), 1.0)
             columns = columns / np.where((top := scaled.max(axis=0)) > 0, np.sqrt(top), 1.0)
         u, s, vt = np.linalg.svd(matrix * rows[:, None] * columns)
-        rank = int(np.count_nonzero(s > _NULL * s[0]))
+        rank, self.blur = rounding(s, len(s))
         if rank == len(s):
             return
         self.null = columns[:, None] * vt[rank:].T

@@ -172,13 +172,10 @@ class Surroundings:
     another : State or None
         Another solution, where all of them make up a part of a plane: as far away as this one is large, or half
         as far as the signs of the pairs allow, in a direction that no symmetry prefers.
-    dimension : int
-        The dimension of that plane; zero where the solution is the only one.
     """
 
     step: float
     another: State | None
-    dimension: int
 
 
 def surroundings(instance: Instance, state: State) -> Surroundings:
@@ -187,10 +184,11 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     step = 0.0
     if not instance.system.affine:
         step = largest(*_step(system, *_violation(instance, state)[1:]).parts) / scale_of(state)
-    if not system.nullity:
-        return Surroundings(step, None, 0)
+    if not (system.nullity or system.loose):
+        return Surroundings(step, None)
     rng = stream(instance.seed, _ANOTHER)
-    along = system.null_space().mixed(rng.standard_normal((system.nullity, 1)))
+    every = system.null_space()
+    along = every.mixed(rng.standard_normal((every.shared.shape[1], 1)))
     length = scale_of(state) / largest(*along.parts)
     rooms = {sign * length: room_towards(instance, state, shifted(state, along, sign * length)) for sign in (1, -1)}
     best = max(rooms, key=lambda k: rooms[k])
@@ -199,9 +197,9 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
         there = shifted(state, along, room * best)
         _, value, total = _violation(instance, there)
         if instance.system.affine or largest(*value.values(), total) < _FLAT * room * length:
-            return Surroundings(step, there, system.nullity)
+            return Surroundings(step, there)
         room /= 2  # a law that bends may be flat nearby only, or have no curvature at one point
-    return Surroundings(step, None, 0)
+    return Surroundings(step, None)
 
 
 def room_towards(instance: Instance, state: State, there: State) -> float:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Eq, Expr, Ge, Gt, Le, Lt, Ne, Sum, Symbol, solve, sympify
-from sympy.core.relational import Relational
+from sympy import Dummy, Expr, Sum, Symbol, solve
 
 from symcavity.algebra.compiled import compiled
+from symcavity.algebra.door import as_sympy
 from symcavity.errors import FlatMinimum, ValuesError
 from symcavity.finite.components import WrittenOut
+from symcavity.finite.edges import Edges
 from symcavity.finite.instance import Instance
+from symcavity.finite.minimisers import Minimisers, Sameness
 from symcavity.finite.minimum import Solved
 from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
+from symcavity.finite.units import Units
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convex_law import regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
@@ -24,23 +28,30 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.shapes.base import SATURATED
 
-TOUCHING, SAME = 1e-9, 1e-6
 
+@dataclass(frozen=True)
+class _Columns:
+    """An expression of a site in symbols.
 
-def _softened(expr: Expr) -> Expr:
-    """Give every threshold a width: a variable held at a threshold is on it, whatever the last digit says."""
-    rule: dict[Any, Any] = {}
-    for r in expr.atoms(Relational):
-        d = r.lhs - r.rhs
-        if isinstance(r, Gt | Ge):
-            rule[r] = d > (TOUCHING if isinstance(r, Gt) else -TOUCHING)
-        elif isinstance(r, Lt | Le):
-            rule[r] = d < (-TOUCHING if isinstance(r, Lt) else TOUCHING)
-        elif isinstance(r, Eq):
-            rule[r] = (d < TOUCHING) & (d > -TOUCHING)
-        elif isinstance(r, Ne):
-            rule[r] = (d >= TOUCHING) | (d <= -TOUCHING)
-    return expr.xreplace(rule)
+    Attributes
+    ----------
+    body : Expr
+        The expression.
+    values : dict
+        The values of the symbols at all sites.
+    moves : dict
+        How those move among minimisers that do.
+    moving : dict
+        Which state or field of the law a symbol is; None for others that depend on states.
+    written : dict
+        What the symbols stand for.
+    """
+
+    body: Expr
+    values: dict[Symbol, np.ndarray]
+    moves: dict[Symbol, np.ndarray]
+    moving: dict[Symbol, tuple[str, int] | None]
+    written: dict[Symbol, Any]
 
 
 class Reader:
@@ -62,11 +73,20 @@ class Reader:
         self.instance, self.solved, self.state = instance, solved, solved.state
         if solved.idle:
             instance.idle[:] = solved.idle
+        self.units = Units(instance)
+        self.own, self.own_state = self.units.instance(instance), self.units.inward(solved.state)
 
     @cached_property
     def responses(self) -> Any:
         """The responses of every site, computed when first asked for."""
-        return Responses(self.instance, self.solved)
+        return Responses(self.own, replace(self.solved, state=self.own_state))
+
+    @cached_property
+    def sameness(self) -> Sameness | None:
+        """What is the same for all minimisers; None where there is one."""
+        if self.solved.flat is None:
+            return None
+        return Sameness(self.own, self.units.inward(self.solved.flat.another), self.units, sharp=self.solved.sharp)
 
     def __call__(self, observable: Any) -> float:
         """Return the value of an expression in averages, sums, responses, globals and parameters.
@@ -76,36 +96,8 @@ class Reader:
         FlatMinimum
             If the minimum is not unique, and the value differs from one minimiser to another.
         """
-        value = self._value(observable)
-        if self._other is not None:
-            self._compare(observable, value, self._other._value(observable))  # noqa: SLF001 - the same class
-        return value
-
-    @cached_property
-    def _other(self) -> Reader | None:
-        """The reader of another solution, where there is one."""
-        if self.solved.flat is None:
-            return None
-        another = replace(self.solved, state=self.solved.flat[0], flat=None)
-        return Reader(self.written, self.instance, another)
-
-    def _compare(self, observable: Any, here: Any, there: Any) -> None:
-        assert self.solved.flat is not None  # noqa: S101 - there is another solution
-        if np.max(np.abs(here - there)) <= SAME * (1 + np.max(np.abs(here))):
-            return
-        dimension = self.solved.flat[1]
-        raise FlatMinimum(
-            f"The instance with seed {self.instance.seed} has no value of {observable}: its minimum is not unique, "
-            f"the minimisers make up a set of {dimension} dimension{'s' if dimension > 1 else ''}, and the value "
-            "differs from one to another.",
-            dimension,
-            "a penalty; another load; observables that are the same for all minimisers, such as the minimum",
-        )
-
-    def _value(self, observable: Any) -> float:
-        expr = self._read(observable)
-        numbers = self._numbers()
-        expr = self._resolved(expr, numbers)
+        totals: dict[Dummy, Expr] = {}
+        expr, numbers = self._marked(self._read(observable), totals), self._numbers()
         stray = site_quantities(expr)
         if stray:
             raise ValuesError(
@@ -113,44 +105,154 @@ class Reader:
                 "averages, sums over sites, responses, and their combinations",
                 f"average({observable})",
             )
-        expr = expr.xreplace(numbers)
-        missing = sorted(expr.free_symbols, key=str)
-        if missing:
-            expr = expr.xreplace({s: self._conditioned(s, numbers) for s in missing})
-        return float(expr)
+        values = {mark: self._site_mean(total, numbers) for mark, total in totals.items()}
+        bare = set(numbers) | set(values)
+        numbers |= {s: self._conditioned(s, numbers) for s in sorted(expr.free_symbols - bare, key=str)}
+        if self.sameness is not None:
+            self._check(observable, expr, totals, numbers)
+        found = expr.xreplace(values).xreplace(numbers)
+        if not (found.is_real and found.is_finite):
+            raise ValuesError(
+                f"The observable {observable} is {found} for the instance with seed {self.instance.seed}.",
+                "expressions that are finite real numbers",
+            )
+        return float(found)
+
+    def unit(self, observable: Any) -> float:
+        """Return the unit of an average, as large as the data of the instance; one for what has none, or several."""
+        totals: dict[Dummy, Expr] = {}
+        expr = self._marked(self._read(observable), totals)
+        if self.units.trivial or expr not in totals or not isinstance(totals[expr], Average):
+            return 1.0
+        numbers, body = self._numbers(), totals[expr].body
+        body = self._without_averages(body, numbers)
+        if not site_quantities(body):
+            return 1.0
+        made = self._columns(body, self._kind(body), numbers, None, mean=True)
+        return self.units.observable(made.body.xreplace(made.written))
+
+    def _marked(self, expr: Any, totals: dict[Dummy, Expr]) -> Any:
+        """Put a mark in the place of each of the outermost averages and sums."""
+        if isinstance(expr, Average | Sum):
+            mark = next((m for m, total in totals.items() if total == expr), Dummy(f"total{len(totals)}", real=True))
+            totals[mark] = expr
+            return mark
+        if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse):
+            return expr
+        return expr.func(*(self._marked(a, totals) for a in expr.args))
+
+    @cached_property
+    def _other(self) -> Reader:
+        """The reader of another solution, in a direction that nothing prefers."""
+        assert self.solved.flat is not None  # noqa: S101 - there is one
+        return Reader(self.written, self.instance, replace(self.solved, state=self.solved.flat.another, flat=None))
+
+    def _check(
+        self, observable: Any, expr: Expr, totals: Mapping[Dummy, Expr], numbers: Mapping[Symbol, float]
+    ) -> None:
+        """Refuse what differs among minimisers: its slopes are looked at at one of them that nothing prefers."""
+        same = self.sameness
+        assert same is not None  # noqa: S101 - the caller has looked
+        there = self._other._numbers()  # noqa: SLF001 - the same class
+        columns: dict[Symbol, np.ndarray] = {}
+        moves: dict[Symbol, np.ndarray] = {}
+        for mark, total in totals.items():
+            value, along = self._other._total(total, same)  # noqa: SLF001
+            if along is None:
+                raise self._differs(observable)
+            columns[mark] = np.array([value])
+            if np.any(along):
+                moves[mark] = along
+        for s in sorted(expr.free_symbols - set(totals), key=str):
+            columns[s] = np.array([float({**numbers, **there}[s])])
+        moves |= self._globals(expr, same)
+        along = same.slopes(expr, columns, moves, None)
+        if along is None or np.any(along):
+            raise self._differs(observable)
+
+    def _globals(self, expr: Expr, same: Sameness) -> dict[Symbol, np.ndarray]:
+        moved = {g: same.of_globals(k) for k, g in enumerate(self.instance.system.globals) if expr.has(g)}
+        return {g: m for g, m in moved.items() if np.any(m)}
+
+    def _total(self, total: Expr, same: Sameness) -> tuple[float, np.ndarray | None]:
+        """The value of an average or a sum, and how it moves among minimisers; None where that is not settled."""
+        numbers = self._numbers()
+        value = float(self._site_mean(total, numbers))
+        if isinstance(total, Sum):
+            kind, body = site_sum(total, f"the observable {total}")
+        else:
+            kind, body = None, total.body
+        if not (site_quantities(body) or body.has(SiteResponse)):
+            return value, np.zeros((1, same.count))
+        along = self._moves(self._inner(body, numbers, same), self._kind(body, kind), same)
+        if along is None:
+            return value, None
+        n = len(along)
+        total_moved = same.summed([(np.ones(1), along[k : k + 1]) for k in range(n)])
+        return value, total_moved if isinstance(total, Sum) else total_moved / n
+
+    def _inner(self, body: Expr, numbers: dict[Symbol, float], same: Sameness) -> Expr:
+        """An expression of a site with its averages in numbers, which have to be the same for all minimisers."""
+        for a in sorted(body.atoms(Average), key=str):
+            _, along = self._total(a, same)
+            if along is None or np.any(along):
+                raise self._differs(a)
+        return self._without_averages(body, numbers)
+
+    def _moves(self, body: Expr, kind: Kind, same: Sameness) -> np.ndarray | None:
+        """How an expression of one site moves at every site; None where that is not settled."""
+        made = self._columns(body, kind, self._numbers(), same)
+        shared = self._globals(made.body, same)
+        numbers = {s: v for s, v in self._numbers().items() if s not in shared}
+        columns = made.values | {g: np.full(1, float(self._numbers()[g])) for g in shared}
+        expr = made.body.xreplace(numbers)
+        stray = {s: self._conditioned(s, numbers) for s in sorted(expr.free_symbols - set(columns), key=str)}
+        along = same.slopes(expr.xreplace(stray), columns, made.moves | shared, kind)
+        return None if along is None else np.broadcast_to(along, (self.instance.size[kind], same.count))
+
+    def _differs(self, observable: Any) -> FlatMinimum:
+        flat = self.solved.flat or Minimisers(self.state, 0)
+        return FlatMinimum(
+            f"The instance with seed {self.instance.seed} has no value of {observable}: {flat.words}, and the value "
+            "differs from one to another.",
+            flat.dimension,
+            "a penalty; another load; observables that are the same for all minimisers, such as the minimum",
+        )
 
     def site_values(self, body: Expr, kind: Kind | None = None) -> np.ndarray:
         """Return an expression of one site at every site of its kind."""
         numbers = self._numbers()
         written = self._without_averages(self._read(body, kind), numbers)
-        found = self._values(written, self._kind(written, kind), numbers)
-        if self._other is not None:
-            self._compare(body, found, self._other.site_values(body, kind))
-        return found
+        if self.sameness is not None:
+            along = self._other._moves(written, self._kind(written, kind), self.sameness)  # noqa: SLF001
+            if along is None or np.any(along):
+                raise self._differs(body)
+        return self._values(written, self._kind(written, kind), numbers)
+
+    def differs(self, variable: Any) -> bool:
+        """Whether a variable, by its name or itself, differs from one minimiser to another."""
+        same = self.sameness
+        if same is None:
+            return False
+        key = variable.family if isinstance(variable, SiteQuantity) else variable
+        name, system = key if isinstance(key, str) else key.name, self.instance.system
+        moved = [same.of_globals(k) for k, g in enumerate(system.globals) if g.name == name]
+        for kind, law in system.laws.items():
+            moved += [same.of_states(kind, j) for j, q in enumerate(law.unknowns) if q.family.name == name]
+        return any(np.any(m) for m in moved)
 
     def _read(self, expr: Any, kind: Kind | None = None) -> Expr:
         """An observable in the words of the system that was solved."""
         declared = self.written.declared
-        return self.written.observable(declared.own(declared.centring.observable(sympify(expr), kind)))
+        return self.written.observable(declared.own(declared.rewritten.observable(as_sympy(expr), kind)))
 
     def _without_averages(self, body: Expr, numbers: dict[Symbol, float]) -> Expr:
-        means = {
-            a for a in body.atoms(Average) if not any(a is not b and b.has(a) for b in body.atoms(Average))
-        }
-        return body.xreplace({a: self._site_mean(a, numbers) for a in sorted(means, key=str)})
-
-    def _resolved(self, expr: Any, numbers: dict[Symbol, float]) -> Any:
-        """Replace the outermost averages and sums by their values."""
-        if isinstance(expr, Average | Sum):
-            return self._site_mean(expr, numbers)
-        if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse):
-            return expr
-        return expr.func(*(self._resolved(a, numbers) for a in expr.args))
+        return body.xreplace({a: self._site_mean(a, numbers) for a in sorted(body.atoms(Average), key=str)})
 
     def _numbers(self) -> dict[Symbol, float]:
         system, inst = self.instance.system, self.instance
-        numbers = dict(zip(system.constants, map(sympify, inst.constants), strict=True))
-        return numbers | dict(zip(system.globals, map(sympify, self.state.shared.tolist()), strict=True))
+        numbers = dict(zip(system.constants, map(as_sympy, inst.constants), strict=True))
+        return numbers | dict(zip(system.globals, map(as_sympy, self.state.shared.tolist()), strict=True))
 
     def _conditioned(self, symbol: Symbol, numbers: dict[Symbol, float]) -> float:
         """Return the value of a parameter that stands only in a condition on an average."""
@@ -186,18 +288,48 @@ class Reader:
             kind, body = site_sum(total, f"the observable {total}")
             if not (site_quantities(body) or body.has(SiteResponse)):
                 return body * self.instance.size[kind]
-            return sympify(float(np.sum(self._values(body, kind, numbers, mean=True))))
+            return as_sympy(float(np.sum(self._values(body, kind, numbers, mean=True))))
         body = self._without_averages(total.body, numbers)
         if not (site_quantities(body) or body.has(SiteResponse)):
             return body
-        return sympify(float(np.mean(self._values(body, self._kind(body), numbers, mean=True))))
+        return as_sympy(float(np.mean(self._values(body, self._kind(body), numbers, mean=True))))
 
     def _values(self, body: Expr, kind: Kind, numbers: dict[Symbol, float], *, mean: bool = False) -> np.ndarray:
+        made = self._columns(body, kind, numbers, None, mean=mean)
+        shared = {g: np.full(1, float(numbers[g])) for g in self.instance.system.globals if made.body.has(g)}
+        body = made.body.xreplace({s: v for s, v in numbers.items() if s not in shared})
+        values = made.values | shared
+        stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(values), key=str)}
+        moving = made.moving | {g: ("global", k) for k, g in enumerate(self.instance.system.globals) if g in shared}
+        body, marks = self._edges.decided(body.xreplace(stray), kind, values, moving, made.written)
+        values |= marks
+        with np.errstate(all="ignore"):
+            found = np.asarray(compiled(list(values), body)(*values.values()), dtype=float)
+        bad = np.count_nonzero(~np.isfinite(np.broadcast_to(found, (self.instance.size[kind],))))
+        if bad:
+            raise ValuesError(
+                f"The observable is no finite number at {bad} of the {self.instance.size[kind]} {kind.sites} of the "
+                f"instance with seed {self.instance.seed}: {made.body.xreplace(made.written)}.",
+                "expressions that are finite at all sites",
+            )
+        return np.broadcast_to(found, (self.instance.size[kind],))
+
+    @cached_property
+    def _edges(self) -> Edges:
+        return Edges(self.own, self.own_state, self.units, sharp=self.solved.sharp)
+
+    def _columns(
+        self, body: Expr, kind: Kind, numbers: dict[Symbol, float], same: Sameness | None, *, mean: bool = False
+    ) -> _Columns:
+        """Put symbols in the place of responses, fields and quantities of a site, with their values at all sites."""
         inst, law = self.instance, self.instance.system.laws[kind]
-        n, columns = inst.size[kind], {}
+        columns: dict[Symbol, np.ndarray] = {}
+        moves: dict[Symbol, np.ndarray] = {}
+        moving_in: dict[Symbol, tuple[str, int] | None] = {}
+        written: dict[Symbol, Any] = {}
         for k, response in enumerate(sorted(body.atoms(SiteResponse), key=str)):
-            mark = Dummy(f"response{k}")
-            columns[mark] = self._response(response, kind)
+            mark = Dummy(f"response{k}", real=True)
+            columns[mark], written[mark], moving_in[mark] = self._response(response, kind), response, None
             body = body.xreplace({response: mark})
             moving = [q for q in site_quantities(body.diff(mark)) if not isinstance(q.family, Quenched)]
             if self.responses.by_parts is not None and (not mean or moving or body.diff(mark).has(mark, Sum)):
@@ -210,7 +342,17 @@ class Reader:
             book = FieldBook()
             body = extract_fields(body, kind, book, f"the observable {body}")
             for f in book.all(kind):
-                columns[f.symbol] = self._field(f, numbers)
+                columns[f.symbol], written[f.symbol] = self._field(f, numbers), f.as_sum
+                heard = [m for m, g in enumerate(law.fields) if replace(g, symbol=f.symbol) == f]
+                if heard:
+                    written[f.symbol] = law.fields[heard[0]].symbol
+                if f.states():
+                    moving_in[f.symbol] = ("field", heard[0]) if heard else None
+                if same is not None and f.states():
+                    along = self._moves(f.emission, f.sender, same)
+                    if along is None:
+                        raise self._differs(f.as_sum)
+                    moves[f.symbol] = same.field(self.instance.matrix(f), along)
         known: dict[Any, np.ndarray] = {q: self.state.site[kind][:, j] for j, q in enumerate(law.unknowns)}
         known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (kind,)}
         if law.sets is not None and body.has(regime_of(kind)):
@@ -220,19 +362,21 @@ class Reader:
                 names = ", ".join(sorted(map(str, known)))
                 raise ValuesError(f"The system has no quantity {quantity} at the {kind.sites}.", names)
             mark = Dummy(f"q{k}", real=True)
-            columns[mark] = known[quantity]
+            columns[mark], written[mark] = known[quantity], quantity
+            if quantity in law.unknowns:
+                moving_in[mark] = ("state", law.unknowns.index(quantity))
+            if same is not None and quantity in law.unknowns:
+                moves[mark] = same.of_states(kind, law.unknowns.index(quantity))
+            elif same is not None and quantity == regime_of(kind):
+                moves[mark] = np.abs(same.moved.site[kind]).sum(axis=1)
             body = body.xreplace({quantity: mark})
-        body = body.xreplace(numbers)
-        stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(columns), key=str)}
-        call = compiled(list(columns), _softened(body.xreplace(stray)))
-        with np.errstate(all="ignore"):
-            return np.broadcast_to(np.asarray(call(*columns.values()), dtype=float), (n,))
+        return _Columns(body, columns, {s: m for s, m in moves.items() if np.any(m)}, moving_in, written)
 
     def _regimes(self, kind: Kind) -> np.ndarray:
         """How the set of a law touches; where slack holds the multiplier, its own equations do."""
-        sets, z = self.instance.system.laws[kind].sets, self.state.site[kind]
+        sets, z = self.instance.system.laws[kind].sets, self.own_state.site[kind]
         assert sets is not None  # noqa: S101 - the caller has looked
-        held = pinned(self.instance, self.state, kind)[:, sets.lam] & (z[:, sets.lam] > 0)
+        held = pinned(self.own, self.own_state, kind)[:, sets.lam] & (z[:, sets.lam] > 0)
         return np.where(held, float(SATURATED), sets.regimes(z))
 
     def _field(self, f: RandomField, numbers: dict[Symbol, float]) -> np.ndarray:
@@ -249,7 +393,9 @@ class Reader:
         state = response.state
         if state not in law.unknowns:
             raise ValuesError(f"The system has no state {state}.", ", ".join(law.labels))
-        return self.responses.local(kind, law.unknowns.index(state), source_of(law.law, response.field))
+        j, m = law.unknowns.index(state), source_of(law.law, response.field)
+        unit = self.units.site[kind][j] / self.units.equations[kind][law.carrier[m]]
+        return self.responses.local(kind, j, m) * unit
 
 
 def source_of(law: Any, quantity: SiteQuantity | None) -> int:

@@ -124,7 +124,8 @@ class ByParts:
             u = instance.matrix(f) @ self.sent[f.sender] / self.weight[s]
             self.field[s] = self.weight[s] * self._without(s, u, given[s])
         self.power = {s: self._norm(s, e) for s, e in self.sent.items()}
-        self.vanishing = {s for s in self.power if self.power[s] <= _NOTHING * self._norm(s, whole[s])}
+        size = {s: self._norm(s, e) + float(np.sum(self.weight[s])) for s, e in whole.items()}  # in its own units
+        self.vanishing = {s for s in self.power if self.power[s] <= _NOTHING * size[s]}
         self.coupling = dict(zip(self.ends, self._self_couplings(), strict=True))
 
     def _emitted(self, fields: list[RandomField]) -> np.ndarray:
@@ -185,8 +186,8 @@ class ByParts:
         law, other = self.instance.system.laws[kind], self.heard[kind].sender
         if other in self.vanishing:
             raise UnsupportedLaw(
-                f"The {kind.sites} of the instance with seed {self.instance.seed} hear nothing beside what is given: "
-                "their responses cannot be measured.",
+                f"The {kind.sites} of the instance with seed {self.instance.seed} hear nothing, or nothing beside what "
+                "is given: their responses cannot be measured.",
                 "responses where what is sent neither vanishes nor is what is given",
             )
         place = law.fields.index(self.heard[kind])

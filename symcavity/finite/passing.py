@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol
 
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import solve_theory
@@ -32,6 +32,7 @@ from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.system import System
+from symcavity.model.typed import observable_of
 from symcavity.writing.displays import Formula, html
 
 _SETTLED, _SLOW, _SHOWN = 1e-14, 1e-9, (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)
@@ -198,7 +199,7 @@ class MessagePassing:
     # -- reading ---------------------------------------------------------------------------------------
 
     def __getitem__(self, observable: Any) -> list[Estimate]:
-        key = sympify(observable)
+        key = observable_of(observable, self.setup.declared)
         if key not in self._known:
             whole = [run for run in self.runs if not run.failure]
             if not whole:

@@ -8,13 +8,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sympy import Symbol, latex, sympify
+from sympy import Symbol, latex
 
 from symcavity.errors import MissingDependency
 from symcavity.finite.densities import density_of, exact, find_atoms
 from symcavity.finite.labels import label_tex
 from symcavity.finite.tables import short
 from symcavity.model.quantities import Family
+from symcavity.model.typed import observable_of
 
 BLUE, RED, GREY = "#1b6ca8", "#c0392b", "#8a8a8a"
 COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#d08c00", "#6a4c93", "#3b3b3b", "#17a2a2", "#b5478a")
@@ -257,7 +258,7 @@ def plot_distribution(
     """
     from symcavity.model.averages import average
 
-    expr = quantity.at_site() if isinstance(quantity, Family) else sympify(quantity)
+    expr = quantity.at_site() if isinstance(quantity, Family) else observable_of(quantity, sim.system)
     values = np.ravel(sim.values(expr)).astype(float)
     atoms, at_atom = find_atoms(values)
     rest = values[~at_atom]

@@ -148,23 +148,9 @@ class QuadraticProgram:
         shared = system.record.problem.global_objective
         bends = any(shared.diff(a, b).has(*system.globals) for a in system.globals for b in system.globals)
         self.quadratic = all(f.quadratic for f in self.forms.values()) and not bends
-        self.in_one_state = self.quadratic and not system.globals and self._is_in_one_state()
         self.problem = system.record.problem
         self.globals = shared_variables(system)
         self.conditions = [c for _, c in system.record.conditions]
-
-    def _is_in_one_state(self) -> bool:
-        """Whether there is one state, of sites that hear only what is given; others bring constraints and no more."""
-        having = [form for form in self.forms.values() if form.states]
-        if len(having) != 1 or len(having[0].states) != 1 or having[0].moving:
-            return False
-        others = [form for form in self.forms.values() if not form.states]
-        return not any(o.vector is not None or o.hessian.exprs or o.slope.exprs for o in others)
-
-    @property
-    def own(self) -> SiteForm:
-        """The sites that have the state, where there is one only."""
-        return next(form for form in self.forms.values() if form.states)
 
     @property
     def cut(self) -> SiteForm:
@@ -311,35 +297,6 @@ class QuadraticProgram:
             ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))
             maps.append([Map(ones, np.zeros(n))])
         return maps
-
-    def solve_vertex(self, instance: Instance) -> State | None:
-        """Find the active set of a linear program by the simplex method; None for any other program."""
-        made = self.assemble(instance)
-        if made.hessian.nnz:
-            return None
-        from scipy.optimize import linprog
-
-        more = ~made.equal
-        found = linprog(
-            made.slope,
-            A_ub=-made.matrix[more] if np.any(more) else None,
-            b_ub=made.offset[more] if np.any(more) else None,
-            A_eq=made.matrix[made.equal] if np.any(made.equal) else None,
-            b_eq=-made.offset[made.equal] if np.any(made.equal) else None,
-            bounds=(None, None),
-            method="highs-ds",
-        )
-        if found.status != 0:
-            return None
-        slack, dual = np.zeros(len(more)), np.zeros(len(more))
-        if np.any(more):
-            slack[more], dual[more] = found.ineqlin.residual, -found.ineqlin.marginals
-        return self.branches(instance, Answer(np.asarray(found.x), slack, dual))
-
-    def solve_conic(self, instance: Instance) -> State | None:
-        """Find the active set with a sparse interior-point solver, independent of the one of this package."""
-        answer = solve_assembled(self.assemble(instance))
-        return None if answer is None else self.branches(instance, answer)
 
     def branches(self, instance: Instance, answer: Answer) -> State:
         """Return a state with the branches that an answer says, and its variables still zero."""

@@ -39,11 +39,10 @@ class Responses:
                 "(both members of a pair vanish).",
                 hint="a generic instance; other values",
             )
-        if solved.flat is not None:
+        if solved.flat is not None and solved.flat.dimension:
             raise FlatMinimum(
-                f"The instance with seed {instance.seed} has no response: its minimum is not unique, but flat in "
-                f"{solved.flat[1]} directions.",
-                solved.flat[1],
+                f"The instance with seed {instance.seed} has no response: {solved.flat.words}.",
+                solved.flat.dimension,
                 "a penalty; another load",
             )
         if _lies_on_a_kink(instance, solved.state):
@@ -92,6 +91,13 @@ class Responses:
 
         Where the solution jumps, only the averages of these numbers over many sites are responses.
         """
+        if np.any(self._system.planes[kind].loose[:, variable]):
+            raise FlatMinimum(
+                f"The instance with seed {self.instance.seed} has no response of "
+                f"{self.instance.system.laws[kind].labels[variable]}: what is held twice has no unique multiplier.",
+                0,
+                "each constraint once; responses of the variables of the declaration",
+            )
         if self.by_parts is not None:
             return self.by_parts.local(kind, variable)
         if (kind, field) not in self._local:

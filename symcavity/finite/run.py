@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from html import escape
 from typing import Any, NoReturn
 
 import numpy as np
-from sympy import Expr, sympify
+from sympy import Expr
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
+from symcavity.evaluate.numbers import whole_numbers
 from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.certificate import evidence
 from symcavity.finite.compiled import compile_system
@@ -23,13 +24,16 @@ from symcavity.finite.given_values import Values, read_values
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
-from symcavity.finite.observables import SAME, Reader
+from symcavity.finite.observables import Reader
 from symcavity.finite.sample import Sample, arrays_of
+from symcavity.finite.tables import to_pandas
 from symcavity.method.kkt import optimality
+from symcavity.method.objective import objective_of
 from symcavity.model.kinds import DATUM, FEATURE, SiteIndex
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Family
 from symcavity.model.system import System
+from symcavity.model.typed import observable_of
 
 SMALLEST, _HELD = 2, 1e7
 
@@ -108,6 +112,13 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
     except NotConverged as error:
         solved = Solved(None, None, setup.method or "none", failure=error.found)
     return Sample(seed, instance.size, solved, {})
+
+
+def _lost(setup: Setup, task: tuple[int, int], why: str) -> Sample:
+    """An instance whose process died."""
+    features, seed = task
+    failure = f"There is no answer for the instance with seed {seed}: {why}."
+    return Sample(seed, setup.values.sizes(features), Solved(None, None, "none", failure=failure), {})
 
 
 class Simulation:
@@ -189,6 +200,15 @@ class Simulation:
         return {s.seed: s.flat for s in self.samples if s.flat}
 
     @property
+    def unstable(self) -> dict[int, float]:
+        """By seed, the leading eigenvalue of the iteration where it exceeds one: the fixed point that was found repels.
+
+        Only of systems that are not declared convex, which may have other fixed points.
+        """
+        leading = {s.seed: s.solved.leading for s in self.samples}
+        return {seed: value for seed, value in leading.items() if value is not None and value > 1}
+
+    @property
     def feasible_fraction(self) -> Estimate:
         """The fraction of instances with a solution, itself an observable; those that are not known are left out."""
         known = [s for s in self.samples if not s.failed]
@@ -216,16 +236,13 @@ class Simulation:
             If it differs from one minimiser to another.
         """
         self._some()
-        for s in self.feasible:
-            if s.solved.flat is not None:
-                here, there = s[variable], replace(s, arrays=arrays_of(self.setup.system, s.solved.flat[0]))[variable]
-                if np.max(np.abs(here - there)) > SAME * (1 + np.max(np.abs(here))):
-                    raise FlatMinimum(
-                        f"The instance with seed {s.seed} has no unique {variable}: the minimisers make up a set "
-                        f"of {s.flat} dimensions.",
-                        s.flat,
-                        "a penalty; another load; sample.arrays holds one of the minimisers",
-                    )
+        for k, s in enumerate(self.feasible):
+            if s.solved.flat is not None and self.reader(k).differs(variable):
+                raise FlatMinimum(
+                    f"The instance with seed {s.seed} has no unique {variable}: {s.solved.flat.words}.",
+                    s.flat,
+                    "a penalty; another load; sample.arrays holds one of the minimisers",
+                )
         return np.stack([s[variable] for s in self.feasible])
 
     def reader(self, index: int) -> Reader:
@@ -239,17 +256,24 @@ class Simulation:
     def values(self, body: Any) -> np.ndarray:
         """Return an expression of one site at all sites of all feasible instances."""
         self._some()
-        body = body.at_site() if isinstance(body, Family) else body
+        body = body.at_site() if isinstance(body, Family) else observable_of(body, self.system)
         return np.stack([self.reader(k).site_values(body) for k in range(len(self.feasible))])
+
+    @property
+    def objective(self) -> Estimate:
+        """The minimum of a declared convex problem per feature, over N, as ``solution.objective`` has it."""
+        return self[objective_of(self.system)]
 
     def __getitem__(self, observable: Any) -> Estimate:
         self._some()
-        key = sympify(observable)
+        key = observable_of(observable, self.system, hint="sim.arrays(...), for the values of a variable at all sites")
         if key not in self._estimates:
             samples: dict[int, float] = {}
+            unit = 1.0
             for k, sample in enumerate(self.feasible):
                 try:
                     samples[sample.seed] = self.reader(k)(key)
+                    unit = self.reader(k).unit(key) if len(samples) == 1 else unit
                 except (FlatMinimum, NotConverged) as error:  # one of many minimisers, or a degenerate one
                     flat = error
                 if len(self.feasible) * self._couplings > _HELD:  # do not hold those of many large instances
@@ -264,8 +288,19 @@ class Simulation:
                 min(self.counts.values()),
                 len(self.feasible) - len(samples),
                 len(self.failed),
+                unit,
             )
         return self._estimates[key]
+
+    def to_pandas(self, observables: Iterable[Any] = ()) -> Any:
+        """Return a pandas DataFrame with a row an instance: seed, sizes, whether it has a solution, and observables.
+
+        Parameters
+        ----------
+        observables : iterable of Expr or str
+            The columns beyond; an instance that has no value for one has none there.
+        """
+        return to_pandas(rows_of(self, observables))
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
@@ -320,6 +355,10 @@ class Simulation:
                 f"minimum not unique: {len(self.flat)} ({listed(self.flat)}), "
                 f"sets of {_span(self.flat.values())} dimensions"
             )
+        known = [s for s in self.feasible if s.solved.leading is not None]
+        if known:
+            said = f"{len(self.unstable)} unstable ({listed(self.unstable)})" if self.unstable else "all stable"
+            lines.append(f"fixed points found from all variables at zero: {said}; there may be others")
         if self.feasible:
             lines.append(f"residuals: {self.residuals}")
         return "\n".join(lines)
@@ -328,6 +367,18 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
+
+def rows_of(simulation: Simulation, observables: Iterable[Any] = ()) -> list[dict[str, Any]]:
+    """The instances of a simulation, one in a row, with some observables."""
+    found = {label(key): simulation[key] for key in (observable_of(o, simulation.system) for o in observables)}
+    values = {name: dict(zip(e.seeds, map(float, e.samples), strict=True)) for name, e in found.items()}
+    sizes = {str(kind.size): n for kind, n in simulation.counts.items()}
+    return [
+        {"seed": s.seed, **sizes, "feasible": s.feasible, "method": s.method, "failure": s.solved.failure}
+        | {name: by_seed.get(s.seed, np.nan) for name, by_seed in values.items()}
+        for s in simulation
+    ]
 
 
 def listed(seeds: Iterable[int], shown: int = 8) -> str:
@@ -382,8 +433,13 @@ class Simulations:
         """The worst residuals over all sizes."""
         return Residuals.largest(s.residuals for s in self.by_size.values())
 
+    @property
+    def objective(self) -> Extrapolation:
+        """The minimum of a declared convex problem per feature, extrapolated."""
+        return self[objective_of(self.system)]
+
     def __getitem__(self, observable: Any) -> Extrapolation:
-        root = bool(self.system.centring.balances)
+        root = bool(self.system.rewritten["centre"].balances)
         return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()}, root)
 
     def __iter__(self) -> Iterator[Simulation]:
@@ -404,13 +460,7 @@ def check_sizes(size: Any, values: Values) -> list[int]:
         size = values.features
     if size is None:
         raise ValuesError("The number of features has no value.", "N=400, or a list N=[100, 200, 400]")
-    wanted = list(size) if isinstance(size, Iterable) else [size]
-    for n in wanted:
-        if isinstance(n, bool) or int(n) != n or n < SMALLEST:
-            raise ValuesError(f"N = {n}.", f"whole numbers of at least {SMALLEST} features")
-    if not wanted or len(set(wanted)) != len(wanted):
-        raise ValuesError(f"N = {size!r}.", "different whole numbers")
-    sizes = [int(n) for n in wanted]
+    sizes = whole_numbers(size, "N", SMALLEST, f"whole numbers of at least {SMALLEST} features")
     for n in sizes:
         values.sizes(n)
     return sizes
@@ -446,8 +496,8 @@ def simulate(
     executor : int, Executor or None
         A number of processes, or any executor of :mod:`concurrent.futures`.
     method : str, optional
-        ``'active set'``, ``'interior point'``, ``'conic'``, ``'newton'`` or ``'cutting planes'``; chosen from
-        the structure by default.
+        ``'message passing'``, ``'interior point'``, ``'newton'``, ``'cutting planes'`` or ``'held multipliers'``;
+        by default those that fit the structure are tried in order.
     progress : bool, callable or None
         As in :func:`symcavity.finite.sweep_simulation`.
 
@@ -464,7 +514,7 @@ def simulate(
     tasks = [(n, seed) for n in sizes for seed in wanted]
     found: dict[tuple[int, int], Sample] = {}
     with counted(len(tasks), "instances", progress) as count, resolved(executor) as pool:
-        for task, sample in each(pool, run_one, setup, tasks):
+        for task, sample in each(pool, run_one, setup, tasks, lost=partial(_lost, setup)):
             count.advance()
             sample.arrays = arrays_of(setup.system, sample.solved.state)
             found[task] = sample

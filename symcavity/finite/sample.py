@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.errors import ValuesError
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.instance import Residuals, State
 from symcavity.finite.minimum import Solved
@@ -41,7 +42,10 @@ class Sample:
 
     def __getitem__(self, key: Any) -> Any:
         named = key.family if isinstance(key, SiteQuantity) else key
-        return self.arrays[named if isinstance(named, str) else named.name]
+        name = named if isinstance(named, str) else getattr(named, "name", "")
+        if name not in self.arrays:
+            raise ValuesError(f"{key!r:.80} is no variable of this instance.", ", ".join(self.arrays))
+        return self.arrays[name]
 
     @property
     def residuals(self) -> Residuals | None:
@@ -61,7 +65,7 @@ class Sample:
     @property
     def flat(self) -> int:
         """The dimension of the set of minimisers; zero where the minimum is unique."""
-        return 0 if self.solved.flat is None else self.solved.flat[1]
+        return 0 if self.solved.flat is None else self.solved.flat.dimension
 
     @property
     def failed(self) -> bool:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import bind, solve_theory, task_of
@@ -28,6 +28,7 @@ from symcavity.finite.tables import aligned, short, to_pandas
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
+from symcavity.model.typed import observable_of
 from symcavity.writing.displays import html
 
 Task = tuple[dict[Any, Any], int, int]
@@ -197,7 +198,7 @@ def _plain(value: Any) -> Any:
 def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     """Simulate one instance at one point; a failure becomes part of the row."""
     point, n, seed = task
-    row: Row = {"point": _name(point), "N": n, "seed": seed} | {str(k): _plain(v) for k, v in point.items()}
+    row = _row_of(task, instances=True)
     try:
         setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
         instance = setup.instance(n, seed)
@@ -215,6 +216,13 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)
     return row
+
+
+def _row_of(task: Task, *, instances: bool) -> Row:
+    """What a row says of its task: the point, and for instances size and seed."""
+    point, n, seed = task
+    which = {"N": n, "seed": seed} if instances else {}
+    return {"point": _name(point), **which} | {str(k): _plain(v) for k, v in point.items()}
 
 
 def _described(error: BaseException) -> str:
@@ -235,7 +243,7 @@ class _TheoryJob:
 def solve_point(job: _TheoryJob, task: tuple[dict[Any, Any], int, int]) -> Row:
     """Solve a theory at one point; a failure becomes part of the row."""
     point = task[0]
-    row: Row = {"point": _name(point)} | {str(k): _plain(v) for k, v in point.items()}
+    row = _row_of(task, instances=False)
     try:
         solution = solve_theory(job.theory, {**job.values, **point}, **job.options)
         row |= {label(o): float(solution[o]) for o in job.observables}
@@ -278,9 +286,13 @@ def _run(
         have = {place_of(r) for r in store.rows if not (retry and r.get("error"))}
         todo = [t for t in tasks if _key(_name(t[0]), t[1], t[2]) not in have]
         name = "instances" if instances else "points"
+
+        def lost(task: Task, why: str) -> Row:
+            return _row_of(task, instances=instances) | {"error": f"{BrokenExecutor.__name__}: {why}"}
+
         try:
             with counted(len(todo), name, progress, str(file or "")) as count, resolved(executor) as pool:
-                for _, row in each(pool, worker, job, todo, chunk=1):
+                for _, row in each(pool, worker, job, todo, chunk=1, lost=lost):
                     store.add(row)
                     count.advance()
         except BrokenExecutor as error:
@@ -357,14 +369,13 @@ def sweep_simulation(
     problems = []
     for point in points:
         try:
-            check_sizes(N, prepare(system, {**base, **point}).values)
+            sizes = check_sizes(N, prepare(system, {**base, **point}).values)
         except SymcavityError as error:
             problems.append(error)
     if len(problems) == len(points):
         raise problems[0]
     coupling_law(couplings)
-    sizes = [int(n) for n in N] if isinstance(N, Iterable) else [int(N)]
-    chosen = default_observables(system) if observables is None else [sympify(o) for o in observables]
+    chosen = default_observables(system) if observables is None else [observable_of(o, system) for o in observables]
     tasks = [(point, n, seed) for point in points for n in sizes for seed in wanted]
     names = _parameter_columns(points, [*_KEYS, "run", *_OUTCOME])
     sizes_of_others = [str(kind.size) for kind in system.kinds if kind != FEATURE]
@@ -415,11 +426,11 @@ def sweep_theory(
     points, base = grid_points(grid), dict(values or {})
     _check_values(theory, [{**base, **point} for point in points], int(options.get("dps", 15)))
     if observables is None:
-        given = {k for point in points for k in point} | set(base)
-        loaded = alpha not in given and DATUM in theory.system.kinds
+        given = {str(k) for point in points for k in point} | set(map(str, base))
+        loaded = str(alpha) not in given and DATUM in theory.system.kinds
         chosen = ([alpha] if loaded else []) + default_observables(theory.system)
     else:
-        chosen = [sympify(o) for o in observables]
+        chosen = [theory.named_by(o) for o in observables]
     names = _parameter_columns(points, ["point", "residual", "error", "run"])
     columns = list(dict.fromkeys(["point", *names, *map(label, chosen), "residual", "error"]))
     tasks = [(point, 0, -1) for point in points]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExpr, cancel, sqrt
@@ -20,9 +21,16 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, kind_of_range
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
+from symcavity.model.times import Time, times_in
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import ComponentSymbol, DisorderAverage, OrderParameter, ResponseElement
+from symcavity.record.symbols import (
+    ComponentSymbol,
+    DisorderAverage,
+    MovingParameter,
+    OrderParameter,
+    ResponseElement,
+)
 from symcavity.sites.protocol import Feedback, Heard
 
 
@@ -60,8 +68,18 @@ def average(system: System, identified: Identified, book: ParameterBook, make: S
     for k, a in enumerate(heard):
         for b in heard[k:]:
             value = _at_index(book.close(field_covariance(a, b)), kind)
-            covariance[a.eta, b.eta] = covariance[b.eta, a.eta] = value
+            covariance[b.eta, a.eta] = _turned(value, a.declared, b.declared)
+            covariance[a.eta, b.eta] = value
     return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, make)))
+
+
+def _turned(value: Expr, f: RandomField, g: RandomField) -> Expr:
+    """The covariance of two fields in the other order: of what moves, the times change places."""
+    moving = f if f.time is not None else g
+    if moving.time is None:
+        return value
+    ((t, s),) = second_component(moving).items()
+    return value.xreplace({t: s, s: t})
 
 
 def _steps(
@@ -79,7 +97,7 @@ def _steps(
             if isinstance(second, ComponentSymbol):
                 moved = second_component(b.declared)
                 second = second.at(*moved.values())
-                if not value.has(KroneckerDelta):
+                if not second.moves and not value.has(KroneckerDelta):
                     value *= KroneckerDelta(*next(iter(moved.items())))
             claims.append(Equation(DisorderAverage(a.eta * second), value))
     steps = [
@@ -87,7 +105,7 @@ def _steps(
             f"{kind.key}.field_statistics",
             "field_statistics",
             claims,
-            data={"kind": kind, "several": len(heard) > 1, "reason": []},
+            data={"kind": kind, "several": len(heard) > 1},
             assumptions=(("independence", {}), ("clt", {})),
             rests_on=("disorder", f"{kind.key}.cavity_field"),
         )
@@ -100,7 +118,7 @@ def _steps(
                 f"{kind.key}.self_coupling_mean",
                 "self_coupling_mean",
                 [Equation(DisorderAverage(k.symbol), at_zero(means[k.symbol], kind)) for k in every],
-                data={"kind": kind},
+                data={"kind": kind, "small": [k.symbol for k in every if means[k.symbol] == 0]},
                 assumptions=(("independence", {}), ("self_averaging", {})),
                 rests_on=("disorder", f"{kind.key}.self_coupling"),
             )
@@ -183,15 +201,15 @@ def diagonal_responses(system: System, expr: Expr) -> Expr:
         message, source = element.args
         (kind,) = source.site
         carrier = next(f for f in system.laws[kind].fields if source_of(system, f) == source.family)
-        rule[element] = message_response(system, message, carrier)
+        rule[element] = message_response(system, message, carrier, source.time)
     return expr.xreplace(rule)
 
 
-def message_response(system: System, message: Expr, carrier: RandomField) -> Expr:
-    """The response of a linear message at one site to the source in the equation of a field."""
+def message_response(system: System, message: Expr, carrier: RandomField, time: Expr | None = None) -> Expr:
+    """The response of a linear message at one site to the source in the equation of a field, at a time if it moves."""
     states = site_quantities(message, Variable, Field)
     named = carrier_state(system, carrier)
-    return Add(*(message.diff(q) * (SiteResponse(q, named) if named else SiteResponse(q)) for q in states))
+    return Add(*(message.diff(q) * SiteResponse(q, named, time) for q in states))
 
 
 def _at_index(expr: Expr, kind: Kind) -> Expr:
@@ -269,6 +287,8 @@ class ParameterBook:
         drawn = [q for q in site_quantities(body, Quenched) if q.family.given is not None]
         if not (states or responses or drawn):
             return meaning  # a quenched average is a given number
+        if times := times_in(meaning):
+            return self._moving(meaning, times, states)
         for symbol, known in self.meanings.items():
             if known == meaning:
                 return symbol
@@ -282,11 +302,31 @@ class ParameterBook:
         if len(responses) == 1 and len(numbers) == 2 and all(numbers):  # which state, and which field
             base = f"S_{label.rstrip('0123456789').rstrip('_')}_{''.join(numbers)}"
         taken = {*self.declared, *(s.name for s in self.meanings)}
-        name, count = base, 2
+        name, number = base, 2
         while name in taken:
-            name, count = f"{base}_{count}", count + 1
+            name, number = f"{base}_{number}", number + 1
         square = not responses and (body.function if isinstance(body, Sum) else body).is_nonnegative
         sign = 1 if square else self.signs.get(name, 0)
         symbol = OrderParameter(name, **({"positive": True} if sign > 0 else {"negative": True} if sign < 0 else {}))
+        self.meanings[symbol] = meaning
+        return symbol
+
+    def _moving(self, meaning: Expr, times: Sequence[Time], states: Sequence[SiteQuantity]) -> Expr:
+        """The symbol of a kernel at the times of its meaning, which is remembered at the time of the declaration."""
+        (t,) = {q.family.over for q in states if q.family.over is not None}
+        if len(times) == 1 and times != [t]:
+            return self._moving(meaning.xreplace({times[0]: t}), [t], states).at(*times)
+        for symbol, known in self.meanings.items():
+            if known == meaning:
+                return symbol
+        responses = meaning.atoms(SiteResponse)
+        answering = sorted({r.state for r in responses}, key=str)
+        weights = site_quantities(meaning.args[0], Quenched)
+        label = "_".join(dict.fromkeys(q.family.name for q in (*weights, *(answering or states))))
+        taken = {*self.declared, *(s.base for s in self.meanings if isinstance(s, MovingParameter))}
+        base = f"{'S' if responses else 'C'}_{label}"
+        name = next(n for k in count(1) if (n := base if k == 1 else f"{base}_{k}") not in taken)
+        ordered = [t, *(other for other in times if other != t)]
+        symbol = MovingParameter(name, ordered)
         self.meanings[symbol] = meaning
         return symbol

@@ -66,14 +66,28 @@ def averaged_over(sites: Mapping[Kind, Site], expr: Expr) -> Expr:
             continue  # over the fields it is averaged already, and labels of many values are summed over
         if not body.has(SiteResponse) and all(is_given(q) for q in site_quantities(body)):
             continue
-        ensemble = sites[kind_of_body(body)].ensemble
-        if isinstance(node, Average):
-            rule[node] = ensemble.average(body)
-            continue
-        inner = ensemble.at_site(body)
-        ((index, _, size),) = node.limits
-        rule[node] = Sum(inner, (index, 1, size)) if inner.has(SiteQuantity) else size * inner
+        numbers = _numbers(body)
+        body = body.xreplace(numbers)
+        back = {mark: averaged_over(sites, inner) for inner, mark in numbers.items()}
+        rule[node] = _averaged(sites, node, body).xreplace(back)
     return tidy_arguments(expr.xreplace(rule))
+
+
+def _numbers(body: Expr) -> dict[Expr, Dummy]:
+    """Names for the averages and sums inside of an average: they are the same number at every site."""
+    found = sorted(over_sites(body), key=str)
+    return {a: Dummy(f"m{k}", real=True, nonnegative=a.is_nonnegative) for k, a in enumerate(found)}
+
+
+def _averaged(sites: Mapping[Kind, Site], node: Expr, body: Expr) -> Expr:
+    """What is averaged or summed over sites, with numbers for the averages in it."""
+    moves = bool(site_quantities(body)) or body.has(SiteResponse)
+    ensemble = sites[kind_of_body(body)].ensemble if moves else None
+    if isinstance(node, Average):
+        return body if ensemble is None else ensemble.average(body)
+    ((index, _, size),) = node.limits
+    inner = body if ensemble is None else ensemble.at_site(body)
+    return Sum(inner, (index, 1, size)) if inner.has(SiteQuantity) else size * inner
 
 
 def averaged_parts(parts: Mapping[Kind, Expr], sites: Mapping[Kind, Site]) -> dict[Kind, Expr]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 from sympy import IndexedBase, S, Sum, Symbol
@@ -25,29 +27,32 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     """The declaration, and the assumption about the disorder."""
     kkt = system.record
     make = make.within("The problem")
-    sent = system.centring.emissions.variables
+    sent = {**system.rewritten["clock"].meanings, **system.rewritten["emissions"].meanings}
     states = {
         kind: [q for q in law.unknowns if not isinstance(q.family, Field) and q not in sent and _declared(q, kkt)]
         for kind, law in system.laws.items()
     }
-    shared = set().union(*(e.atoms(Global) for e in _written(system)))
+    typed = system.rewritten.typed.expressions
+    shared = set().union(*(e.atoms(Global) for e in typed))
     moments = [e for f in system.fields for e in f.coupling.family.moments]
     data: dict[str, Any] = {
         "states": states,
         "quenched": list(system.quenched),
-        "choices": sorted(set().union(*(e.atoms(Choice) for e in (*_written(system), *moments))), key=str),
+        "choices": sorted(set().union(*(e.atoms(Choice) for e in (*typed, *moments))), key=str),
         "globals": [g for g in system.globals if g in shared],
         "fixed": list(system.fixed),
         "ranges": list(system.ranges),
     }
+    if system.time is not None:
+        data["initial"] = [Equation(e.lhs, e.rhs) for e in system.initial]
     if kkt is not None:
         minimize, subject_to = kkt.problem.typed
         data |= {"minimize": minimize, "subject_to": list(subject_to)}
     else:
         equations, conditions = system.typed
         data |= {"equations": list(equations), "conditions": list(conditions)}
-    typed = {q.name: q.given for q in families([*data.get("subject_to", ()), data.get("minimize", S.Zero)], Quenched)}
-    named = [Equation(q.given, typed[q.name]) for q in system.quenched if q.given is not None and q.name in typed]
+    given = {q.name: q.given for q in families([*data.get("subject_to", ()), data.get("minimize", S.Zero)], Quenched)}
+    named = [Equation(q.given, given[q.name]) for q in system.quenched if q.given is not None and q.name in given]
     data["heard"] = [claim for claim in named if claim.lhs != claim.rhs]
     couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
     claims = []
@@ -71,10 +76,19 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
             "disorder",
             "disorder",
             claims,
-            data={"couplings": couplings, "identical": identical, "correlated": tied},
+            data={
+                "couplings": couplings, "identical": identical, "correlated": tied,
+                "independent": _independent(couplings),
+            },
             assumptions=tuple(premise),
         ),
     ]
+
+
+def _independent(couplings: Sequence[SiteQuantity]) -> list[tuple[SiteQuantity, SiteQuantity]]:
+    """Pairs of couplings that are independent of each other."""
+    pairs = combinations(couplings, 2)
+    return [(x, z) for x, z in pairs if x.family != z.family and correlation_of(x.family, z.family) == 0]
 
 
 def definitions(system: System, make: StepMaker) -> list[Step]:
@@ -118,13 +132,6 @@ def sources(system: System, make: StepMaker) -> list[Step]:
             assumptions=(("uniqueness", {}),),
         )
     ]
-
-
-def _written(system: System) -> list[Any]:
-    """Everything declared, as the user wrote it."""
-    first, rest = (system if system.record is None else system.record.problem).written
-    entries = [first, *rest] if system.record is not None else [*first, *rest]
-    return [side for e in entries for side in ([e.lhs, e.rhs] if isinstance(e, Equation) else [e])]
 
 
 def _declared(q: SiteQuantity, kkt: Any) -> bool:

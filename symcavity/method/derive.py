@@ -131,7 +131,7 @@ def _open(system: System, kind: Kind, make: StepMaker, *, strict: bool) -> _Open
         proved=_proved(system, identified.problem, first),
     )
     strategy, solution = solved_by(problem)
-    steps = (inserted.step, *([responded.step] if responded.step else []), *identified.steps)
+    steps = (inserted.step, *responded.steps, *identified.steps)
     return _Opened(identified, solution, strategy, problem.signed(solution.signs), steps)
 
 
@@ -221,7 +221,7 @@ def _signs_of_statistics(
         if kind != dropped:
             for f, sign in site.signs.items():
                 out |= _implied(site.means[f], sign, positive)
-        for h in site.heard:
+        for h in site.heard if site.law.time is None else ():
             out |= _implied(site.covariance[h.eta, h.eta], 1, positive)
     return {s: sign for s, sign in out.items() if s in book.meanings and not _signed(s)}
 

@@ -10,7 +10,7 @@ from sympy import Add, Expr, S, Sum
 from symcavity.algebra.indexed import flatten
 from symcavity.method.insert import second_component
 from symcavity.method.naming import at_zero
-from symcavity.method.respond import Responded
+from symcavity.method.respond import Responded, delay
 from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -85,12 +85,16 @@ def _heard(
     pair = next(iter(second_component(f).items())) if f.components else ()
     tag = str(place + 1) if several else ""
     eta = ComponentSymbol("T", f.hearer, pair[:1], tag) if pair else CavitySymbol("eta", f.hearer, tag)
+    if f.time is not None:
+        eta = ComponentSymbol("eta", f.hearer, (f.time,), tag)
     feedback, echoes = [], {}
     for g, answer in answers.items():
         number = f"{place + 1}{senders.index(g) + 1}" if several or len(senders) > 1 else ""
-        symbol = ComponentSymbol("F", f.hearer, pair, number) if pair else CavitySymbol("F", f.hearer, number)
+        indices = pair if f.time is None else (f.time, *(() if g.time is None else second_component(g).values()))
+        symbol = ComponentSymbol("F", f.hearer, indices, number) if indices else CavitySymbol("F", f.hearer, number)
         echoes[g] = flatten(field_of_site(f, answer))
-        feedback.append(Feedback(symbol, g, Add(*(_factor(term) for term in Add.make_args(echoes[g])))))
+        factor = Add(*(_factor(term) for term in Add.make_args(echoes[g])))
+        feedback.append(Feedback(symbol, g, factor, delay(system, f, g)))
     definition = field_of_site(f, f.emission)
     source, carrier = source_of(system, f).at_site(), carrier_state(system, f)
     return Heard(f, eta, definition, source, carrier, law.coefficient(f), tuple(feedback)), echoes
@@ -134,7 +138,7 @@ def _steps(
             "substitute",
             chain,
             data=data,
-            rests_on=("sources", f"{key}.respond"),
+            rests_on=("sources", f"{key}.{'respond' if problem.law.time is None else 'causality'}"),
         ),
         make(
             f"{key}.cavity_field",

@@ -222,7 +222,7 @@ def _proof(claim: Equation, make: StepMaker) -> list[Step]:
             f"proof.{k + 1}",
             "proof",
             (Equation(line.lhs, line.rhs),),
-            data={"text": line.text, "first": k == 0},
+            data={"why": (line.rule, line.values), "first": k == 0},
             rests_on=("consistency",) if k == 0 else (f"proof.{k}",),
         )
         for k, line in enumerate(proof.steps)

@@ -13,6 +13,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
+from symcavity.model.times import other_times
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import Emission, Perturbation, opened
@@ -42,6 +43,8 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
     """
     shifts = {g: _shift(g) for g in system.sent_by(kind)}
     states = list(dict.fromkeys(at_zero(q, kind) for g in shifts for q in g.states()))
+    heard = system.laws[kind].fields
+    shared = (("shared", {"globals": list(system.globals)}),) if system.globals else ()
     step = make(
         f"{kind.key}.insert",
         "insert",
@@ -49,12 +52,13 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
         data={
             "kind": kind,
             "hearers": hearers(shifts),
-            "senders": list(dict.fromkeys(f.sender for f in system.laws[kind].fields)),
+            "senders": list(dict.fromkeys(f.sender for f in heard)),
             "bipartite": system.is_bipartite,
             "states": states,
-            "couplings": list(dict.fromkeys(fresh(g) for g in shifts)),
+            "couplings": list(dict.fromkeys([*map(fresh, shifts), *(at_zero(f.coupling, kind) for f in heard)])),
+            "globals": list(system.globals),
         },
-        assumptions=(("independence", {}),),
+        assumptions=(("independence", {}), *shared),
         rests_on=("sources",),
     )
     return Inserted(kind, shifts, step)
@@ -81,7 +85,9 @@ def _shift(g: RandomField) -> Expr:
 
 
 def second_component(f: RandomField) -> dict[Symbol, Symbol]:
-    """Another name for the component index of a field, where it has one."""
+    """Another name for the index that a field keeps, where it has one: of a component, or the time."""
+    if f.time is not None:
+        return {f.time: other_times(f.time)[0]}
     limits = f.inner or f.components
     return {limits[0]: fresh_index(limits[0], {limits[0]})} if limits else {}
 

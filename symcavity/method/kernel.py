@@ -19,7 +19,7 @@ from symcavity.record.symbols import ExampleAverage
 
 def kernel_steps(system: System, make: StepMaker) -> list[Step]:
     """The eigenfunctions of a kernel, and the variable of the features that its coefficients become."""
-    expansion = system.record.problem.kernels if system.record is not None else None
+    expansion = system.rewritten["kernel"]
     if not expansion:
         return []
     kernel, w, coefficients = expansion.kernel, expansion.weights, expansion.coefficients
@@ -53,7 +53,7 @@ def over_example(body: Expr, index: Expr, *limits: Any) -> Expr:
 
 def coefficient_steps(system: System, make: StepMaker) -> list[Step]:
     """The coefficients at the minimum, where the norm is the only penalty: stationarity, in their own terms."""
-    expansion = system.record.problem.kernels
+    expansion = system.rewritten["kernel"]
     if not expansion:
         return []
     kernel, w, coefficients = expansion.kernel, expansion.weights, expansion.coefficients

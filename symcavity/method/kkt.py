@@ -8,30 +8,25 @@ coupling * message`` with the message ``-dL_site/d(field)`` of the other side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain, combinations, count
+from itertools import chain, count
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Eq, Expr, Max, Min, S, Sum, Symbol, cancel
+from sympy import Add, Eq, Expr, S, Sum, Symbol
 
 from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.hinges import without_steps
-from symcavity.algebra.signs import sign_given, sign_of, weak_sign_of
-from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
+from symcavity.errors import UnsupportedLaw
+from symcavity.method.epigraph import epigraph
 from symcavity.method.lagrangian import Lagrangian
-from symcavity.method.norms import refuse_tips, without_norms
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.problem import Constraint, Problem, SumCondition
+from symcavity.model.problem import Problem
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
-from symcavity.model.ranges import margins
+from symcavity.model.reading import Constraint, SumCondition
 from symcavity.model.support import Support, VectorField, VectorVariable
 from symcavity.model.system import System
-from symcavity.record.derivation import Step
-from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import MANY
-from symcavity.sites.branching.branches import decided
 
 
 class _Names:
@@ -55,7 +50,8 @@ def optimality(problem: Problem) -> System:
     every += [f.emission for f in record.fields] + [f.coupling for f in record.fields]
     declared = {q.family.name for expr in every for q in site_quantities(expr)}
     declared |= {symbol.name for expr in every for symbol in expr.atoms(Symbol)}
-    coefficients = {problem.kernels.coefficients.family.name} if problem.kernels else set()
+    kernels = problem.rewritten["kernel"]
+    coefficients = {kernels.coefficients.family.name} if kernels else set()
     names = _Names(declared | coefficients | {"u", "v"})
     objective, record.shared = dict(problem.objective), problem.global_objective
     for condition in problem.conditions:
@@ -64,7 +60,7 @@ def optimality(problem: Problem) -> System:
         for kind, body in condition.parts.items():
             objective[kind] = objective.get(kind, S.Zero) - nu * body
         record.shared -= nu * condition.shared
-    objective, constraints = _epigraph(objective, record, names)
+    objective, constraints = epigraph(objective, record, names.fresh)
     equations: list[Eq | Equation] = []
     conditions, local = list[Complementary](), dict[Symbol, SiteQuantity]()
     for label, drawn in problem.labels.items():  # where a loss hears what a label is drawn on, it is one field
@@ -95,159 +91,8 @@ def optimality(problem: Problem) -> System:
         named=problem.named,
         convex=True,
         record=record,
-        centring=problem.centring,
+        rewritten=problem.rewritten,
     )
-
-
-def _varying(side: Kind, expr: Expr, problem: Problem, *, present: bool = False) -> list[Expr]:
-    """The variables of a site's function that depend on states; all fields of the side, or those present."""
-    found: list[Expr] = [q for q in site_quantities(expr, Variable) if side in q.site]
-    found += [f.symbol for f in problem.book.all(side) if f.states() and (not present or expr.has(f.symbol))]
-    return [*found, *sorted(expr.atoms(Global), key=str)]
-
-
-def _arguments(kink: Expr) -> tuple[Expr, ...]:
-    return (kink.args[0], -kink.args[0]) if isinstance(kink, Abs) else kink.args
-
-
-def _gathered(body: Expr, varying: list[Expr]) -> Expr:
-    """Write kinks at one place as one: ``Max(0, -r)`` is ``Max(0, r) - r``, and ``|r|`` is ``2*Max(0, r) - r``.
-
-    Their multipliers are not unique for themselves, and it is the sum of their factors that has to be positive.
-    """
-    groups: list[tuple[Expr, Dummy, dict[Expr, Expr]]] = []
-    for kink in sorted(body.atoms(Abs, Max, Min), key=str):
-        mark = Dummy("t", real=True)
-        if len(kink.args) > 2 or not kink.has(*varying or [mark]):
-            continue
-        if body.xreplace({kink: mark}).diff(mark).has(mark):
-            continue
-        first, second = (kink.args[0], S.Zero) if isinstance(kink, Abs) else (*kink.args[::-1],)
-        gap = (first - second).expand()
-        ratios = [cancel(gap / place) for place, _, _ in groups]
-        signs = [None if ratio.has(*varying) else sign_of(ratio) for ratio in ratios]
-        number = next((k for k, sign in enumerate(signs) if sign in (1, -1)), None)
-        if number is None:
-            groups.append((gap, mark, {}))
-            ratio, sign = S.One, 1
-        else:
-            ratio, sign = ratios[number], signs[number] or 1
-        place, hinge, members = groups[-1 if number is None else number]
-        above = ratio * hinge if sign == 1 else -ratio * (hinge - place)  # the positive part of the gap
-        if isinstance(kink, Abs):
-            members[kink] = 2 * above - gap
-        else:
-            members[kink] = second + above if isinstance(kink, Max) else first - above
-    for place, hinge, members in groups:
-        if len(members) > 1:
-            body = body.xreplace(members)
-            slope = body.diff(hinge)
-            body = (body - slope * hinge).expand() + slope.expand() * Max(0, place)
-    return body
-
-
-def _slopes_at(kink: Expr, mark: Dummy, slope: Expr, varying: list[Expr]) -> list[Expr]:
-    """The slopes of a function of a kink at the places where two of its pieces meet: what jumps there."""
-    found = []
-    for first, second in combinations(_arguments(kink), 2):
-        gap = first - second
-        inner = next((q for q in varying if (rate := gap.diff(q)) != 0 and not rate.has(*varying)), None)
-        if inner is None:
-            continue
-        place = {inner: cancel(inner - gap / gap.diff(inner))}
-        found.append(slope.xreplace({mark: first}).subs(place))
-    return found
-
-
-def _epigraph(
-    objective: dict[Kind, Expr], record: Lagrangian, names: _Names
-) -> tuple[dict[Kind, Expr], list[Constraint]]:
-    """Replace |.| and Max in the objective by variables that bound them, and split them in constraints."""
-    problem = record.problem
-    constraints: list[Constraint] = []
-    for c in problem.constraints:
-        constraints += _split(c, problem)
-    for side in problem.kinds:
-        whole = objective.get(side, S.Zero)
-        varying = _varying(side, whole, problem)
-        body = _gathered(without_norms(whole, side, varying, record, names.fresh), varying)
-        # a kink around others first: a bound on each would leave the inner one loose where it is not the largest
-        for kink in sorted(body.atoms(Abs, Max, Min), key=lambda k: (-len(k.atoms(Abs, Max, Min)), str(k))):
-            if not body.has(kink) or not kink.has(*_varying(side, kink, problem) or [Dummy()]):
-                continue
-            piece = decided(kink, [c.expr for c in problem.constraints if c.kind == side and not c.equality])
-            if piece is not None:
-                body = body.xreplace({kink: piece})
-                continue
-            mark = Dummy("t", real=True)
-            slope = body.xreplace({kink: mark}).diff(mark)
-            varying = _varying(side, body, problem)
-            if slope.has(mark, *varying):
-                slopes = _slopes_at(kink, mark, slope, varying)
-                if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
-                    continue
-                slope = next(s for s in slopes if s != 0)
-            sign = weak_sign_of(slope) or sign_given(slope, margins(problem.ranges))
-            convex = isinstance(kink, Abs | Max) == (sign == 1)
-            if sign is None or not convex:
-                raise NotConvex(
-                    f"{kink} enters the objective with the factor {slope}.",
-                    "positive factors of Abs and Max, negative ones of Min",
-                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True), or "
-                    "a range of parameters such as beta < 1 in subject_to",
-                )
-            bound = Variable(names.fresh("t"), side.index).at_site()
-            body = body.xreplace({kink: bound})
-            record.auxiliary.append((bound, kink))
-            flip = 1 if sign == 1 else -1
-            for a in _arguments(kink):
-                constraints += _split(Constraint(side, flip * (bound - a), False, kink), problem)
-        objective[side] = body
-    return objective, constraints
-
-
-def _normalised(constraint: Constraint) -> Constraint:
-    """Write ``c*g(V) >= ...`` with a positive factor as ``g(V) >= .../c``."""
-    nodes = constraint.expr.atoms(Support)
-    if len(nodes) != 1:
-        return constraint
-    (node,) = nodes
-    factor = constraint.expr.expand().coeff(node)
-    if factor == 1 or sign_of(factor) != 1 or site_quantities(factor, Variable):
-        return constraint
-    return replace(constraint, expr=(constraint.expr / factor).expand())
-
-
-def _split(constraint: Constraint, problem: Problem) -> list[Constraint]:
-    """Write ``c - Max(a, b) >= 0`` as two constraints."""
-    body = constraint.expr
-    for kink in sorted(body.atoms(Abs, Max, Min), key=lambda k: (-len(k.atoms(Abs, Max, Min)), str(k))):  # outer first
-        if constraint.equality or not kink.has(*_varying(constraint.kind, kink, problem) or [Dummy()]):
-            continue
-        mark = Dummy("t", real=True)
-        slope = body.xreplace({kink: mark}).diff(mark)
-        sign = None if slope.has(mark) else sign_given(slope, margins(problem.ranges))
-        if sign is None or (sign == 1) == isinstance(kink, Abs | Max):
-            raise NotConvex(
-                f"{kink} stands in the constraint {constraint.declared} with the factor {slope}.",
-                "concave expressions g in g >= 0: positive factors of Min, negative ones of Abs and Max",
-            )
-        parts = [
-            Constraint(constraint.kind, body.xreplace({kink: a}), False, constraint.declared)
-            for a in _arguments(kink)
-        ]
-        return [piece for part in parts for piece in _split(part, problem)]
-    if not constraint.equality and not _varying(constraint.kind, body, problem, present=True):
-        if sign_of(body) in (0, 1):
-            return []
-        raise DeclarationError(
-            f"A part of the constraint {constraint.declared} does not depend on the states: {body} >= 0"
-            + (", which never holds." if sign_of(body) == -1 else "."),
-            "constraints on states, whatever the parameters",
-        )
-    heard = [f.symbol for f in problem.book.all(constraint.kind) if f.states()]
-    refuse_tips(body, _varying(constraint.kind, body, problem), heard, constraint.declared)
-    return [_normalised(constraint)]
 
 
 def _multiplier(condition: SumCondition, name: str) -> Global:
@@ -421,70 +266,11 @@ def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) ->
             continue
         if total.could_extract_minus_sign():
             total = -total
+            record.turned ^= {variable}
         if isinstance(total, Sum) and total.function.could_extract_minus_sign():
             total = Sum(-total.function, *total.limits)
+            record.turned ^= {variable}
         equation = Equation(total, S.Zero)
         record.stationarity.append((variable, equation))
         out.append(equation)
     return out
-
-
-# -- the record ------------------------------------------------------------------------------------
-
-
-def optimality_steps(system: System, make: StepMaker) -> list[Step]:
-    """The Lagrangian and its optimality conditions."""
-    kkt, make = system.record, make.within("Optimality conditions")
-    rule = {f.symbol: f.as_sum for f in kkt.fields}
-    multipliers = [(m, expr.xreplace(rule), equality) for m, expr, equality in kkt.multipliers]
-    multipliers += [(nu, c.total.xreplace(rule), c.equality) for nu, c in kkt.conditions]
-    steps = [
-        make(
-            "lagrangian",
-            "lagrangian",
-            [Equation(Symbol("L"), kkt.total)],
-            data={
-                "multipliers": multipliers,
-                "auxiliary": [(bound, kink.xreplace(rule)) for bound, kink in kkt.auxiliary],
-                "mean": kkt.problem.is_mean,
-                "norms": [(n.node.xreplace(rule), n.product.xreplace(rule), n.slack, n.s) for n in kkt.norms],
-            },
-            assumptions=(("convexity", {}),),
-            rests_on=("problem",),
-        )
-    ]
-    for dual, _ in kkt.duals:
-        equation = next(e for law in system.laws.values() for e in law.equations if e.lhs == dual)
-        steps.append(
-            make(
-                f"dual.{dual.family.name}",
-                "dual",
-                [equation],
-                data={"dual": dual, "fields": system.fields_in(equation)},
-                rests_on=("lagrangian",),
-            )
-        )
-    for state, equation in kkt.stationarity:
-        name = state.family.name if isinstance(state, SiteQuantity) else str(state)
-        steps.append(
-            make(
-                f"stationarity.{name}",
-                "stationarity",
-                [equation.xreplace(rule)],
-                data={"state": state},
-                rests_on=("lagrangian",),
-            )
-        )
-    pairs = [*(p for law in system.laws.values() for p in law.pairs), *system.shared_pairs]
-    if pairs:
-        slacks = [Equation(q, expr.xreplace(rule)) for q, expr in kkt.slacks]
-        steps.append(
-            make(
-                "complementarity",
-                "complementarity",
-                slacks,
-                data={"pairs": pairs},
-                rests_on=("lagrangian",),
-            )
-        )
-    return steps

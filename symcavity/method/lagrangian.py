@@ -65,6 +65,8 @@ class Lagrangian:
         The terms that belong to no site.
     labels : dict
         Labels that are drawn on a field, by what they are once the field has a name.
+    turned : set of Global
+        The global variables whose condition is written with the other sign than the slope of the Lagrangian.
     """
 
     problem: Problem
@@ -79,6 +81,7 @@ class Lagrangian:
     conditions: list[tuple[Global, SumCondition]] = field(default_factory=list)
     shared: Expr = S.Zero
     labels: dict[Any, Any] = field(default_factory=dict)
+    turned: set[Global] = field(default_factory=set)
 
     @property
     def fields(self) -> list[RandomField]:

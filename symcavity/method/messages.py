@@ -18,6 +18,7 @@ from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import AtStep
+from symcavity.sites.site import jumping
 
 _FORBIDDEN = 1e6
 FIRST = (1.0, -1.0)
@@ -130,7 +131,7 @@ def message_steps(theory: Any, make: StepMaker) -> list[Step]:
             "messages",
             "messages",
             fields,
-            data={"order": order},
+            data={"order": order, "jumps": any(jumping(theory.inserted[kind]) for kind in order)},
             assumptions=(("independence", {}),),
             rests_on=tuple(f"{kind.key}.{part}" for kind in order for part in ("cavity_equation", "solution")),
             evidence={"heard": evidence},
@@ -139,7 +140,7 @@ def message_steps(theory: Any, make: StepMaker) -> list[Step]:
             "messages.evolution",
             "state_evolution",
             _evolution(theory, met, order),
-            data={"order": order},
+            data={"order": order, "globals": list(system.globals)},
             rests_on=("messages",),
         ),
     ]

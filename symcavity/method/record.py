@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from symcavity.algebra.phi import phi
-from symcavity.method.centre import centre_steps, emission_steps
 from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.identity import identity_steps
 from symcavity.method.kernel import coefficient_steps, kernel_steps
-from symcavity.method.kkt import optimality_steps
 from symcavity.method.load import load_steps
 from symcavity.method.messages import message_steps
+from symcavity.method.moving import moving_steps
 from symcavity.method.named import named_steps
+from symcavity.method.optimality_steps import optimality_steps
 from symcavity.method.results import closing_steps, result_steps
 from symcavity.method.stability import stability_steps
 from symcavity.method.substitute import substitution_steps
@@ -30,22 +30,13 @@ def record(theory: Theory) -> Derivation:
     steps = [
         given,
         *kernel_steps(system, make),
-        *emission_steps(system, make),
-        *centre_steps(system, make),
+        *system.rewritten.steps(make),
         *disorder,
         *definitions(system, make),
         *([*optimality_steps(system, make), *coefficient_steps(system, make)] if system.record is not None else []),
         *sources(system, make),
         *theory.steps,
-        *closing_steps(theory, make),
-        *load_steps(theory, make),
-        *(substitution_steps(theory, make) if theory.is_naive else []),
-        *result_steps(theory, make),
-        *named_steps(theory, make),
-        *identity_steps(theory, make),
-        *symmetry_steps(system, make),
-        *stability_steps(theory, make),
-        *message_steps(theory, make),
+        *(at_rest(theory, make) if system.time is None else moving_steps(theory, make)),
     ]
     steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
     steps = _defined_first(steps)
@@ -53,6 +44,21 @@ def record(theory: Theory) -> Derivation:
     name = system.name or ("A convex problem" if system.convex else "A system of equations")
     results = tuple(claim for step in steps if step.rule == "result" for claim in step.claims)
     return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results, system.cite)
+
+
+def at_rest(theory: Theory, make: StepMaker) -> list[Step]:
+    """What follows from closed equations in numbers, of sites that keep still."""
+    return [
+        *closing_steps(theory, make),
+        *load_steps(theory, make),
+        *(substitution_steps(theory, make) if theory.is_naive else []),
+        *result_steps(theory, make),
+        *named_steps(theory, make),
+        *identity_steps(theory, make),
+        *symmetry_steps(theory.system, make),
+        *stability_steps(theory, make),
+        *message_steps(theory, make),
+    ]
 
 
 def _defined_first(steps: list[Step]) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Sum, sqrt
+from sympy import Add, Expr, Sum, oo, sqrt
 
 from symcavity.algebra.indexed import flatten
 from symcavity.method.insert import Inserted, hearers, second_component, second_site
@@ -13,6 +13,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N
 from symcavity.model.system import System
+from symcavity.model.times import Time
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import Perturbation, ResponseElement, opened
@@ -31,13 +32,13 @@ class Responded:
     answers : dict
         For each random field that the site hears: the change of its sender's emission, by the field that the
         site shifted.  Only shifts of the sender's own fields reach it at this order.
-    step : Step or None
-        None where the site hears nobody who could answer.
+    steps : tuple of Step
+        None where the site hears nobody who could answer; of states that move, a second one leaves out the future.
     """
 
     kind: Kind
     answers: dict[RandomField, dict[RandomField, Expr]]
-    step: Step | None
+    steps: tuple[Step, ...] = ()
 
 
 def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
@@ -49,29 +50,56 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
     answers: dict[RandomField, dict[RandomField, Expr]] = {}
     for f in system.laws[kind].fields:
         reached = {g: shift for g, shift in inserted.shifts.items() if f.states() and g.hearer == f.sender}
+        reached = {g: shift for g, shift in reached.items() if f.time is not None or g.time is None}
         answers[f] = {g: _answer(system, f, g, shift) for g, shift in reached.items()}
     claims = [
         Equation(Perturbation(f.emission), opened(Add(*found.values()))) for f, found in answers.items() if found
     ]
     if not claims:
-        return Responded(kind, answers, None)
-    step = make(
+        return Responded(kind, answers)
+    data = {"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER}
+    first = make(
         f"{kind.key}.respond",
         "respond",
-        dict.fromkeys(claims),
-        data={"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER},
+        dict.fromkeys(Equation(c.lhs, at_all_times(c.rhs)) for c in claims),
+        data=data,
         assumptions=(("linear_response", {"order": ORDER}),),
         rests_on=(f"{kind.key}.insert",),
     )
-    return Responded(kind, answers, step)
+    if system.time is None:
+        return Responded(kind, answers, (first,))
+    second = make(
+        f"{kind.key}.causality",
+        "causality",
+        dict.fromkeys(claims),
+        data=data,
+        assumptions=(("causality", {}),),
+        rests_on=(f"{kind.key}.respond",),
+    )
+    return Responded(kind, answers, (first, second))
+
+
+def delay(system: System, f: RandomField, g: RandomField) -> int:
+    """By how many steps what is sent into f is later than what its sender hears through g, at the least."""
+    return 0 if system.motion is None or any(system.motion.is_instant(q, g) for q in f.states()) else 1
+
+
+def at_all_times(expr: Expr) -> Expr:
+    """An expression in which what is summed over the past is summed over the future as well."""
+
+    def longer(total: Sum) -> Sum:
+        return Sum(total.function, *((k, low, oo if isinstance(k, Time) else high) for k, low, high in total.limits))
+
+    return expr.xreplace({total: longer(total) for total in expr.atoms(Sum)})
 
 
 def _answer(system: System, f: RandomField, g: RandomField, shift: Expr) -> Expr:
     """The change of the emission of f at its sender's canonical index, by the shift of the field g there."""
     b = f.sender
     second = second_site(b, *system.laws[b].fields)
-    moved = {b.index: second, **(second_component(g) if g.components else {})}
+    moved = {b.index: second, **(second_component(g) if g.components or g.time else {})}
     inner = [(moved[g.components[0]], *g.components[1:])] if g.components else []
+    inner += [] if g.time is None else [(moved[g.time], 0, g.time - delay(system, f, g))]
     weight = system.laws[b].coefficient(g)
     element = ResponseElement(f.emission, source_at(system, g, second))
     answer = Sum(element * (weight * shift).xreplace(moved), (second, 1, b.size), *inner)

@@ -73,6 +73,7 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 f"global.{k + 1}",
                 "global_condition",
                 [equation],
+                assumptions=(("self_averaging", {}),),
                 rests_on=tuple(f"{kind}.solution" for kind in kinds),
                 evidence={"number": k, "averages": averaged_parts(kinds, theory.inserted)},
             )

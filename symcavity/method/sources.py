@@ -15,12 +15,12 @@ from symcavity.record.symbols import Source, source_label
 def source_of(system: System, f: RandomField) -> Source:
     """The source in the equation that carries a field (paper, equations 26 and 27)."""
     fields = system.laws[f.hearer].fields
-    return Source(f.hearer, source_label(fields.index(f), len(fields)), f.components)
+    return Source(f.hearer, source_label(fields.index(f), len(fields)), f.components, f.time)
 
 
 def source_at(system: System, f: RandomField, index: Expr) -> SiteQuantity:
-    """The source of a field at a site; of a vector, at the second component index."""
-    inner = second_component(f).values() if f.components else ()
+    """The source of a field at a site; of a vector at the second component index, of what moves at the second time."""
+    inner = second_component(f).values() if f.components or f.time else ()
     return source_of(system, f)[(index, *inner)]
 
 

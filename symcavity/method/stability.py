@@ -225,7 +225,10 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
             "stability",
             "stability",
             [] if product is None else [Equation(gain, product)],
-            data={"round": found.there_and_back, "gain": gain, "convex": theory.system.convex},
+            data={
+                "round": found.there_and_back, "gain": gain, "convex": theory.system.convex,
+                "globals": list(theory.system.globals),
+            },
             rests_on=("stability.spread",),
             evidence={"symbols": symbols},
         )

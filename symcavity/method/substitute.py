@@ -47,7 +47,10 @@ LETTERS = ("zeta", "theta", "omega", "chi", *(f"zeta{k}" for k in range(2, 100))
 
 
 class NotLinear(Exception):
-    """What stands in the way of a substitution, as words and expressions."""
+    """What stands in the way of a substitution: the name of the obstacle, and what it is about."""
+
+    def __init__(self, obstacle: str, **values: Any) -> None:
+        super().__init__(obstacle, values)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def substituted(system: System, site: Site) -> list[Substituted]:
     """
     kind = site.kind
     if any(f.sender == kind for f in site.law.fields):
-        raise NotLinear(f"a {kind} hears other {kind.plural}, so that putting in would not end.")
+        raise NotLinear("own_kind", kind=kind)
     states = _states(site)
     fields, letter = system.sent_by(kind), _letter(system)
     several = len(fields) > 1
@@ -104,11 +107,11 @@ def _states(site: Site) -> dict[SiteQuantity, Expr]:
     law = site.law
     problem = site.problem.feeding_back(lambda _: False)
     if not Linear().applies(problem):
-        raise NotLinear(f"the law of a {site.kind} is not linear in its fields: ", _obstacle(law), ".")
+        raise NotLinear("not_linear", kind=site.kind, law=_obstacle(law))
     try:
         found = Linear().solve(problem).solved.without_sources()
     except IllPosed:
-        raise NotLinear(f"without feedback the law of a {site.kind} does not fix its states.") from None
+        raise NotLinear("not_fixed", kind=site.kind) from None
     back = {h.eta: h.declared.symbol for h in problem.heard}
     return {q: found.expression(q).xreplace(back) for q in law.unknowns}
 
@@ -212,7 +215,7 @@ def substitution_steps(theory: Theory, make: StepMaker) -> list[Step]:
     try:
         found = substituted(system, theory.inserted[kind])
     except NotLinear as reason:
-        return [make("substitution", "no_substitution", data={"kind": kind, "parts": list(reason.args)})]
+        return [make("substitution", "no_substitution", data={"kind": kind, "obstacle": reason.args})]
     return _steps(theory, kind, found, make)
 
 

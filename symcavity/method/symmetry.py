@@ -8,7 +8,7 @@ stays as it is, the naive analysis gives the same load, norm and states (paper, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -39,8 +39,10 @@ class Symmetry:
         Datum variables that are divided by the factor A.
     feature_scaled : tuple of SiteQuantity
         Feature variables (multipliers) that are divided by A as well.
-    parts : tuple
-        Why there is no symmetry, as words and expressions; empty where there is one.
+    obstacle : str
+        The name of what breaks it; empty where there is a symmetry.
+    values : dict
+        What the obstacle is about.
     offending : object
         The equation, condition or quenched parameter that breaks it.
     """
@@ -48,38 +50,26 @@ class Symmetry:
     found: bool
     scaled: tuple[SiteQuantity, ...] = ()
     feature_scaled: tuple[SiteQuantity, ...] = ()
-    parts: tuple[Any, ...] = ()
+    obstacle: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
     offending: Any = None
-
-    @property
-    def reason(self) -> str:
-        """Why there is no symmetry, in words; empty where there is one."""
-        return "".join(map(str, self.parts))
 
     def __bool__(self) -> bool:
         return self.found
 
-    def __str__(self) -> str:
-        if not self.found:
-            return f"No rescaling symmetry: {self.reason}"
-        names = ", ".join(map(str, self.scaled + self.feature_scaled))
-        return f"Rescaling {names} by 1/A leaves the declared law as it is, for every A > 0."
 
-    __repr__ = __str__
+def _broken_by(obstacle: str, offending: Any = None, **values: Any) -> Symmetry:
+    return Symmetry(False, obstacle=obstacle, values=values, offending=offending)
 
 
 def find_symmetry(system: System) -> Symmetry:
     """Find the rescaling symmetry of a system, or say what breaks it."""
     if not _is_looked_for(system):
-        return Symmetry(False, parts=("it is looked for where features and data hear each other, and nobody else.",))
+        return _broken_by("not_bipartite")
     emitted = [q for f in system.feature.fields for q in f.states()]
     for f in system.feature.fields:
         if not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
-            return Symmetry(
-                False,
-                parts=("what a datum sends, ", f.emission, ", is not proportional to its states."),
-                offending=f.emission,
-            )
+            return _broken_by("datum_emission", f.emission, emission=f.emission)
     datum = _scaling(system.datum, emitted, system)
     if isinstance(datum, Symmetry):
         return datum
@@ -110,25 +100,8 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
 
     worst = min(broken, key=cost)[0]
     shown = worst.xreplace({f.symbol: f.as_sum for f in law.fields})
-    return Symmetry(
-        False,
-        parts=(
-            "rescaling ",
-            *_listed(emitted),
-            " at fixed fields changes " + (
-                "a condition on the sum over all sites of " if worst in conditions else f"the law of a {law.kind}: "
-            ),
-            shown,
-            "." if worst in conditions else " is not left as it is.",
-        ),
-        offending=shown,
-    )
-
-
-def _listed(items: Sequence[Any]) -> list[Any]:
-    """Return ``a, b and c``, as words and expressions."""
-    marks = ["", *[", "] * (len(items) - 2), " and "]
-    return [part for mark, item in zip(marks, items, strict=False) for part in ((mark, item) if mark else (item,))]
+    obstacle = "datum_condition" if worst in conditions else "datum_law"
+    return _broken_by(obstacle, shown, states=list(emitted), kind=law.kind, equation=shown)
 
 
 def _broken(law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Expr]) -> list[Any]:
@@ -167,11 +140,7 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
     for f in system.datum.fields:  # of given emissions, such as a teacher's weights, something comes back as well
         back = f.states() or any(_tied(f.coupling.family, g.coupling.family) for g in law.fields)
         if back and not _homogeneous(f.emission, dict.fromkeys(f.states(), 1), 1):
-            return Symmetry(
-                False,
-                parts=("what a feature sends, ", f.emission, ", is not proportional to its states."),
-                offending=f.emission,
-            )
+            return _broken_by("feature_emission", f.emission, emission=f.emission)
     varying = sorted(
         {
             q
@@ -182,15 +151,7 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
         key=str,
     )
     if varying:
-        return Symmetry(
-            False,
-            parts=(
-                "the features are not identical: the coupling variance depends on ",
-                varying[0],
-                ", so the self-coupling, and with it the response, differs from site to site.",
-            ),
-            offending=varying[0],
-        )
+        return _broken_by("variance", varying[0], parameter=varying[0])
     echoes: dict[Expr, Equation] = {}  # the weight of an echo against the curvature of the state that hears it
     for equation in law.equations:
         fields = [f.symbol for f in law.fields if equation.difference.has(f.symbol)]
@@ -200,62 +161,31 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
         for mark in carries:
             slope = expr.diff(mark)
             if fields and slope.has(*marks.values()):
-                return Symmetry(
-                    False,
-                    parts=(
-                        "the law ",
-                        equation,
-                        (" of a feature is not linear in its state, so a common factor of the response cannot be "
-                        "absorbed."),
-                    ),
-                    offending=equation,
-                )
+                return _broken_by("not_linear", equation, equation=equation)
             for f in (f for f in law.fields if f.symbol in fields):
                 echoes[cancel(law.coefficient(f) * f.coupling.family.variance / slope)] = equation
             quenched = site_quantities(slope, Quenched)
             if fields and quenched:
-                return Symmetry(
-                    False,
-                    parts=(
-                        "the features are not identical: the response depends on ",
-                        quenched[0],
-                        " and differs from site to site.",
-                    ),
-                    offending=quenched[0],
-                )
+                return _broken_by("response", quenched[0], parameter=quenched[0])
         rest = equation.difference.xreplace(dict.fromkeys(states, 0)) if fields else equation.difference
         weights = dict.fromkeys((*multipliers, *fields), 1)
         if fields and not _homogeneous(rest, weights, 1):
             said = equation.xreplace({f.symbol: f.as_sum for f in law.fields})
-            return Symmetry(
-                False,
-                parts=("rescaling the field of a feature changes its law: ", said, " has terms that do not scale."),
-                offending=said,
-            )
+            return _broken_by("feature_law", said, equation=said)
         if fields and any(
             law.coefficient(f).has(Quenched) or site_quantities(law.coefficient(f), Quenched) for f in law.fields
         ):
             quenched = site_quantities(law.coefficient(law.fields[0]), Quenched)
-            return Symmetry(
-                False,
-                parts=("the features are not identical: the factor of the field depends on ", quenched[0], "."),
-                offending=quenched[0],
-            )
+            return _broken_by("factor", quenched[0], parameter=quenched[0])
     if len(echoes) > 1:
         first, *_, last = echoes.values()
-        return Symmetry(
-            False,
-            parts=("the states of a feature respond differently, by ", first, " and by ", last, "."),
-            offending=last,
-        )
+        return _broken_by("different_responses", last, first=first, last=last)
     for pair in law.pairs:
         for member in pair.pair:
             here = site_quantities(member, Variable, Field)
             mixed = any(q in multipliers for q in here) and any(q in states for q in here)
             if mixed or not any(_homogeneous(member, dict.fromkeys(multipliers, 1), power) for power in (0, 1)):
-                return Symmetry(
-                    False, parts=(member, " does not scale with the multipliers of a feature."), offending=member
-                )
+                return _broken_by("pair", member, member=member)
     return dict.fromkeys(multipliers, 1)
 
 
@@ -274,7 +204,7 @@ def symmetry_steps(system: System, make: StepMaker) -> list[Step]:
             "symmetry",
             generalised(system) if found else (),
             data={
-                "found": bool(found), "reason": [] if found else ["The reason: ", *found.parts],
+                "found": bool(found), "obstacle": found.obstacle, "values": found.values,
                 "factor": FACTOR, "scaled": [*found.scaled, *found.feature_scaled],
             },
         )

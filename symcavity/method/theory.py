@@ -7,22 +7,25 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Self
 
-from sympy import Basic, Dummy, Expr, GreaterThan, Rational, S, StrictGreaterThan, Symbol, nan, oo, sqrt, sympify, zoo
+from sympy import Dummy, Expr, GreaterThan, Rational, S, StrictGreaterThan, Symbol, nan, oo, sqrt, zoo
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.text import plain
-from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw
+from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, ValuesError
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.heard import without_fields
+from symcavity.method.moving import laws_of_motion
+from symcavity.method.objective import objective_of
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
-from symcavity.model.quantities import Family, SiteQuantity, site_quantities
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.system import System
+from symcavity.model.typed import observable_of
 from symcavity.record.derivation import Step
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.labels import LabelledEnsemble
@@ -103,6 +106,14 @@ class Theory:
                     "a parameter that acts on it, such as -K*Sum(w[i], (i, 1, N)) in the objective for the mean",
                 )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self) or name not in (*self.PARTS, "memory"):
+            raise AttributeError(
+                f"A theory is what was derived: {name} cannot be set. A changed declaration is derived anew, and "
+                "theory.solve({...}) takes values."
+            )
+        super().__setattr__(name, value)
+
     def replace(self, **parts: Any) -> Self:
         """Return a theory of which some parts are others; nothing that was computed of the old ones is kept."""
         new = object.__new__(type(self))
@@ -163,6 +174,19 @@ class Theory:
     def _averaged(self, expr: Expr) -> Expr:
         return averaged_over(self.inserted, expr).xreplace(self.binding)
 
+    def named_by(self, key: Any) -> Expr:
+        """The observable that a user names: an expression as it is, a text read in the words of this theory.
+
+        Parameters
+        ----------
+        key : Expr, number or str
+            ``"q_w"``, ``"average(w[i]**2)"``, ``"K/N"``.
+        """
+        words = {str(s): s for s in (*self.scaled_unknowns, *self.system.named)}
+        if isinstance(key, str) and key in words:
+            return words[key]
+        return observable_of(key, self.system, words.values())
+
     def observable(self, key: Any) -> Expr:
         """Return an observable in terms of order parameters, global variables and parameters.
 
@@ -176,21 +200,14 @@ class Theory:
         DeclarationError
             If it is not made of single-site quantities of this system.
         """
-        if isinstance(key, Family):
-            raise DeclarationError(
-                f"{key} is a family of variables, not a number.", f"average({key}[...]), response({key})"
-            )
-        expr = sympify(key)
-        if not isinstance(expr, Basic):
-            raise DeclarationError(f"{key!r} is no observable.", "averages, responses and their functions")
-        named = self.system.named
+        expr, named = self.named_by(key), self.system.named
         if expr in named:
             return self.observable(named[expr])
         if names := [name for name in named if expr.has(name)]:
             known = {name: Dummy(name.name, real=True) for name in names}
             found = self.observable(expr.xreplace(known))
             return found.xreplace({mark: self.observable(name) for name, mark in known.items()})
-        expr = without_fields(self.system, self.system.own(self.system.centring.observable(expr)))
+        expr = without_fields(self.system, self.system.own(self.system.rewritten.observable(expr)))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))
@@ -201,6 +218,20 @@ class Theory:
                 f"average({key})",
             )
         return self._averaged(expr)
+
+    @property
+    def objective(self) -> Expr:
+        """The objective of a declared convex problem over N, as an observable in the words of the declaration.
+
+        ``solution[theory.objective]`` is ``solution.objective``; ``theory.compare(sim, [theory.objective])`` holds it
+        against finite instances.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For a system of equations, which minimises nothing.
+        """
+        return objective_of(self.system)
 
     @property
     def sites(self) -> dict[SiteIndex, SiteView]:
@@ -219,8 +250,9 @@ class Theory:
 
     @property
     def equations(self) -> list[Equation]:
-        """The closed system."""
-        return [Equation(s, v) for s, v in self.closures.items()] + self.global_equations + self.fixed_equations
+        """The closed system; of states that move, with the laws of the sites whose paths are averaged over."""
+        laws = [] if self.system.time is None else laws_of_motion(self.inserted)
+        return laws + [Equation(s, v) for s, v in self.closures.items()] + self.global_equations + self.fixed_equations
 
     @property
     def unknowns(self) -> list[Symbol]:
@@ -255,6 +287,10 @@ class Theory:
         return [e for e in self.equations if e.lhs not in same], same
 
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
+        if self.system.time is not None:
+            raise UnsupportedLaw(
+                "The equations of states that move are filled forward.", "theory.evolve(values, until=...)"
+            )
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]
         if any(e.has(JointAverage) for e in exprs):  # what stands inside of a law is not put into it
@@ -271,6 +307,10 @@ class Theory:
         UnsupportedLaw
             For the naive analysis, and for laws whose fields are vectors.
         """
+        if self.system.time is not None:
+            raise UnsupportedLaw(
+                "The stability of states that move is not derived.", "theory.evolve(values, until=...)"
+            )
         if self.is_naive:
             raise UnsupportedLaw("The naive analysis has no stability condition.", "the cavity theory")
         return gains(self.system, self.inserted)
@@ -304,8 +344,14 @@ class Theory:
         NoClosedForm
             If equations are left that only a root finder solves; they are in ``.remaining``.
         """
-        target = sympify(symbol)
+        target = self.named_by(symbol)
         with_load = bool(self.system.fixed)
+        takes = set(self.system.parameters) | {k.ratio for k in self.system.kinds if k.ratio != 1}
+        if target in takes - ({alpha} if with_load else set()):
+            raise ValuesError(
+                f"{target} is a parameter of this theory: closed forms are expressions in it.",
+                f"unknowns and observables: {', '.join(map(str, self.unknowns))}",
+            )
         closed = self.reduced_with_load if with_load else self.reduced
         expr = target if target == alpha else self.observable(target).xreplace(self.units)
         for name in closed.definitions:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Expr, Piecewise, sqrt, sympify
+from sympy import Add, Expr, Piecewise, S, sqrt
 from sympy.logic.boolalg import Boolean
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, raised
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Family, SiteQuantity
+from symcavity.model.quantities import Family, Quenched, SiteQuantity
+from symcavity.model.times import read_time
 
 
 class Average(Node):
@@ -24,7 +26,7 @@ class Average(Node):
         # a SymPy symbol is an expression and a Boolean at once: an average of a number is meant
         if isinstance(body, bool | Boolean) and not isinstance(body, Expr):
             body = Piecewise((1, body), (0, True))
-        body = sympify(body)
+        body = as_sympy(body)
         if not body.has(SiteQuantity, SiteResponse):
             return body
         return Expr.__new__(cls, body)
@@ -61,18 +63,29 @@ class Average(Node):
 class SiteResponse(Node):
     """The response of a site's state to the source in the same site's own equation."""
 
-    def __new__(cls, state: Any, field: Any = None) -> SiteResponse:
+    def __new__(cls, state: Any, field: Any = None, time: Any = None) -> SiteResponse:
         """Return the expression, read and checked."""
         if isinstance(state, Family):
             state = state.at_site()
-        if not isinstance(state, SiteQuantity):
+        if not isinstance(state, SiteQuantity) or isinstance(state.family, Quenched):
             raise DeclarationError(
-                f"response({state}) asks for the response of something that is not a state.",
+                f"response({state}) asks for the response of something that does not respond.",
                 "a state variable of a site: response(w) or response(w[i])",
             )
-        if field is None:
-            return Expr.__new__(cls, state)
-        return Expr.__new__(cls, state, field.at_site() if isinstance(field, Family) else field)
+        if field is not None and not isinstance(field, Family | SiteQuantity) and time is None:
+            field, time = None, field
+        over = state.family.over
+        named = None if field is None else field.at_site() if isinstance(field, Family) else field
+        still = named is not None and named.family.over is None  # the source keeps still, whatever the state does
+        if (over is None or still) != (time is None):
+            raise DeclarationError(
+                f"response({state}) asks for the response of a state that "
+                + ("keeps still, to a source at a time." if over is None else "moves, without the time of its source."),
+                "the time of the source for states that move, and only for them",
+                f"response({state})" if over is None else f'response({state}, s), with s = Time("s")',
+            )
+        when = [] if time is None or over is None else [read_time(time, f"the source of {state}", over)]
+        return Expr.__new__(cls, state, *([] if named is None else [named]), *when)
 
     @property
     def state(self) -> SiteQuantity:
@@ -82,12 +95,22 @@ class SiteResponse(Node):
     @property
     def field(self) -> SiteQuantity | None:
         """The quantity whose equation carries the source, where there are several."""
-        return self.args[1] if len(self.args) > 1 else None
+        return next((a for a in self.args[1:] if isinstance(a, SiteQuantity)), None)
+
+    @property
+    def time(self) -> Expr | None:
+        """The time of the source; None where states keep still."""
+        return next((a for a in self.args[1:] if not isinstance(a, SiteQuantity)), None)
+
+    @property
+    def times(self) -> tuple[Expr, Expr]:
+        """The times of the state and of the source; zero for what keeps still."""
+        return (S.Zero if self.state.time is None else self.state.time), (S.Zero if self.time is None else self.time)
 
     @property
     def free_symbols(self) -> set[Any]:
-        """The free index symbols."""
-        return set(self.args[0].free_symbols)
+        """The free index symbols, times among them."""
+        return set(self.args[0].free_symbols) | (set() if self.time is None else self.time.free_symbols)
 
     def _sympystr(self, printer: Any) -> str:
         return f"response({', '.join(printer.doprint(arg) for arg in self.args)})"
@@ -103,6 +126,7 @@ class SiteResponse(Node):
             if kind.upper
             else f"_{{{' '.join([mark, *inner])}}}"
         )
+        mark += "" if self.time is None else f"({printer.doprint(self.time)})"
         tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
         return raised(tex, exp)
 
@@ -131,15 +155,16 @@ def norm(*parts: Any) -> Expr:
     In the objective of a convex problem it may be multiplied by what is not negative. In a constraint a
     number bounds it; where other states do, the same is said by a :class:`SupportFunction` of a ball.
     """
-    return sqrt(Add(*(sympify(part) ** 2 for part in parts)))
+    return sqrt(Add(*(as_sympy(part) ** 2 for part in parts)))
 
 
-def response(state: Any, field: Any = None) -> Expr:
+def response(state: Any, field: Any = None, time: Any = None) -> Expr:
     """Return the response d(state)/d(source).
 
     ``response(w)``, of the family, is the average over sites; ``response(w[i])`` is the response of one
     site, for use inside :func:`average`.  The source is added to the right-hand side of the equation
     that carries the random field (paper, equations 28 and 29); with several of them, ``field`` says which.
+    Of a state that moves, ``response(x[i, t], s)`` is the response at the time t to a source at the time s.
     """
-    single = SiteResponse(state, field)
+    single = SiteResponse(state, field, time)
     return Average(single) if isinstance(state, Family) else single

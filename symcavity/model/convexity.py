@@ -1,4 +1,4 @@
-"""Refusing what is provably not convex: a midpoint test at seeded points, and along each state."""
+"""Proving convexity by rules; what they leave open, and chords refute, is refused."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sympy import Expr, Rational, Symbol
+from sympy import Eq, Expr, KroneckerDelta, Rational, S, Symbol
+from sympy.core.relational import Relational
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import DeclarationError, NotConvex
+from symcavity.model.composition import Rules
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import N, P, alpha, is_index
 from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
-from symcavity.model.ranges import values_in_range
+from symcavity.model.ranges import margins, values_in_range
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
+_CASES = 64
 _FAR = 50.0
 _REACH, _DIGITS = 8.0, 50  # how far from zero short chords are laid; what is seen on them may be rounding
 
@@ -54,8 +57,10 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311
 
 
-def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = ()) -> None:
-    """Raise NotConvex if a site's function violates midpoint convexity for every draw of the parameters.
+def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = ()) -> bool:
+    """Return whether a site's function is proved to be convex; refuse what is refuted.
+
+    What the rules of composition leave open is held against its chords, for values of labels one by one.
 
     Parameters
     ----------
@@ -67,10 +72,50 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
         What is being checked, for the message.
     ranges : sequence of Relational
         What the parameters have to meet.
+
+    Raises
+    ------
+    NotConvex
+        If midpoint convexity is violated for every draw of the parameters, at one value of the labels.
     """
     states: list[Any] = [*site_quantities(expr, Variable), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
-    if not states or _is_plainly_convex(expr, states):
+    rules = Rules(states, margins(ranges))
+    if not states or rules(expr).convex:
+        return True
+    left = [(case, at) for case, at in by_labels(expr, states) if not rules(case).convex]
+    for case, at in left:
+        _hold_chords(case, [s for s in states if case.has(s)], where, ranges, at)
+    return not left
+
+
+def by_labels(expr: Expr, states: Sequence[Any]) -> list[tuple[Expr, str]]:
+    """An expression at each value of the labels in it that have few, and of each test on labels; and those values."""
+    cases = [(expr, "")]
+    for q in site_quantities(expr, Quenched):
+        if q.few and len(q.few) * len(cases) <= _CASES:
+            cases = [(e.xreplace({q: v}), f"{at}, {q} = {v}") for e, at in cases for v in q.few]
+    tests = {t for t in expr.atoms(Relational, KroneckerDelta) if not t.has(*states) and site_quantities(t)}
+    for test in sorted(tests, key=str):
+        if 2 * len(cases) <= _CASES:
+            cases = [case for e, at in cases for case in (_decided(e, at, test) if e.has(test) else [(e, at)])]
+    return list(dict.fromkeys(cases))
+
+
+def _decided(expr: Expr, at: str, test: Any) -> list[tuple[Expr, str]]:
+    """An expression where a test on labels holds, and where it does not."""
+    is_delta = isinstance(test, KroneckerDelta)
+    true, false = (S.One, S.Zero) if is_delta else (S.true, S.false)
+    holds = expr.xreplace({test: true})
+    if isinstance(test, Eq | KroneckerDelta) and any(a.is_number for a in test.args):
+        number, label = sorted(test.args, key=lambda a: not a.is_number)
+        holds = holds.xreplace({label: number})
+    return [(holds, f"{at}, {Eq(*test.args) if is_delta else test}"), (expr.xreplace({test: false}), at)]
+
+
+def _hold_chords(expr: Expr, states: Sequence[Any], where: str, ranges: Sequence[Any], at: str) -> None:
+    """Refuse what lies above its chords for every draw of the parameters."""
+    if not states:
         return
     quenched = site_quantities(expr, Quenched)
     parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
@@ -98,7 +143,7 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
     point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
     if not any(convex for _, convex in verdicts):
         raise NotConvex(
-            f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}.",
+            f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}{at}.",
             "convex objectives; constraints g >= 0 with concave g",
             "check the sign; the cavity equations of a non-convex problem need not describe its minimum",
         )
@@ -132,6 +177,14 @@ def changes(
                 continue
 
 
+def takes_both_signs(expr: Expr, ranges: Sequence[Any]) -> bool:
+    """Whether an expression of parameters alone is positive for some of their values, and negative for others."""
+    symbols, rng = sorted(expr.free_symbols, key=str), seeded(22)
+    call = compiled(symbols, expr, "math")
+    found = [call(*sample_parameters(symbols, rng, ranges)) for _ in range(_DRAWS if symbols else 0)]
+    return any(v > 0 for v in found) and any(v < 0 for v in found)
+
+
 def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str, ranges: Sequence[Any]) -> None:
     """Raise NotConvex if a site's function falls with a convex average of all sites somewhere."""
 
@@ -154,14 +207,6 @@ def pulls(exprs: Sequence[Expr], g: Expr, ranges: Sequence[Any]) -> set[bool]:
     far = [(-_FAR, 0.0), (0.0, _FAR)]
     found = (c for e in exprs for c in changes(e, g, ranges, lambda _: far))
     return {change > 0 for change in found if abs(change) > _TOLERANCE}
-
-
-def _is_plainly_convex(expr: Expr, states: Sequence[Any]) -> bool:
-    """Whether it is a polynomial whose second derivatives are never negative, and without mixed ones."""
-    if not expr.is_polynomial(*states):
-        return False
-    bends = ((a == b, expr.diff(a, b)) for a in states for b in states)
-    return all(bend == 0 or (alone and bend.is_nonnegative) for alone, bend in bends)
 
 
 def _violation(

@@ -157,6 +157,12 @@ class Coupling(Family):
         variance = self.variance / unit**2
         return self._make(name, self._data[1], variance, *self._data[3:5], S.Zero, pairs, self.reciprocity)
 
+    def copied(self, name: str, rule: Mapping[Any, Any], correlation: Mapping[Coupling, Expr]) -> Coupling:
+        """Couplings of the same moments in other quenched parameters, correlated with others."""
+        pairs = Tuple(*(Tuple(other, rho) for other, rho in correlation.items()))
+        variance, mean = (moment.xreplace(dict(rule)) for moment in (self.variance, self.mean))
+        return self._make(name, self._data[1], variance, *self._data[3:5], mean, pairs, self.reciprocity)
+
     def explicit(self, components: Tuple, variance: Expr) -> Coupling:
         """The same couplings with explicit components."""
         return self._make(self.name, components, variance, *self._data[3:])

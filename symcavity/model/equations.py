@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from sympy import And, Basic, Dummy, Equality, Expr, Piecewise, S, Symbol, latex
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
@@ -27,24 +27,32 @@ DECIDED = (
 EXAMPLE = 'named={Symbol("E"): average(eps[mu]**2)}'
 
 
-@dataclass(frozen=True, repr=False)
-class Equation:
-    """An equation that never collapses to True or False."""
+class Equation(Equality):
+    """An equation of SymPy's that never collapses to True or False, whatever its sides are."""
 
-    lhs: Expr
-    rhs: Expr
+    def __new__(cls, lhs: Any, rhs: Any, **_options: Any) -> Equation:
+        """Return the equation of two sides, as they are."""
+        return Basic.__new__(cls, as_sympy(lhs, "A side of an equation"), as_sympy(rhs, "A side of an equation"))
 
     @cached_property
     def difference(self) -> Expr:
         """The left-hand side minus the right-hand side."""
         return self.lhs - self.rhs
 
-    def xreplace(self, rule: dict[Any, Any]) -> Equation:
-        """Apply an exact replacement to both sides."""
-        return Equation(self.lhs.xreplace(rule), self.rhs.xreplace(rule))
+    def subs(self, *rule: Any, **options: Any) -> Equation:
+        """Substitute in both sides, as ``Expr.subs`` does; a text is no expression."""
+        for entry in rule if len(rule) == 2 else [e for pair in _pairs(*rule) for e in pair]:
+            as_sympy(entry, "What is substituted")
+        return super().subs(*rule, **options)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"{plain(self.lhs)} = {plain(self.rhs)}"
 
     def __str__(self) -> str:
-        return f"{plain(self.lhs)} = {plain(self.rhs)}"
+        return self._sympystr(None)
 
     __repr__ = __str__
 
@@ -53,6 +61,11 @@ class Equation:
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {latex(self.lhs)} = {latex(self.rhs)}$"
+
+
+def _pairs(rule: Any) -> list[tuple[Any, Any]]:
+    """The pairs of a substitution that is given at once."""
+    return list(rule.items()) if isinstance(rule, Mapping) else [tuple(pair) for pair in rule]
 
 
 def as_equation(value: Any, where: str) -> Equation:

@@ -19,7 +19,6 @@ from sympy import (
     S,
     Set,
     Symbol,
-    SympifyError,
     Tuple,
     binomial,
     cancel,
@@ -30,10 +29,10 @@ from sympy import (
     log,
     nan,
     oo,
-    sympify,
     zoo,
 )
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.tails import log_gamma
 from symcavity.errors import DeclarationError
 
@@ -87,8 +86,8 @@ def exact(value: Any, where: str) -> Expr:
             f"Rational({value!r})" if _DECIMAL.fullmatch(value) else "the expression itself, without quotes",
         )
     try:
-        expr = sympify(value, strict=True)
-    except (SympifyError, TypeError):
+        expr = as_sympy(value)
+    except DeclarationError:
         expr = None
     if not isinstance(expr, Expr) or getattr(expr, "is_Matrix", False):
         if hasattr(value, "at_site"):
@@ -187,7 +186,7 @@ def _law_entry(value: Any, where: str, *, exact_values: bool) -> Expr:
         raise DeclarationError(
             f"A string stands in {where}: {value!r}.", "numbers, and decimals such as '0.5' or '1/2'"
         )
-    return exact(value, where) if exact_values else sympify(value)
+    return exact(value, where) if exact_values else as_sympy(value, where)
 
 
 def _vanishes(gap: Expr) -> bool:

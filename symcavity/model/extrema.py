@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol
 from sympy.core.relational import Relational
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, raised
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.support import bold
 
 
 class Extremum(Node):
@@ -27,7 +30,7 @@ class Extremum(Node):
 
     def __new__(cls, body: Any, point: Symbol, domain: Any = True, at: Any = None) -> Expr:
         """Return the expression."""
-        return Expr.__new__(cls, sympify(body), point, sympify(domain), *([] if at is None else [sympify(at)]))
+        return Expr.__new__(cls, as_sympy(body), point, as_sympy(domain), *([] if at is None else [as_sympy(at)]))
 
     @property
     def body(self) -> Expr:
@@ -59,10 +62,15 @@ class Extremum(Node):
         where = f" in {printer.doprint(self.domain)}" if self.domain.is_Symbol else ""
         return f"{word}({body}, {point}{where}{' with ' + condition if condition else ''})"
 
+    def _point(self, printer: Any) -> str:
+        """What is varied, as it stands in the body."""
+        own = sorted((q for q in self.body.atoms(SiteQuantity) if q.family.name == str(self.args[1])), key=str)
+        return bold(printer, own[0], own[0].indices[-1]) if own else f"\\bm{{{printer.doprint(self.args[1])}}}"
+
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body, condition = printer.doprint(self.body), self._condition(printer)
         where = f" \\in {printer.doprint(self.domain)}" if self.domain.is_Symbol else ""
-        below = f"_{{\\bm{{{printer.doprint(self.args[1])}}}{where}}}"
+        below = f"_{{{self._point(printer)}{where}}}"
         tail = f"\\ :\\ {condition}" if condition else ""
         word = "\\min" if self.at is None else "\\arg\\min"
         tex = f"{word}{below}\\, {body}{tail}"

@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Add, Basic, Dummy, Equality, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
+from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, i, is_index, kind_of_range, mu
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_slots, check_words
 from symcavity.model.support import stays_whole
+from symcavity.model.times import Time
 
 
 class FieldSymbol(Symbol):
@@ -81,6 +82,11 @@ class RandomField:
         family = self.coupling.family
         free = bool(family.components) and not self.inner and self.coupling.indices[-1].is_Symbol
         return Tuple(self.coupling.indices[-1], *family.components[1:]) if free else Tuple()
+
+    @property
+    def time(self) -> Time | None:
+        """The time at which it is taken; None where all that is sent keeps still."""
+        return next((q.family.over for q in self.states() if q.family.over is not None), None)
 
     def states(self) -> list[SiteQuantity]:
         """The sender's state variables that this field hears."""
@@ -213,6 +219,12 @@ def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, E
             f"The component index {index} in {where} runs over {low}..{high}.",
             "explicit ranges of components, such as (a, 1, 2); open ranges in the argument of a support function",
         )
+    linear = hearer is None and len(sites) == len(expr.limits) > 1 and expr.function.has(Coupling)
+    if linear and len({kind for _, kind in sites}) == len(sites):  # SymPy writes a sum of sums as one
+        limits, kind = sites[-1]
+        body = _rename(Sum(expr.function, *expr.limits[:-1]), kind, limits[0], where, None)
+        check_slots(body, where)
+        return kind, body
     if len(sites) != 1:
         paired = len(sites) > 1 and len({kind for _, kind in sites}) == 1
         level = 'a loss of pairs compares each site with a level that all share: b = Global("b") in place of the other'
@@ -285,24 +297,6 @@ def free_kind(expr: Expr, where: str) -> Kind | None:
     return outside.pop() if outside else None
 
 
-def as_sums(value: Any) -> Any:
-    """A part of a declaration with its averages over sites as what they are: sums, divided by the number of sites.
-
-    An equation between averages alone stays as it is: it may as well be meant as a normalisation.
-    """
-    expr = getattr(value, "difference", value)
-    nodes = expr.atoms(Average) if isinstance(expr, Basic) else ()
-    if isinstance(value, Equality) and not site_quantities(value.xreplace({node: Dummy() for node in nodes})):
-        return value
-    rule = {}
-    for node in nodes:
-        kind = None if node.has(SiteResponse) else free_kind(node.body, str(node))
-        if kind is not None:
-            index = Symbol(f"{kind.index}'", integer=True)
-            rule[node] = Sum(node.body.xreplace({kind.index: index}), (index, 1, kind.size)) / kind.size
-    return value.xreplace(rule) if rule else value
-
-
 def outer_sums(expr: Expr) -> list[Sum]:
     """The sums of an expression that stand in no other sum or average."""
     found: list[Sum] = []
@@ -318,6 +312,16 @@ def outer_sums(expr: Expr) -> list[Sum]:
 
     walk(expr)
     return found
+
+
+def is_total(expr: Expr) -> bool:
+    """Whether an expression is made of sums over all sites, and what does not depend on sites."""
+    sums = {s: Dummy(real=True) for s in outer_sums(expr)}
+    if not sums or not all(len(s.limits) == 1 and kind_of_sum(s.limits[0]) for s in sums):
+        return False
+    rest = expr.xreplace(sums)
+    of_a_site = free_kind(expr, f"the root of {expr}") is not None or site_quantities(rest)
+    return not of_a_site and is_affine(rest, sums.values())
 
 
 def extract_fields(expr: Expr, kind: Kind, book: FieldBook, where: str) -> Expr:

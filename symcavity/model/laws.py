@@ -23,6 +23,7 @@ from symcavity.model.quantities import (
     site_quantities,
 )
 from symcavity.model.support import VectorField, free_components, stays_whole
+from symcavity.model.times import Time
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Law:
     def index(self) -> Symbol:
         """The canonical site index."""
         return self.kind.index
+
+    @property
+    def time(self) -> Time | None:
+        """The time over which its states move; None where all keep still."""
+        return next((q.family.over for q in self.unknowns if q.family.over is not None), None)
 
     def carrier(self, random_field: RandomField) -> Equation:
         """The equation in which a random field stands (and which therefore carries a source)."""
@@ -115,15 +121,15 @@ def read_law(
         in_pairs = any(q.has(f.symbol) for p in own for q in p.pair)
         if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
             continue
-        word = VectorField if f.components else Field
-        family = word(fresh_name(taken, field_mark(kind)), tuple(f.components) or None, kind.index)
+        word, moving = (VectorField, {}) if f.components else (Field, {"over": f.time} if f.time else {})
+        family = word(fresh_name(taken, field_mark(kind)), tuple(f.components) or None, kind.index, **moving)
         named[f.symbol] = family.at_site()
     equations = [e.xreplace(named) for e in equations]
     equations += [Equation(q, symbol) for symbol, q in named.items()]
     conditions = tuple(Complementary(*(q.xreplace(named) for q in p.pair)) for p in own)
     exprs = [e.difference for e in equations] + [q for p in conditions for q in p.pair]
     exprs += [f.emission for f in book.sent_by(kind)]
-    unknowns = [q for expr in exprs for q in site_quantities(expr, Variable, Field) if kind in q.site]
+    unknowns = [q.now for expr in exprs for q in site_quantities(expr, Variable, Field) if kind in q.site]
     ordered = tuple(dict.fromkeys(unknowns))
     return Law(kind, ordered, tuple(equations), conditions, tuple(fields))
 

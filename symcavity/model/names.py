@@ -11,6 +11,7 @@ from symcavity.errors import DeclarationError
 from symcavity.model.exact import exact
 from symcavity.model.kinds import N, P, alpha, i, mu
 
+LETTERS, WORDS = 300, 4000  # of a name in a document, of a title
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
 ALIASES = {"lam": "lambda", "eps": "varepsilon"}
@@ -28,6 +29,8 @@ def latex_name(name: str) -> str:
     """LaTeX of a family's name: Greek words become letters, digits and tails become subscripts."""
     if name.isdigit():
         return f"({name})"
+    if "" in name.split("_"):  # an underscore with nothing on one side has no place in a formula
+        return f"\\mathrm{{{name.replace('_', chr(92) + '_')}}}"
     head, _, tail = name.partition("_")
     base = head.rstrip("0123456789")
     digits = head[len(base) :]
@@ -40,6 +43,7 @@ def family_name(name: Any, word: str) -> str:
     """Read the name of a family, refusing what is no identifier or is taken by the package."""
     if not isinstance(name, str) or not name.isidentifier():
         raise DeclarationError(f"The name of a {word} is {name!r}.", "a Python identifier such as 'w' or 'lambda'")
+    refuse_unprintable(name, f"The name of a {word}")
     if name in RESERVED:
         raise DeclarationError(
             f"The name of a {word} is {name!r}, which is taken: N and P are the numbers of sites, alpha is P/N, "
@@ -47,6 +51,25 @@ def family_name(name: Any, word: str) -> str:
             "any other name",
         )
     return ALIASES.get(name, name)
+
+
+def refuse_unprintable(name: str, what: str) -> None:
+    """Refuse text that no format can print: control characters, and two underscores at an end."""
+    if not name.isprintable():
+        raise DeclarationError(f"{what} is {name!r}, which holds control characters.", "text that can be printed")
+    if name.startswith("__") or name.endswith("__"):
+        raise DeclarationError(
+            f"{what} is {name!r}: names that begin or end with two underscores are Python's own.",
+            "letters, digits, and underscores between them",
+            name.strip("_") or "w",
+        )
+
+
+def read_text(text: Any, what: str) -> str:
+    """Read a title or a citation: text without control characters, line breaks apart."""
+    if not isinstance(text, str) or not all(c.isprintable() or c in "\n\t\xa0\u2009\u202f" for c in text):
+        raise DeclarationError(f"{what} is {text!r:.80}.", "text without control characters")
+    return text
 
 
 def fresh_name(taken: set[str], *names: str) -> str:

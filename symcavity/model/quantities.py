@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
-from sympy import Basic, Expr, S, Sum, Symbol, SympifyError, Tuple, sympify
+from sympy import Basic, Expr, S, Sum, Symbol, Tuple
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.signs import FewValued
 from symcavity.algebra.text import plain, text
@@ -22,6 +23,7 @@ from symcavity.model.dependent import read_joint
 from symcavity.model.exact import Count, drawn_law, exact, finite_law, is_random, sign_of_law
 from symcavity.model.kinds import Kind, SiteIndex, i, is_index, mu
 from symcavity.model.names import component_range, family_name, latex_name
+from symcavity.model.times import Time, read_time
 
 
 class Family(DataAtom):
@@ -48,13 +50,22 @@ class Family(DataAtom):
         """The kind of site that carries it; both kinds of a coupling, in the order of its indices."""
         return (self._data[2],)
 
+    @property
+    def over(self) -> Time | None:
+        """The time over which it moves; None for what keeps still."""
+        return self._data[-1] if isinstance(self._data[-1], Time) else None
+
     def __getitem__(self, index: Any) -> SiteQuantity:
-        return SiteQuantity(self, *map(self._index, index if isinstance(index, tuple) else (index,)))
+        entries = list(index) if isinstance(index, tuple) else [index]
+        when: list[Expr] = []
+        if self.over is not None and len(entries) > len(self.slots) + bool(self.components):
+            when = [read_time(entries.pop(), self.name, self.over)]
+        return SiteQuantity(self, *map(self._index, entries), *when)
 
     def _index(self, entry: Any) -> Expr:
         try:
-            index = sympify(entry, strict=True)
-        except (SympifyError, TypeError):
+            index = as_sympy(entry)
+        except DeclarationError:
             index = None
         plain = isinstance(index, Expr) and index.is_integer is not False and not index.has(SiteQuantity, Global)
         if not plain or index.is_negative:
@@ -77,12 +88,16 @@ class Family(DataAtom):
     def __iter__(self) -> Any:
         raise TypeError(f"{self.name} is a family of site quantities; write {self.name}[...] with an index.")
 
+    def renamed(self, name: str) -> Self:
+        """The same family under another name."""
+        return self._make(name, *self._data[1:])
+
     def at_site(self) -> SiteQuantity:
         """Return the quantity at the canonical site index or indices (and the declared component index)."""
         sites: list[Symbol] = []
         for slot in self.slots:
             sites.append(fresh_index(slot.index, sites) if slot.index in sites else slot.index)
-        return self[(*sites, *self.components[:1])]
+        return self[(*sites, *self.components[:1], *([] if self.over is None else [self.over]))]
 
     def _sympystr(self, _printer: Any) -> str:
         return self.name
@@ -108,14 +123,17 @@ class Variable(Family):
         The index of the sites: ``i`` (features), ``mu`` (data), or one from :func:`Sites`.
     components : tuple, optional
         Range ``(a, 1, D + 1)`` of an inner component index.
+    over : Time, optional
+        The time over which it moves: ``x = Variable("x", i, over=t)``, and then ``x[i, t]``.
     """
 
     __slots__ = ()
 
-    def __new__(cls, name: Any, index: Any, components: Any = None) -> Variable:
+    def __new__(cls, name: Any, index: Any, components: Any = None, *, over: Time | None = None) -> Variable:
         """Return the family, read and checked."""
         kind = kind_of(index, f"The variable {name}", f'Variable("{name}", i)')
-        return cls._make(family_name(name, kind.name), component_range(components), kind)
+        moving = moving_over(over, name, components)
+        return cls._make(family_name(name, kind.name), component_range(components), kind, *moving)
 
     @property
     def kind(self) -> Kind:
@@ -149,6 +167,25 @@ def Datum(name: Any, components: Any = None) -> Variable:
     return Variable(name, mu, components)
 
 
+def moving_over(over: Any, name: Any, components: Any = None) -> tuple[Time, ...]:
+    """The time over which a family moves, read; nothing for what keeps still.
+
+    Raises
+    ------
+    DeclarationError
+        If it is no time, or if the family has components as well.
+    """
+    if over is None:
+        return ()
+    if not isinstance(over, Time) or components:
+        raise DeclarationError(
+            f"{name} is declared over {over!r}" + (", and with components." if components else "."),
+            "a time, of quantities without components",
+            't = Time("t"); Variable("x", i, over=t)',
+        )
+    return (over,)
+
+
 def kind_of(index: Any, what: str, example: str) -> Kind:
     """The kind of site that an index belongs to.
 
@@ -175,16 +212,19 @@ class Field(Family):
         Its name.
     index : Symbol, optional
         ``mu`` (the default) for a field of the data, ``i`` for a field of the features.
+    over : Time, optional
+        The time over which it moves.
     """
 
     _word = "field"
 
-    def __new__(cls, name: Any, components: Any = None, index: Any = mu) -> Field:
+    def __new__(cls, name: Any, components: Any = None, index: Any = mu, *, over: Time | None = None) -> Field:
         """Return the expression, read and checked."""
         if isinstance(components, SiteIndex):
             components, index = None, components
         kind = kind_of(index, f"The field {name}", f'Field("{name}", mu)')
-        return cls._make(family_name(name, cls._word), component_range(components), kind)
+        moving = moving_over(over, name, components)
+        return cls._make(family_name(name, cls._word), component_range(components), kind, *moving)
 
 
 class DrawnOn(Symbol):
@@ -248,7 +288,7 @@ class Quenched(Family):
                 f'u = Sum(x[mu, i]*t[i], (i, 1, N)); Quenched("{name}", mu, law={{1: 1/(1 + exp(-u)), '
                 "-1: 1/(1 + exp(u))}, given=u)",
             )
-        weights = {v: sympify(w).xreplace(at_mark) for v, w in law.items() if not isinstance(w, str | float)}
+        weights = {v: as_sympy(w).xreplace(at_mark) for v, w in law.items() if not isinstance(w, str | float)}
         law = {**law, **weights}
         held = Tuple(*weights.values())
         own = [q for q in site_quantities(held, Quenched) if q.indices == (index,) and q.family.given is None]
@@ -264,6 +304,11 @@ class Quenched(Family):
     def assumed_positive(self) -> Quenched:
         """The same parameter, declared positive."""
         return self._make(*self._data[:4], True, self._data[5])
+
+    def copied(self, name: str, rule: Mapping[Any, Any]) -> Quenched:
+        """An independent parameter with the same law, drawn on other quantities where it is drawn on some."""
+        drawn = Tuple(*(e.xreplace(dict(rule)) for e in self._data[5]))
+        return self._make(name, *self._data[1:5], drawn)
 
     def at_field(self, field: SiteQuantity) -> Quenched:
         """The same label, drawn on a quantity of the site that has a name."""
@@ -377,9 +422,10 @@ class SiteQuantity(FewValued, Expr):
 
     def __new__(cls, family: Family, *indices: Any) -> SiteQuantity:
         """Return the expression, read and checked."""
-        expected = len(family.slots) + (1 if family.components else 0)
+        moving = [] if family.over is None else [family.over]
+        expected = len(family.slots) + (1 if family.components else 0) + len(moving)
         if len(indices) != expected:
-            slots = ", ".join(map(str, (*(slot.index for slot in family.slots), *family.components[:1])))
+            slots = ", ".join(map(str, (*(slot.index for slot in family.slots), *family.components[:1], *moving)))
             more = len(indices) == len(family.slots) + 1 > expected and not isinstance(family, Quenched)
             raise DeclarationError(
                 f"{family.name}[{', '.join(map(str, indices))}] has {len(indices)} indices.",
@@ -407,8 +453,18 @@ class SiteQuantity(FewValued, Expr):
 
     @property
     def indices(self) -> tuple[Expr, ...]:
-        """All indices: the site's, then the component's."""
-        return self.args[1:]
+        """The indices of sites, then the component's; the time is none of them."""
+        return self.args[1:] if self.family.over is None else self.args[1:-1]
+
+    @property
+    def time(self) -> Expr | None:
+        """The time at which it is taken; None for what keeps still."""
+        return None if self.family.over is None else self.args[-1]
+
+    @property
+    def now(self) -> SiteQuantity:
+        """The same quantity at the time over which it moves, whatever time it is taken at."""
+        return self if self.time in (None, self.family.over) else self.func(*self.args[:-1], self.family.over)
 
     @property
     def site(self) -> dict[Kind, Expr]:
@@ -417,8 +473,8 @@ class SiteQuantity(FewValued, Expr):
 
     @property
     def free_symbols(self) -> set[Any]:
-        """The free index symbols."""
-        return set().union(*(index.free_symbols for index in self.indices))
+        """The free index symbols, times among them."""
+        return set().union(*(index.free_symbols for index in self.args[1:]))
 
     def _eval_derivative(self, symbol: Any) -> Expr:
         return S.One if self == symbol else S.Zero
@@ -430,7 +486,7 @@ class SiteQuantity(FewValued, Expr):
         return True if isinstance(self.family, Quenched) and sign_of_law(self.family.law) is not None else None
 
     def _sympystr(self, printer: Any) -> str:
-        return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.indices)}]"
+        return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.args[1:])}]"
 
     def _latex(self, printer: Any) -> str:
         family = self.family
@@ -442,7 +498,8 @@ class SiteQuantity(FewValued, Expr):
         lower = [f"({tail[:-1]}", *lower] if tail else lower
         below = f"_{{{' '.join(lower)}}}" if lower else ""
         above = f"^{{{upper}}}" if upper else ""
-        return f"{tex}{below}{above}"
+        when = "" if self.time is None else f"({printer.doprint(self.time)})"
+        return f"{tex}{below}{above}{when}"
 
 
 class Complementary(Basic):

@@ -14,7 +14,7 @@ from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.exact import Count, exact, random_symbols
 from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
-from symcavity.model.names import RESERVED
+from symcavity.model.names import RESERVED, refuse_unprintable
 from symcavity.model.quantities import (
     Family,
     Field,
@@ -24,6 +24,7 @@ from symcavity.model.quantities import (
     Variable,
     site_quantities,
 )
+from symcavity.model.times import Time
 
 _DECLARED = "Feature, Datum, Field, Quenched, Coupling (indexed by sites), Global, and plain Symbols as parameters"
 
@@ -65,6 +66,8 @@ def check_words(expr: Expr, where: str, *, averages: bool = False) -> None:
             "declare a Quenched parameter that varies from site to site",
         )
     for symbol in sorted(found, key=str):
+        if isinstance(symbol, Symbol):
+            refuse_unprintable(symbol.name, "The name of a symbol")
         if isinstance(symbol, Symbol) and RESERVED.get(symbol.name, symbol) != symbol:
             raise DeclarationError(
                 f"A symbol of your own named {symbol} stands in {where}.",
@@ -144,7 +147,7 @@ def parameters_of(expr: Expr) -> set[Symbol]:
     return {
         s
         for s in expr.atoms(Symbol) - inner
-        if not isinstance(s, SiteIndex | SiteCount | Global | Count) and s != alpha and s not in bound
+        if not isinstance(s, SiteIndex | SiteCount | Global | Count | Time) and s != alpha and s not in bound
     }
 
 
@@ -161,7 +164,7 @@ def check_names(exprs: Iterable[Expr]) -> None:
             known = seen.setdefault(thing.name, thing)
             if known != thing:
                 raise DeclarationError(
-                    f"The name {thing.name} stands for two things: {_what(known)} and {_what(thing)}.",
+                    f"The name {thing.name} stands for two things: {' and '.join(sorted(map(_what, (known, thing))))}.",
                     "one name for one quantity",
                     "give one of them another name"
                     if type(known) is not type(thing) or getattr(known, "slots", None) != getattr(thing, "slots", None)

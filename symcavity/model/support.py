@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sympy import Dummy, Expr, Min, Mul, S, Sum, Symbol, Tuple, sympify
+from sympy import Dummy, Expr, Min, Mul, S, Sum, Symbol, Tuple
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, raised, replaced_by
 from symcavity.errors import DeclarationError
 from symcavity.model.atoms import DataAtom
@@ -72,16 +73,16 @@ class SupportFunction(DataAtom):
 
     def __call__(self, V: Any, index: Any = None) -> Support:
         """Apply it to a vector, written by its component."""
-        V = sympify(V)
         if isinstance(V, Tuple | list | tuple):
             raise DeclarationError(
                 f"{self.name} is applied to {V}.",
                 "a vector, written by its component",
                 "g(Sum(u[mu, i, a]*w[i], (i, 1, N)))",
             )
+        V = as_sympy(V, f"The argument of {self.name}")
         found = free_components(V)
         if index is not None:
-            found = {k: v for k, v in found.items() if k == sympify(index)}
+            found = {k: v for k, v in found.items() if k == as_sympy(index)}
         if len(found) != 1:
             what = f"{len(found)} free component indices" if found else "no free component index"
             raise DeclarationError(
@@ -128,7 +129,7 @@ class Components(DataAtom):
 
     def __new__(cls, index: Symbol, low: Any, high: Any) -> Components:
         """Return the range."""
-        return cls._make(index, sympify(low), sympify(high))
+        return cls._make(index, as_sympy(low), as_sympy(high))
 
     @property
     def index(self) -> Symbol:
@@ -197,8 +198,12 @@ class _Binder(Node):
 class Support(_Binder):
     """The value ``g(V)`` of a support function."""
 
-    def __new__(cls, g: SupportFunction, body: Expr, components: Components, *_: Any) -> Support:
-        """Return the value of g at a vector."""
+    def __new__(cls, g: SupportFunction, body: Expr, components: Components, *_: Any) -> Any:
+        """Return the value of g at a vector; positive numbers and parameters stand in front of it."""
+        factors = [f for f in Mul.make_args(body) if f.is_positive and not f.has(SiteQuantity)]
+        scale = Mul(*(f for f in factors if components.index not in f.free_symbols))
+        if scale != 1:
+            return scale * cls(g, body / scale, components)
         return Expr.__new__(cls, g, body, components, components.size)
 
     def _eval_derivative(self, symbol: Any) -> Expr:

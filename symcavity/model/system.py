@@ -8,11 +8,9 @@ from typing import Any, Self
 from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.algebra.text import plain
-from symcavity.errors import DeclarationError
-from symcavity.model.centring import Centring, in_one_unit
-from symcavity.model.emissions import Emissions
+from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
-from symcavity.model.fields import FieldBook, RandomField, as_sums, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
@@ -26,7 +24,8 @@ from symcavity.model.kinds import (
     to_leading_order,
 )
 from symcavity.model.laws import Law, componentwise, pair_components, read_law
-from symcavity.model.names import ALIASES
+from symcavity.model.motion import Motion, read_motion
+from symcavity.model.names import ALIASES, read_text
 from symcavity.model.quantities import (
     Complementary,
     Field,
@@ -39,6 +38,8 @@ from symcavity.model.quantities import (
 )
 from symcavity.model.ranges import declared_ranges, implied_ranges
 from symcavity.model.refusals import check_names, check_words, parameters_of
+from symcavity.model.rewriting import Declaration, Rewritten
+from symcavity.model.rewritings import REWRITINGS
 from symcavity.model.support import Anchor, Support, SupportFunction
 
 
@@ -51,39 +52,30 @@ class System:
         conditions: Sequence[Any] = (),
         fixed: Sequence[Any] = (),
         *,
+        initial: Sequence[Any] = (),
         name: str = "",
         source: dict[str, str] | None = None,
         cite: str = "",
         named: Any = None,
         convex: bool = False,
         record: Any = None,
-        centring: Centring | None = None,
+        rewritten: Rewritten | None = None,
     ) -> None:
-        self.name = name
-        self.source, self.cite = dict(source or {}), cite
+        self.name, self.source, self.cite = read_text(name, "The title"), dict(source or {}), read_text(cite, "cite")
         self.named = read_named(named or {})
         self.convex = convex
         self.record = record
-        read = (as_equation(as_sums(e), "an entry of equations") for e in as_list(equations, "equations"))
-        self.declared = tuple(map(in_one_unit, read) if centring is None else read)
+        entries: list[Any] = [as_equation(e, "an entry of equations") for e in as_list(equations, "equations")]
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
-        conditions = tuple(map(as_sums, as_list(conditions, "conditions")))
+        conditions = as_list(conditions, "conditions")
         self.stated = declared_ranges(conditions) if record is None else record.problem.ranges
-        conditions = [c for c in conditions if c not in self.stated]
-        self.typed = (self.declared, tuple(conditions))
-        emissions = Emissions([*self.declared, *conditions])
-        if centring is None:
-            self.declared = tuple(emissions(e) for e in self.declared)
-            conditions = tuple(emissions(c) for c in conditions)
-            self.declared += tuple(Equation(c.lhs, c.rhs) for c in emissions.equations)
-        self.written = (self.declared, tuple(conditions))
-        self.centring = Centring([*self.declared, *conditions], emissions) if centring is None else centring
-        if centring is None:
-            self.declared = tuple(self.centring(e, f"the equation {e}") for e in self.declared)
-            conditions = tuple(self.centring(c, f"the condition {c}") for c in conditions)
-            self.declared += tuple(Equation(c.lhs, c.rhs) for c in self.centring.conditions)
-            self.centring.closed = emissions.closed = True
-        self.conditions = tuple(conditions)
+        entries += [_pair(c) for c in conditions if c not in self.stated]
+        self.rewritten = rewritten or Rewritten(Declaration(None, tuple(entries)), REWRITINGS)
+        if rewritten is None:
+            entries = self.rewritten.declaration.parts
+        self.declared = tuple(e for e in entries if isinstance(e, Equation))
+        self.conditions = conditions = tuple(e for e in entries if not isinstance(e, Equation))
+        self.initial, self.time = initial, self.rewritten["clock"].time
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
         globals_: list[dict[Kind, Expr]] = []
@@ -100,10 +92,6 @@ class System:
         pairs: dict[Kind, list[Complementary]] = {}
         shared_pairs = []
         for condition in conditions:
-            if not isinstance(condition, Complementary):
-                raise DeclarationError(
-                    f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
-                )
             if isinstance(condition.args[0], Global):
                 check_words(condition.args[1], f"the condition {condition}")
                 globals_.append(_global_condition(Equation(condition.args[1], S.Zero), f"the condition {condition}"))
@@ -127,6 +115,7 @@ class System:
             {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
         )
         self._check()
+        self.motion: Any = self._motion()  # None where the states keep still
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -143,6 +132,35 @@ class System:
             )
         (kind,) = kinds
         return kind  # type: ignore[return-value]
+
+    @property
+    def typed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The equations and the conditions in the user's own words."""
+        entries = self.rewritten.typed.entries
+        equations = tuple(e for e in entries if isinstance(e, Equation))
+        return equations, tuple(e for e in entries if e not in equations)
+
+    def _motion(self) -> Motion | None:
+        """How its states move; None where they keep still."""
+        if self.time is None:
+            if self.initial:
+                raise DeclarationError(
+                    "There are initial values, and no state moves.",
+                    "states over a time",
+                    't = Time("t"); Variable("x", i, over=t)',
+                )
+            return None
+        if self.globals:
+            raise UnsupportedLaw(
+                f"The global variable {self.globals[0]} stands beside states that move.",
+                "sums over couplings, of systems in time",
+            )
+        if self.fixed or self.conditions:
+            raise DeclarationError(
+                f"The condition {[*self.fixed, *self.conditions][0]} stands beside states that move.",
+                "equations of motion, and initial values",
+            )
+        return read_motion(self.laws, self.initial, self.time)
 
     # -- structure -------------------------------------------------------------------------------
 
@@ -247,6 +265,7 @@ class System:
             out += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
         out += [body for parts in self.global_conditions for body in parts.values()]
         out += [e.difference for e in self.fixed]
+        out += [entry.rhs for entry in self.initial]
         laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
         return out + [e for law in laws for pair in law for e in pair]
 
@@ -334,7 +353,7 @@ class System:
             found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
             return expr.xreplace(found)
 
-        new = type(self)(
+        return type(self)(
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
             [*(marked(pair) for pair in self.conditions), *self.stated],
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.fixed],
@@ -344,10 +363,9 @@ class System:
             named=self.named,
             convex=self.convex,
             record=self.record,
-            centring=self.centring,
+            rewritten=self.rewritten,
+            initial=[e.func(marked(e.lhs), marked(e.rhs)) for e in self.initial],
         )
-        new.written, new.typed = self.written, self.typed
-        return new
 
     # -- display ---------------------------------------------------------------------------------
 
@@ -360,9 +378,19 @@ class System:
             total = " + ".join(f"sum over {s.index} of {plain(body)}" for s, body in parts.items())
             lines.append(f"  global: {total} = 0" if partner is None else f"  global: 0 <= {partner} ⊥ {total} >= 0")
         lines += [f"  fixed: {e}" for e in self.fixed]
+        lines += [f"  initially: {e}" for e in self.initial]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _pair(condition: Any) -> Complementary:
+    """Refuse a condition that is no pair."""
+    if isinstance(condition, Complementary):
+        return condition
+    raise DeclarationError(
+        f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
+    )
 
 
 def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:

@@ -13,6 +13,7 @@ NUMERIC = "50 digits at seeded points"
 BRUTE_FORCE = "brute force over explicit sums"
 SIMULATION = "finite-size simulation"
 PREMISE = "premise"
+FEW = 10  # digits: a check to fewer of them is told apart
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,13 @@ class Verdict:
     """What one witness says of a claim: the kind of check, whether it held, and the detail.
 
     ``ok`` is None where the check could not be made, as at no point that could be solved: nothing is said then.
+    ``digits`` says to how many digits a number was checked, where that is fewer than were asked for.
     """
 
     kind: str
     ok: bool | None
     detail: str = ""
+    digits: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.ok)
@@ -85,6 +88,12 @@ class Checked:
     def ok(self) -> bool:
         """No witness contradicts the claim."""
         return all(v.ok is not False for v in self.verdicts)
+
+    @property
+    def digits(self) -> int | None:
+        """To how many digits the claim holds, where a witness reaches fewer than ten of them; None of any other."""
+        few = [v.digits for v in self.verdicts if v.ok and v.digits is not None and v.digits < FEW]
+        return min(few, default=None)
 
     @property
     def checked(self) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from sympy import Expr, Symbol, Tuple, sympify
+from sympy import Expr, Symbol, Tuple
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, raised, replaced_by
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Family, SiteQuantity
+from symcavity.model.times import Time
 
 MANY = 3  # from so many fields of one site on, what belongs to them is numbered from one
 
@@ -24,9 +27,10 @@ class Source(Family):
 
     _word = "source"
 
-    def __new__(cls, kind: Kind, label: str = "", components: Any = ()) -> Source:
+    def __new__(cls, kind: Kind, label: str = "", components: Any = (), over: Time | None = None) -> Source:
         """Return the expression, read and checked."""
-        return cls._make(f"I_{label}" if label else "I", Tuple(*components), kind)
+        moving = () if over is None else (over,)
+        return cls._make(f"I_{label}" if label else "I", Tuple(*components), kind, *moving)
 
 
 class DisorderAverage(Node):
@@ -143,6 +147,42 @@ class AtStep(Node):
         return raised(f"{body}^{{{self._step()}}}", exp)
 
 
+class LawFunction(Node):
+    """A state of a site as a function of another one, ``lambda(h)``, or a derivative of it.
+
+    Parameters
+    ----------
+    name : Symbol
+        That of the state.
+    argument : SiteQuantity
+    order : int
+        How often it is differentiated.
+    """
+
+    def _sympystr(self, printer: Any) -> str:
+        name, argument, order = self.args
+        return f"{name}{chr(39) * int(order)}({printer.doprint(argument)})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        name, argument, order = self.args
+        primes = "^{" + " ".join(["\\prime"] * int(order)) + "}" if order else ""
+        name = printer.doprint(name) + (f"^{{{exp}}}" if exp and not order else "")
+        tex = f"{name}{primes}\\left({printer.doprint(argument)}\\right)"
+        return raised(tex, exp) if order else tex
+
+
+class LabelSlope(Node):
+    """The derivative of the logarithm of the probability of a label by the field that it is drawn on."""
+
+    def _sympystr(self, printer: Any) -> str:
+        label, field = map(printer.doprint, self.args)
+        return f"d log P({label} | {field})/d {field}"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        label, field = map(printer.doprint, self.args)
+        return raised(f"\\frac{{\\partial \\log P\\left({label} \\mid {field}\\right)}}{{\\partial {field}}}", exp)
+
+
 def opened(expr: Any) -> Any:
     """An expression with the emissions in it written out."""
     return expr.xreplace({node: node.body for node in expr.atoms(Emission)})
@@ -206,7 +246,7 @@ class ComponentSymbol(CavitySymbol):
         """Return the symbol with its component indices."""
         marks = ",".join(str(k) for k in indices)
         symbol = super().__new__(cls, base, kind, f"{tag}_{marks}" if tag else marks, **assumptions)
-        symbol.base, symbol.indices = base, tuple(sympify(k) for k in indices)
+        symbol.base, symbol.indices = base, tuple(as_sympy(k) for k in indices)
         return symbol
 
     def __getnewargs_ex__(self) -> Any:
@@ -244,8 +284,23 @@ class ComponentSymbol(CavitySymbol):
         """The symbol itself and its component indices."""
         return {self}.union(*(k.free_symbols for k in self.indices))
 
+    @property
+    def moves(self) -> bool:
+        """Whether its indices are times."""
+        return any(k.atoms(Time) for k in self.indices)
+
+    def _sympystr(self, printer: Any) -> str:
+        if not self.moves:
+            return self.name
+        head = self.name.removesuffix("_" + ",".join(map(str, self.indices)))
+        return f"{head}({', '.join(map(printer.doprint, self.indices))})"
+
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        return raised(self._mark(self.base, printer, *(printer.doprint(k) for k in self.indices)), exp)
+        indices = [printer.doprint(k) for k in self.indices]
+        if not self.moves:
+            return raised(self._mark(self.base, printer, *indices), exp)
+        head = CavitySymbol(self.base, self.kind, self.tag.rpartition("_")[0])
+        return raised(f"{printer.doprint(head)}({','.join(indices)})", exp)
 
 
 class OrderParameter(Symbol):
@@ -269,3 +324,44 @@ class OrderParameter(Symbol):
         head = f"\\hat{{{latex_name(base)}}}" if last == "hat" else latex_name(base)
         tex = f"{head}_{{{inner}}}" if inner else head
         return f"{tex}^{{{exp}}}" if exp else tex
+
+
+class MovingParameter(OrderParameter):
+    """An order parameter at one time or at two: ``C_x(t, s)`` for a correlation, ``S_x(t, s)`` for a response."""
+
+    __slots__ = ("base", "times")
+    base: str
+    times: tuple[Expr, ...]
+
+    def __new__(cls, base: str, times: Any) -> MovingParameter:
+        """Return the symbol at its times."""
+        read = tuple(map(as_sympy, times))
+        symbol = Symbol.__xnew__(cls, f"{base}({', '.join(map(str, read))})", real=True)
+        symbol.base, symbol.times = base, read
+        return symbol
+
+    def __getnewargs_ex__(self) -> Any:
+        return (self.base, self.times), {}
+
+    def at(self, *times: Any) -> MovingParameter:
+        """The same order parameter at other times."""
+        return MovingParameter(self.base, times)
+
+    def xreplace(self, rule: Any) -> Any:
+        """Replace the order parameter, or its times: by itself it would be an atom without parts."""
+        return self._xreplace(rule)[0]
+
+    def _xreplace(self, rule: Any) -> tuple[Any, bool]:
+        if self in rule:
+            return rule[self], True
+        moved = tuple(k.xreplace(rule) for k in self.times) if isinstance(rule, Mapping) else self.times
+        return (self.at(*moved), True) if moved != self.times else (self, False)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The symbol itself and its times."""
+        return {self}.union(*(k.free_symbols for k in self.times))
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        head = printer.doprint(OrderParameter(self.base))
+        return raised(f"{head}({','.join(map(printer.doprint, self.times))})", exp)

@@ -99,7 +99,11 @@ def _spread(expr: Expr, moving: Sequence[Any]) -> Expr:
 def _inverse(matrix: Any) -> Any:
     """The inverse of a matrix, by minors: elimination does not see what cancels; None where there is none."""
     entries = matrix.to_DM()
-    adjugate, det = entries.adj_det()
+    unit = entries.eye(entries.shape, entries.domain).to_dense()
+    (first, *others), det = entries.adj_poly_det()  # what SymPy makes of it fails where a coefficient is zero
+    adjugate = unit.scalarmul(first)
+    for coefficient in others:
+        adjugate = entries.to_dense() * adjugate + unit.scalarmul(coefficient)
     return None if not det else adjugate.to_Matrix() / entries.domain.to_sympy(det)
 
 

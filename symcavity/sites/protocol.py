@@ -19,6 +19,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
 from symcavity.model.quantities import Global, SiteQuantity
+from symcavity.model.times import other_times
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import CavitySymbol
@@ -39,11 +40,14 @@ class Feedback:
         The field that the site shifts; what comes back is F times its emission there.
     definition : Expr
         F written out with the fresh couplings and the responses between sites.
+    delay : int
+        Of states that move: by how many steps what comes back is later than what was sent, at the least.
     """
 
     symbol: CavitySymbol
     through: RandomField
     definition: Expr
+    delay: int = 0
 
     @property
     def emission(self) -> Expr:
@@ -88,7 +92,19 @@ class Heard:
             b = fresh_index(a, {a})
             limits = (b, *components[1:])
             return self.eta + Add(*(Sum(k.symbol * k.emission.xreplace({a: b}), limits) for k in self.feedback))
+        if self.declared.time is not None:
+            return self.eta + Add(*map(self._remembered, self.feedback))
         return self.eta + Add(*(k.symbol * k.emission for k in self.feedback))
+
+
+    @staticmethod
+    def _remembered(k: Feedback) -> Expr:
+        """What comes back of all that the site has sent up to now."""
+        t = k.through.time
+        if t is None:
+            return k.symbol * k.emission
+        s = other_times(t)[0]
+        return Sum(k.symbol * k.emission.xreplace({t: s}), (s, 0, t - k.delay))
 
 
 @dataclass(frozen=True)

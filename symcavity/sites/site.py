@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sympy import Expr, S, Symbol
+from sympy import Expr, Heaviside, S, Symbol, sign
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
@@ -98,4 +98,15 @@ def response_steps(site: Site, make: StepMaker, wanted: Sequence[Expr], after: s
     zero = {site.kind.index: S.Zero}
     claims = [Equation(DisorderAverage(r.xreplace(zero)), site.ensemble.at_site(r).xreplace(zero)) for r in wanted]
     key = site.kind.key
-    return [make(f"{key}.response", "response", claims, data={"kind": site.kind}, rests_on=(after,))] if claims else []
+    jumps = [h for h in jumping(site) if any(r.has(h.carrier) for r in wanted if h.carrier is not None)]
+    data = {"kind": site.kind, "jumps": [h.carrier.xreplace(zero) for h in jumps if h.carrier is not None]}
+    return [make(f"{key}.response", "response", claims, data=data, rests_on=(after,))] if claims else []
+
+
+def jumping(site: Site) -> list[Heard]:
+    """The fields of given emissions with which the law of a site jumps: by a sign, or as labels are drawn on them."""
+    tests = [node.args[0] for e in site.law.equations for node in e.difference.atoms(sign, Heaviside)]
+    tests += [node.args[0] for p in site.law.pairs for q in p.pair for node in q.atoms(sign, Heaviside)]
+    tests += [q.given for q in site.law.quenched() if q.given is not None]
+    given = [h for h in site.heard if not h.declared.states()]
+    return [h for h in given if any(t.has(h.declared.symbol, *([h.carrier] if h.carrier else [])) for t in tests)]

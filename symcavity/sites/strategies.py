@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.sites.branching.strategy import Branching
+from symcavity.sites.causal import Causal
 from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.sets.strategy import Projecting
 
 NUMBERS, FORMULAS = Joint(), Branching()
-STRATEGIES: tuple[Strategy, ...] = (Projecting(), Linear(), NUMBERS, FORMULAS)
+STRATEGIES: tuple[Strategy, ...] = (Causal(), Projecting(), Linear(), NUMBERS, FORMULAS)
 
 
 def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:

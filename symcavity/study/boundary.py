@@ -7,6 +7,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +16,10 @@ from sympy import Equality, Symbol, sympify
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import Infeasible, NotConverged, UnstableSolution, ValuesError
-from symcavity.evaluate.binding import solve_theory
-from symcavity.evaluate.quenched import exact_value
-from symcavity.evaluate.sizes import ratio_named
+from symcavity.evaluate.binding import solve_theory, task_of
+from symcavity.evaluate.numbers import exact_value
 from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.values import symbol_of
 from symcavity.evaluate.watch import tick
 from symcavity.finite.tables import with_error
 from symcavity.method.theory import Theory
@@ -139,14 +140,20 @@ def boundary(
     Along a line each solution starts at the last one.  After three places with one point each the next is looked for
     where a parabola through them leads, and over the whole range only if it is not there.
     """
+    if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
+        if meant := get_close_matches(what, (STABILITY, FEASIBILITY), n=1):
+            supported = "'stability', 'feasibility', an observable, Eq(...)"
+            raise ValuesError(f"{what!r:.60} cannot be lost.", supported, repr(meant[0]))
+        what = theory.named_by(what)
     name, (low, high) = _one(across, "across")
     name, *ends = checked_range(theory, name, values, (low, high))
-    values = {ratio_named(k): v for k, v in (values or {}).items()}
+    task = task_of(theory)
+    values = {symbol_of(task, k): v for k, v in (values or {}).items()}
     lines: list[tuple[Any, Mapping[Any, Any]]] = [(None, values)]
     label = None
     if along is not None:
         label, places = _one(along, "along")
-        label = ratio_named(label)
+        label = symbol_of(task, label)
         lines = [(exact_value(x, str(label), dps), {**values, label: x}) for x in places]
     points: list[tuple[Any, Any, float]] = []
     found: list[list[tuple[float, float]]] = []  # by line, its points in double
@@ -178,7 +185,7 @@ class _Line:
 
     def __init__(self, theory: Theory, what: Any, across: Symbol, values: Mapping[Any, Any], dps: int) -> None:
         if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
-            raise ValuesError(f"The boundary is one of {what!r}.", "'stability', 'feasibility', an observable, Eq(...)")
+            raise ValuesError(f"{what!r:.60} cannot be lost.", "'stability', 'feasibility', an observable, Eq(...)")
         self.theory, self.what, self.across, self.values, self.dps = theory, what, across, values, dps
         self.near: dict[Symbol, float] | None = None
         self.solved: list[tuple[Any, Solution]] = []

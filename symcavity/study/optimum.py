@@ -14,10 +14,9 @@ from sympy import Symbol
 from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
-from symcavity.evaluate.quenched import exact_value
-from symcavity.evaluate.sizes import ratio_named
+from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.values import check_sign
+from symcavity.evaluate.values import symbol_of
 from symcavity.evaluate.watch import tick
 from symcavity.method.theory import Theory
 from symcavity.study.sensitivity import sensitivity, slope
@@ -164,7 +163,8 @@ def checked_range(theory: Theory, over: Any, values: Any, bounds: Any) -> tuple[
     values = {} if values is None else values
     if not isinstance(values, Mapping):
         raise ValuesError(f"The values are {values!r:.80}.", "a mapping from parameters to numbers")
-    task, over = task_of(theory), over if isinstance(over, Iterable) else ratio_named(over)
+    task = task_of(theory)
+    over = symbol_of(task, over)
     if isinstance(over, Iterable) and not isinstance(over, str):
         raise ValuesError(
             f"{over} are to be varied together.",
@@ -176,7 +176,7 @@ def checked_range(theory: Theory, over: Any, values: Any, bounds: Any) -> tuple[
         same = [str(s) for s in (*task.parameters, *task.ratios) if str(s) == str(over)]
         hint = f"the {over} of the declaration: a symbol is known by its assumptions too" if same else ""
         raise ValuesError(f"{over!r} is no parameter of this theory.", known, hint)
-    if over in {ratio_named(key) for key in values}:
+    if over in {symbol_of(task, key) for key in values}:
         raise ValuesError(f"{over} is varied, and has a value too.", "one or the other")
     if bounds is None:
         if not over.is_positive:

@@ -13,8 +13,8 @@ from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.digits import ExactPass
 from symcavity.evaluate.sampled import SampledSolution
-from symcavity.evaluate.sizes import ratio_named
 from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.values import symbol_of
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import in_units_of_n
 
@@ -58,7 +58,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
     if isinstance(solution, SampledSolution) or solution.is_limit:
         what = "sampled averages have" if isinstance(solution, SampledSolution) else "a limit, with states at rest, has"
         raise UnsupportedLaw(f"Only differences would do: {what} no derivative here.", "solutions of closed equations")
-    parameter = ratio_named(parameter)
+    parameter = symbol_of(task, parameter)
     if parameter not in given.exact or parameter not in {*task.parameters, *task.ratios}:
         known = [str(s) for s in (*task.parameters, *task.ratios) if s in given.exact]
         raise ValuesError(f"{parameter} is no parameter with a value here.", ", ".join(known) or "none")

@@ -49,8 +49,9 @@ def _from_zero(expr: Expr, rule: dict[Any, Any]) -> Expr:
 
 def _verdict(worst: Any, digits: int, dps: int, how: str) -> list[Verdict]:
     ok = bool(worst < mp.mpf(10) ** (-digits))
-    kind = numeric(dps) if digits >= dps - EASY else f"quadrature to {digits} digits"
-    return result(kind, ok, how, f"differs by {mp.nstr(worst, 3)} from {how}")
+    few = None if digits >= dps - EASY else digits
+    kind = numeric(dps) if few is None else f"quadrature to {digits} digits"
+    return result(kind, ok, how, f"differs by {mp.nstr(worst, 3)} from {how}", few)
 
 
 @witness("closure")

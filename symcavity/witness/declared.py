@@ -175,7 +175,7 @@ def named_sums(system: System, kind: Kind) -> dict[SiteQuantity, Expr]:
 def source_of(system: System, f: RandomField) -> SiteQuantity:
     """The source in the equation of a field: the first of a law has no mark, the others are counted."""
     fields = system.laws[f.hearer].fields
-    return Source(f.hearer, source_label(fields.index(f), len(fields)), f.components).at_site()
+    return Source(f.hearer, source_label(fields.index(f), len(fields)), f.components, f.time).at_site()
 
 
 def rows_of(world: World, equation: Equation) -> Iterator[Equation]:

@@ -11,7 +11,7 @@ from symcavity.algebra.precision import mp
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.witness.declared import Carrier, Declared
-from symcavity.witness.world import DIGITS, NOWHERE, Env, Key, World, component_range
+from symcavity.witness.world import DIGITS, NOWHERE, STEPS, Env, Key, World, component_range
 
 
 class Inserted:
@@ -66,7 +66,10 @@ class Inserted:
                 yield {row.kind.index: at, **inner}
 
     def components(self, f: RandomField) -> Iterator[dict[Any, int]]:
-        """The components of a vector field; one empty choice for a scalar."""
+        """The components of a vector field, or the times of one that moves; one empty choice for a scalar."""
+        if f.time is not None:
+            yield from ({f.time: k} for k in range(STEPS))
+            return
         limits = f.components
         if not limits:
             yield {}
@@ -146,7 +149,10 @@ class Inserted:
                 yield from ((f, g) for g in self.system.fields if g.sender == self.kind and g.hearer == f.sender)
 
     def sent(self, g: RandomField) -> Iterator[dict[Any, int]]:
-        """The components of what the site sends into a field."""
+        """The components of what the site sends into a field, or its times."""
+        if g.time is not None:
+            yield from ({g.time: k} for k in range(STEPS))
+            return
         if not g.inner:
             yield {}
             return

@@ -16,6 +16,7 @@ from symcavity.witness import (
     joint,
     kernels,
     messages,
+    motion,
     optimality,
     set_identities,
     set_minima,
@@ -33,7 +34,7 @@ from symcavity.witness.world import DIGITS
 # they fill the table
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint),
-    *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages),
+    *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion),
 )
 
 

@@ -117,9 +117,9 @@ def coefficients(step: Step, _dps: int) -> list[Verdict]:
     """The slope of the declared problem in its coefficients vanishes where the claim holds: both written out."""
     problem = step.evidence["theory"].system.record.problem
     (claim,) = step.claims
-    declared, _ = problem.written
-    family = problem.kernels.coefficients.family
-    numbers, weights = Numbers(2), problem.kernels
+    stage = problem.rewritten.stages["kernel"]
+    declared, weights, numbers = stage.before.objective, stage.rewriting, Numbers(2)
+    family = weights.coefficients.family
     mu, i = DATUM.index, FEATURE.index
     phi, rho = weights.kernel.functions, weights.kernel.values
     count = SIZES[DATUM.size]

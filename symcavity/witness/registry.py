@@ -33,9 +33,11 @@ def numeric(dps: int) -> str:
     return NUMERIC if dps == 50 else NUMERIC.replace("50", str(dps))
 
 
-def result(kind: str, ok: bool, good: str, bad: str = "the two sides differ") -> list[Verdict]:
-    """One verdict, with the detail that fits it."""
-    return [Verdict(kind, ok, good if ok else bad)]
+def result(
+    kind: str, ok: bool, good: str, bad: str = "the two sides differ", digits: int | None = None
+) -> list[Verdict]:
+    """One verdict, with the detail that fits it, and the digits where they are fewer than were asked for."""
+    return [Verdict(kind, ok, good if ok else bad, digits)]
 
 
 def largest(*gaps: Any) -> Any:

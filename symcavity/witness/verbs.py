@@ -13,6 +13,7 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.times import Time
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
 from symcavity.witness.declared import Carrier, declared_of
@@ -129,10 +130,11 @@ def _declared_value(site: Inserted, body: Any) -> Expr | None:
     return None
 
 
-@witness("respond")
+@witness("respond", "causality")
 def respond(step: Step, _dps: int) -> list[Verdict]:
     """The change of what the others emit, through explicit response matrices and the longer declared sums."""
     site = inserted_by(step)
+    site.world.causal = step.rule == "causality"
     ok, told = True, []
     for claim in step.claims:
         body = claim.lhs.args[0] if isinstance(claim.lhs, Perturbation) else None
@@ -143,10 +145,20 @@ def respond(step: Step, _dps: int) -> list[Verdict]:
         changes = [site.disturbance(body, env) for env in points]
         told.append(changes)
         ok = ok and all(same(c, site.world.value(claim.rhs, env)) for c, env in zip(changes, points, strict=True))
+        if site.world.causal:
+            ok = ok and all(_needs_no_future(site.world, claim.rhs, env) for env in points)
     for f in {f for f, _ in site.ways_back()}:
         changes = [site.disturbance(f.emission, env) for env in free_points(site.world, [f.emission])]
         ok = ok and any(len(changes) == len(c) and all(map(same, changes, c)) for c in told)
     return result(BRUTE_FORCE, ok, f"the responses to what the new site adds, {SMALL}")
+
+
+def _needs_no_future(world: World, expr: Expr, env: Env) -> bool:
+    """Whether an expression has one value, whatever the responses to what is later."""
+    values = []
+    for world.causal in (False, True):
+        values.append(world.value(expr, env))
+    return same(*values)
 
 
 # -- substitute and identify -------------------------------------------------------------------------
@@ -173,6 +185,8 @@ def new_site(step: Step, _dps: int) -> list[Verdict]:
 
 def _is_law(site: Inserted, claim: Equation, row: Carrier) -> bool:
     for inner in site.components(row.field):
+        if any(isinstance(t, Time) and t not in inner for t in claim.difference.free_symbols):
+            return False
         env = site.at_zero(inner)
         sides = partial(_sides, site.world, row.declared, env)
         true = site.answered(sides)

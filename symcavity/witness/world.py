@@ -48,15 +48,18 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support
+from symcavity.model.times import Time
 from symcavity.record.symbols import (
     CavitySymbol,
     ComponentSymbol,
     Emission,
+    MovingParameter,
     Perturbation,
     ResponseElement,
     Source,
 )
 
+STEPS = 3  # times that are written out
 WIDTH = 2  # components that are written out, where their number is a symbol
 DIGITS = 40
 CLOSE = mp.mpf(10) ** -20
@@ -108,7 +111,8 @@ class World:
         self.states = seed if states is None else states
         self.sizes: dict[Any, Any] = {N: 3}
         for place, kind in enumerate(system.kinds):
-            self.sizes[kind.size] = max(2 if place else 3, _most_sums(system, kind))
+            times = 1 if system.time is None else STEPS
+            self.sizes[kind.size] = max(2 if place else 3, _most_sums(system, kind) * times)
         for kind in system.kinds:
             if kind.ratio.is_Symbol:
                 self.sizes[kind.ratio] = mp.mpf(self.sizes[kind.size]) / self.sizes[N]
@@ -149,7 +153,7 @@ class World:
     def key(self, q: SiteQuantity, env: Env) -> Key:
         """What a site quantity is known by: its family, whatever is known of its sign, and its indices."""
         family = q.family
-        where = tuple(self.index(k, env) for k in q.indices)
+        where = tuple(self.index(k, env) for k in q.args[1:])
         return (type(family).__name__, family.name, family.slots, where)
 
     def index(self, index: Expr, env: Env) -> int:
@@ -187,10 +191,13 @@ class World:
         """The value of a site quantity."""
         family = q.family
         if family in self.defined:
-            sites = dict(zip((s.index for s in family.slots), (self.index(k, env) for k in q.indices), strict=False))
+            where = (self.index(k, env) for k in q.indices)
+            sites: dict[Any, int] = dict(zip((s.index for s in family.slots), where, strict=False))
             inner = q.indices[len(family.slots) :]
             if inner:
                 sites[family.components[0]] = self.index(inner[0], env)
+            if q.time is not None:
+                sites[family.over] = self.index(q.time, env)
             return self.evaluate(self.defined[family], sites)
         key = self.key(q, env)
         if self.seen is not None:
@@ -214,6 +221,8 @@ class World:
             return mp.mpf(env[symbol])
         if symbol in self.sizes:
             return mp.mpf(self.sizes[symbol])
+        if isinstance(symbol, MovingParameter):
+            return self.kernel(symbol, env)
         if symbol in self.meanings:
             return self.evaluate(self.meanings[symbol], env)
         if is_index(symbol):
@@ -226,6 +235,14 @@ class World:
         value = self.number(key, positive=bool(symbol.is_nonnegative or symbol.is_nonpositive))
         return -value if symbol.is_nonpositive else value
 
+    def kernel(self, symbol: MovingParameter, env: Env) -> Any:
+        """The value of an order parameter at its times, by what it stands for."""
+        for known, meaning in self.meanings.items():
+            if isinstance(known, MovingParameter) and known.base == symbol.base:
+                when = {t: self.index(k, env) for t, k in zip(known.times, symbol.times, strict=True)}
+                return self.evaluate(meaning, {**env, **when})
+        raise Open(f"nothing says what {symbol} is")
+
     def cavity_key(self, symbol: CavitySymbol, env: Env) -> Key:
         """What a cavity field or a self-coupling is known by, whatever is known of its sign."""
         if isinstance(symbol, ComponentSymbol):
@@ -236,19 +253,20 @@ class World:
     def total(self, total: Sum, env: Env) -> Any:
         """A sum, written out."""
         out = mp.mpf(0)
-        for point in self.points(total.limits):
+        for point in self.points(total.limits, env):
             out += self.evaluate(total.function, {**env, **point})
         return out
 
-    def points(self, limits: Any) -> Iterator[dict[Any, int]]:
-        """The values of the indices of a sum."""
+    def points(self, limits: Any, env: Env = NOWHERE) -> Iterator[dict[Any, int]]:
+        """The values of the indices of a sum; time ends with this world."""
         ranges = []
         for index, low, high in limits:
             kind = high.kind if isinstance(high, SiteCount) else None
             if kind is not None:
                 first, last = 0 if kind == self.extended else 1, self.sizes[high]
             else:
-                first, last = int(self.evaluate(low, {})), int(self.evaluate(high, {}))
+                first = int(self.evaluate(low, env))
+                last = STEPS - 1 if high is S.Infinity else int(self.evaluate(high, env))
             ranges.append([(index, k) for k in range(first, last + 1) if (kind, k) != self.without])
         return (dict(chosen) for chosen in product(*ranges))
 
@@ -268,8 +286,20 @@ class World:
     # -- responses and disturbances ------------------------------------------------------------------
 
     def response(self, state: Key, source: Key) -> Any:
-        """An entry of the response matrix: d(state)/d(source)."""
+        """An entry of the response matrix: d(state)/d(source); what is later has no influence."""
+        timed = all(len(where) > len(slots) for _, _, slots, where in (state, source)) and self.system.time is not None
+        if self.causal and timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
+            return mp.mpf(0)
         return self.number(("R", state, source))
+
+    def _is_instant(self, state: Key, source: Key) -> bool:
+        """Whether an equation tells a state at once what its source does."""
+        ((kind,), (_, _, label)) = source[2], source[1].partition("_")
+        field = self.system.laws[kind].fields[int(label or 1) - 1]
+        q = next(q for q in self.system.motion.updates if q.family.name == state[1])
+        return bool(self.system.motion.is_instant(q, field))
+
+    causal = True  # whether what is later has no influence
 
     def site_response(self, node: SiteResponse, env: Env) -> Any:
         """The response of a site to the source in its own equation."""
@@ -279,7 +309,8 @@ class World:
         label = "" if named is None else self.labels.get((named.family, named.indices[len(named.site) :]), "")
         field = self.system.laws[kind].fields[int(label or 1) - 1]
         inner = (named or q).indices[len(q.site) :] if field.components else ()
-        source = Source(kind, label, field.components)[(at, *inner)]
+        when = () if node.time is None else (node.time,)
+        source = Source(kind, label, field.components, field.time)[(at, *inner, *when)]
         return self.response(self.key(q, env), self.key(source, env))
 
     def element(self, node: ResponseElement, env: Env) -> Any:
@@ -462,10 +493,13 @@ def free_points(world: World, claims: Any) -> list[dict[Any, int]]:
                 else:
                     ranges.setdefault(index, component_range(world, q.family.components))
         for symbol in expr.atoms(ComponentSymbol):
+            if symbol.moves:
+                continue
             limits = next(f.components for f in world.system.laws[symbol.kind].fields if f.components)
             for index in symbol.indices:
                 if index.is_Symbol and index not in bound:
                     ranges.setdefault(index, component_range(world, limits))
+    ranges |= {t: range(STEPS) for expr in exprs for t in expr.free_symbols if isinstance(t, Time)}
     names = sorted(ranges, key=str)
     return [dict(zip(names, chosen, strict=True)) for chosen in product(*(ranges[n] for n in names))]
 

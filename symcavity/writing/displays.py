@@ -17,8 +17,8 @@ from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.components import Alike
-from symcavity.writing.fragments import Fragments, formula
 from symcavity.writing.html import inline
+from symcavity.writing.laws import with_names
 from symcavity.writing.lines import lines
 from symcavity.writing.markup import Row, parse, to_tex
 from symcavity.writing.mathml import displayed, to_mathml
@@ -26,6 +26,7 @@ from symcavity.writing.notation import meanings as notation
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
 from symcavity.writing.shown import as_shown
+from symcavity.writing.words import say
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory
@@ -97,14 +98,10 @@ def theory_html(theory: Theory) -> str:
     )
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
     every = [e for e in shown.results if not alike.stood_for(e)]
-    said = [*(_MOMENTS if any(e.rhs.has(phi) or e.lhs.has(phi) for e in every) else []), *notation(every, set())]
+    moments = any(e.rhs.has(phi) or e.lhs.has(phi) for e in every)
+    said = [*([*say("notation.moments"), " "] if moments else []), *notation(every, set())]
     words = f"<p>{inline(said)}</p>" if said else ""
     return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_closed(every)}{words}{others}"
-
-
-_MOMENTS: Fragments = [formula("\\phi_{n}(x)"), " is the average of ", formula("(x - \\zeta)^{n}"),
-                       " over a standard Gaussian ", formula("\\zeta"), ", where it is below ", formula("x"),
-                       ", and of zero elsewhere. "]  # fmt: skip
 
 
 def equations_html(theory: Theory, equations: Sequence[Equation]) -> str:
@@ -126,7 +123,8 @@ def _shown(theory: Theory, equations: Sequence[Equation]) -> Derivation:
     make = StepMaker({}, theory.is_naive)
     declared = (*declaration(theory.system, make), *sources(theory.system, make))  # quenched parameters, what is heard
     steps = tuple(replace(step, claims=()) for step in declared)
-    return as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(equations)))
+    named = with_names(theory, equations)
+    return as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(named)))
 
 
 def _closed(equations: Iterable[Equation]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from sympy import Equality, Expr
 from sympy.core.relational import Relational
 
-from symcavity.errors import ValuesError
+from symcavity.errors import SymcavityError, ValuesError
 from symcavity.method.kkt import optimality
 from symcavity.method.record import record
 from symcavity.method.theory import Theory
@@ -20,9 +20,10 @@ from symcavity.model.problem import Problem
 from symcavity.model.quantities import Complementary
 from symcavity.model.system import System
 from symcavity.record.derivation import Checked, Derivation, Step
-from symcavity.writing.assumptions import assumption
+from symcavity.writing.facts import assumption
+from symcavity.writing.limits import WORDS, check_words
 from symcavity.writing.printing import tex, text
-from symcavity.writing.structure import Decoder, Encoder
+from symcavity.writing.structure import RAW, Decoder, Encoder
 from symcavity.writing.text import inline
 
 FORMAT, VERSION = "symcavity.derivation", 1
@@ -135,11 +136,16 @@ def read_derivation(source: str | bytes | Mapping[str, Any], derive: Callable[..
         raise ValuesError(f"This is no derivation of a version that is known: {mark!r:.80}.", SUPPORTED)
     try:
         return _read(document, derive)
-    except (KeyError, TypeError, AttributeError, IndexError) as problem:
+    except SymcavityError as problem:
+        raise ValuesError(f"The derivation cannot be read: {problem.found}", problem.supported, problem.hint) from None
+    except RAW as problem:
         raise ValuesError(f"The derivation is incomplete: {type(problem).__name__}: {problem}.", SUPPORTED) from None
 
 
 def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivation:
+    for part in ("steps", "parameters", "results"):
+        if not isinstance(document[part], list):
+            raise ValuesError(f"The {part} are {document[part]!r:.60}.", "a list")
     method = document["method"]
     if method not in ("cavity", "naive"):
         raise ValuesError(f"The method is {method!r:.40}.", "cavity, naive")
@@ -155,6 +161,9 @@ def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivat
     def claims(entries: Any) -> tuple[Equation, ...]:
         return tuple(Equation(_expression(nodes[e["lhs"]]), _expression(nodes[e["rhs"]])) for e in entries)
 
+    def reason(entry: Mapping[str, Any]) -> dict[str, str]:
+        return {"text": check_words(entry["text"], "a reason", WORDS)}
+
     made = {step.key: step for step in fresh}
     steps: list[Step] = []
     for entry in document["steps"]:
@@ -169,15 +178,16 @@ def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivat
             replace(
                 own,
                 claims=claims(entry["claims"]),
-                section=str(entry["section"]),
-                assumptions=tuple((a["name"], data.get(a["name"], {"text": a["text"]})) for a in entry["assumptions"]),
+                section=check_words(entry["section"], "a section"),
+                assumptions=tuple((a["name"], data.get(a["name"], reason(a))) for a in entry["assumptions"]),
                 rests_on=tuple(map(str, entry["rests_on"])),
-                reference=str(entry["reference"]),
+                reference=check_words(entry["reference"], "a reference"),
             )
         )
     parameters = tuple((nodes[p["symbol"]], nodes[p["meaning"]]) for p in document["parameters"])
     results = claims(document["results"])
-    return Derivation(str(document["title"]), method, tuple(steps), parameters, results, system.cite)
+    title = check_words(document["title"], "the title", WORDS)
+    return Derivation(title, method, tuple(steps), parameters, results, system.cite)
 
 
 def _expression(value: Any) -> Any:
@@ -200,8 +210,9 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
             raise ValuesError(f"The condition is {found!r:.60}.", "relations")
         return found
 
-    source = {str(k): str(v) for k, v in declared["source"].items()}
-    rest: dict[str, Any] = {"name": str(declared["name"]), "cite": str(declared["cite"]), "source": source}
+    source = {check_words(k, "source"): check_words(v, "source") for k, v in declared["source"].items()}
+    rest: dict[str, Any] = {k: check_words(declared[k], f"the {k}", WORDS) for k in ("name", "cite")}
+    rest["source"] = source
     fixed = [equation(e["equation"]) for e in declared["fixed"]]
     rest["named"] = {nodes[a]: nodes[b] for a, b in (e["equation"] for e in declared.get("named", ()))}
     if "minimize" in declared:

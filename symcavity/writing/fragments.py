@@ -8,9 +8,8 @@ from typing import Any
 
 from sympy import sqrt
 
-from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N
-from symcavity.model.quantities import Family, SiteQuantity
+from symcavity.model.quantities import Family
 from symcavity.record.derivation import Step
 from symcavity.writing.printing import tex
 
@@ -83,26 +82,11 @@ def listed(objects: Iterable[Any], conjunction: str = " and ") -> Fragments:
     return out
 
 
-def kind_of(obj: Any) -> Kind | str:
-    """Return the kind of site that carries a quantity, or nothing."""
-    slots = obj.family.slots if isinstance(obj, SiteQuantity) else getattr(obj, "slots", ())
-    return slots[0] if len(slots) == 1 else ""
-
-
 def over_sites(kind: Any) -> Fragments:
     """Return ``i = 1, ..., N``."""
     if not isinstance(kind, Kind):
         return []
     return [formula(kind.index, "= 1, \\ldots,", kind.size)]
-
-
-def limit(kinds: Iterable[Kind]) -> Fragments:
-    """Return ``N and P to infinity at a fixed ratio alpha = P/N``."""
-    every = list(kinds)
-    ratios = [Equation(kind.ratio, kind.size / N) for kind in every if kind.ratio != 1]
-    sizes = list(dict.fromkeys((N, *(kind.size for kind in every))))
-    at = [f" at {plural(len(ratios), 'a fixed ratio', 'fixed ratios')} ", *listed(ratios)] if ratios else []
-    return [*listed(sizes), " to infinity", *at]
 
 
 def quantity(obj: Any) -> Any:
@@ -119,17 +103,6 @@ def states_of(step: Step) -> list[Any]:
     """Return the states that a step is about."""
     states = step.data.get("states", step.data.get("state", []))
     return list(states) if isinstance(states, list | tuple) else [states]
-
-
-def kind_in(step: Step) -> Kind | str:
-    """Return the kind of site that a step is about, or nothing."""
-    return step.data.get("kind", "")
-
-
-def hearers_in(step: Step) -> str:
-    """Return the plural of the kinds of sites that hear the inserted one."""
-    found = [kind.plural for kind in step.data.get("hearers", ())]
-    return " and the ".join(found) or "others"
 
 
 def small(order: Any) -> Any:

@@ -16,15 +16,16 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.assumptions import assumption, relations
 from symcavity.writing.components import Alike
-from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Show, listed, plural, states_of
+from symcavity.writing.facts import assumption, relations
+from symcavity.writing.fragments import Cite, Formula, Fragments, Given, Show, listed, plural, states_of
 from symcavity.writing.lines import lines, width
 from symcavity.writing.markup import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
 from symcavity.writing.rows import PAGE, abreast, chains_of, fits, in_lines, row_of
 from symcavity.writing.shown import as_shown
+from symcavity.writing.words import say
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,11 @@ class _Numbers:
         self.alike = alike or Alike()
         self.shown: dict[Any, tuple[str, int]] = {}
         self.undefined = dict(parameters)
-        self.works: list[str] = [cite] if cite else []
+        self.works: list[str] = [work.strip() for work in cite.split(";") if work.strip()]
+        self.source = self.works[0] if self.works else ""  # whose equations are numbered
         self.known: dict[str, list[tuple[str, int]]] = {}
         self.separate = {"results"}
-        self.notation: set[int] = set()
+        self.notation: set[str] = set()
         self.before = ""  # the rule of the last step
         self.rested: Span | None = None  # what the last step said that it rests on
         self.reasons: list[Fragments] = []
@@ -242,6 +244,8 @@ def layout(derivation: Derivation) -> Document:
     derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
     numbers = _Numbers(meanings, derivation.cite, Alike(derivation))
+    parameters = tuple((s, m) for s, m in derivation.parameters if s not in numbers.alike.others)
+    opening = tuple(map(numbers.cited, _opening(derivation, parameters, bool(numbers.alike))))
     sections: dict[str, list[StepBlocks]] = {}
     for step in _introduced(derivation.steps):
         title = step.section or "Derivation"
@@ -258,12 +262,9 @@ def layout(derivation: Derivation) -> Document:
         span = numbers.span(keys)
         said: Fragments = [*assumption(name, data)]
         items.append(tuple([*said, " Used in ", *_cite(span), "."] if span else said))
-    parameters = tuple(
-        (s, m) for s, m in derivation.parameters if s not in numbers.alike.others
-    )
     return Document(
         derivation.title,
-        tuple(_opening(derivation, parameters, bool(numbers.alike))),
+        opening,
         tuple(Section(title, tuple(steps)) for title, steps in sections.items() if any(s.blocks for s in steps)),
         results,
         parameters,
@@ -302,31 +303,17 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         for some in dict(step.data.get("states") or {}).values() for q in some if isinstance(q, SiteQuantity)
     }  # fmt: skip
     kinds = next((list(step.data["kinds"]) for step in derivation.steps if step.data.get("kinds")), [FEATURE, DATUM])
-    bipartite = all(step.data.get("bipartite", True) for step in derivation.steps)
-    what = "a bipartite system of " if bipartite else "a system of "
-    out: Fragments = [f"We derive the large-size theory of {what}", *listed([kind.plural for kind in kinds])]
-    if quantities:
-        out += [" with the site variables ", *listed(quantities.values())]
-        out += [", which interact through random couplings. "]
-    else:
-        out += [" that interact through random couplings. "]
-    if derivation.method == "naive":
-        out += ["The method is the naive mean-field analysis: the messages that a site receives are treated "]
-        out += ["as independent of the couplings that carry them. This is "]
-        out += [Emphasis("not justified in general"), ", and the end of the derivation shows what it costs. "]
-    else:
-        out += ["The method is the cavity method at zero temperature: a site of each kind is inserted in turn, "]
-        out += ["those that hear it respond linearly, and the average over the fresh couplings, of which the "]
-        out += ["unperturbed system knows nothing, closes the equations. "]
-    if parameters:
-        out += ["Its order parameters, each defined where it is first used, are "]
-        out += [*listed(symbol for symbol, _ in parameters), ". "]
-    if alike:
-        out += ["A number in brackets, ", Formula("(1)"), ", says which component is meant. What is written for some "]
-        out += ["components holds for any others in their places, with the labels that belong to them. "]
-    out += ["Angle brackets are averages: over the couplings, or, which is the same for many sites, over the sites of "]
-    out += ["a kind. Each equation names the equations that it rests on, and the reason for which its rule applies."]
-    return out
+    return say(
+        "opening",
+        title=derivation.title,
+        bipartite=all(step.data.get("bipartite", True) for step in derivation.steps),
+        kinds=[kind.plural for kind in kinds],
+        quantities=list(quantities.values()),
+        naive=derivation.method == "naive",
+        parameters=[symbol for symbol, _ in parameters],
+        alike=alike,
+        works=[Cite(work.strip()) for work in derivation.cite.split(";") if work.strip()],
+    )
 
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
@@ -466,11 +453,13 @@ def _resolved(fragment: Any, span: Span | None) -> Fragments:
 
 
 def _reference(reference: str, numbers: _Numbers) -> Fragments:
-    """Return ``Ref. [1], Eqs. (34), (35)``."""
+    """Return ``Ref. [1], Eqs. (34), (35)``; what is said after a semicolon follows."""
+    reference, _, remark = reference.partition(";")
     several = any(mark in reference for mark in ",-–")
     which = re.sub(r"[^, –-]+", r"(\g<0>)", reference).replace("-", "–")
     said = f"Eq{'s' if several else ''}.\u00a0{which}"
-    return ["Ref.\u00a0", Cite(numbers.works[0], 1), f", {said}"] if numbers.works else [f"{said} in print"]
+    said += f",{remark}" if remark else ""
+    return ["Ref.\u00a0", Cite(numbers.source, 1), f", {said}"] if numbers.source else [f"{said} in print"]
 
 
 def _parenthesis(before: Fragments, inside: Fragments) -> Fragments:

@@ -26,6 +26,7 @@ from sympy import (
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import LawSymbol
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.algebra.text import text
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
@@ -41,6 +42,8 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
         rank = 0
     elif isinstance(core, LawSymbol):
         rank = 6  # a response: states of a law are written as such
+    elif isinstance(core, TexSymbol) and core.tex.startswith("\\nabla"):
+        rank = 9  # what a derivative acts on ends with it
     elif isinstance(core, Symbol):
         rank = 4 if isinstance(core, CavitySymbol) else 3 if isinstance(core, OrderParameter) else 1
     elif isinstance(core, SiteQuantity):

@@ -19,6 +19,7 @@ from symcavity.model.averages import Average, condition_of
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Complementary, Family
 from symcavity.record.symbols import ResponseElement
+from symcavity.sites.sets.averages import REGIME
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, has_fraction, parse
 from symcavity.writing.mathml import to_mathml
@@ -36,6 +37,8 @@ from symcavity.writing.unicode import to_text
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
 _SHORT = 1.6 * _LONG  # a fraction within another takes a slash up to here
+
+_REGIMES = ("inside", "touching", "on a face", "at the tip", "at the bound")  # of a projection, by their numbers
 
 _PRINTED = Memory(20000)
 """What was printed, for all writers and all formats: by the expression, and where it stood."""
@@ -325,6 +328,8 @@ class CavityPrinter(LatexPrinter):
 
     def _print_Relational(self, expr: Any) -> str:
         signs = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
+        if expr.lhs == REGIME:
+            return f"\\text{{{'' if expr.rel_op == '==' else 'not '}{_REGIMES[int(expr.rhs)]}}}"
         if expr.rhs == 0 and not isinstance(expr.lhs, Add) and is_negative(expr.lhs):
             expr = expr.reversedsign
         if isinstance(expr.rhs, Abs) and not isinstance(expr.lhs, Abs):

@@ -46,6 +46,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter, ResponseElement
+from symcavity.writing.laws import with_named_laws
 from symcavity.writing.ordering import is_turned
 
 
@@ -62,6 +63,7 @@ def as_shown(derivation: Derivation) -> Derivation:
     several sources, a response says which one is meant; ``y**2`` and ``Abs(y)`` are one where the law
     of ``y`` has the values one and minus one. No index has the letter of a quantity.
     """
+    derivation = with_named_laws(derivation)
     sources = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
 
     quenched = [q for step in derivation.steps for q in step.data.get("quenched") or ()]
@@ -95,6 +97,8 @@ def as_shown(derivation: Derivation) -> Derivation:
         obj = written(obj)
         if isinstance(obj, Basic) and obj.has(GaussianAverage):
             obj = obj.replace(lambda node: type(node) is GaussianAverage, lambda node: _with_its_name(node, indices))
+            within = {node: _primed(node) for node in obj.atoms(ImplicitAverage) if node.has(GaussianAverage)}
+            obj = obj.xreplace(within)
         return _gathered(_over_one(_signed(obj)))
 
     def written(obj: Any) -> Any:
@@ -131,6 +135,16 @@ def _with_its_name(average: GaussianAverage, letters: Mapping[Symbol, Symbol]) -
     body, z = average.args
     named = letters.get(_named(z), _named(z))
     return GaussianAverage(_in_brackets(body.xreplace({z: named})), named)
+
+
+def _primed(average: ImplicitAverage) -> Expr:
+    """An average over the root of an implicit law, with another letter for Gaussian variables inside than its own."""
+    letter = Symbol("zeta_2", real=True)
+    body = average.args[0].replace(
+        lambda node: type(node) is GaussianAverage,
+        lambda node: GaussianAverage(node.args[0].xreplace({node.args[1]: letter}), letter),
+    )
+    return average.func(body, *average.args[1:])
 
 
 def _named(z: Symbol) -> Symbol:
@@ -176,7 +190,9 @@ def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple
     out = []
     for every in steps:
         step = replace(every, claims=tuple(c for c in every.claims if not isinstance(c, Equation) or c.lhs != c.rhs))
-        if step.rule == "response":
+        if step.rule == "implicit":
+            step = _in_its_own_name(step)
+        elif step.rule == "response":
             at = {step.data["kind"].index: S.Zero}
             named = {m.xreplace(at).args: symbol for symbol, m in parameters if isinstance(m, Average)}
             given = ((claim, Equation(named.get(claim.lhs.args, claim.lhs), claim.rhs)) for claim in step.claims)
@@ -186,6 +202,13 @@ def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple
             step = replace(step, claims=some, data={**step.data, "open": len(some) < len(step.claims)})
         out.append(step)
     return tuple(out)
+
+
+def _in_its_own_name(step: Step) -> Step:
+    """An implicit law with the state that solves it where the record has a symbol of its own for that state."""
+    names = {c.rhs: c.lhs for c in step.claims if isinstance(c.lhs, SiteQuantity) and isinstance(c.rhs, Dummy)}
+    claims = tuple(claim.xreplace(names) for claim in step.claims if claim.rhs not in names)
+    return replace(step, claims=claims)
 
 
 def _over_one(total: Any) -> Any:
@@ -363,5 +386,5 @@ def _over_parameters(total: Add, quenched: Sequence[Quenched]) -> Expr:
 
 
 def _data(data: Mapping[str, Any], written: Any) -> dict[str, Any]:
-    said = ("branches", "reason", "pairs", "variable")
+    said = ("branches", "values", "pairs", "variable")
     return {name: written(value) if name in said else value for name, value in data.items()}

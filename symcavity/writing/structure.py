@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterable, Sequence
-from fractions import Fraction
+import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import sympy
-from sympy import Basic, Dummy, Integer, Rational, S, Symbol
+from sympy import Basic, Dummy, Rational, S, Symbol
 from sympy.core.containers import Tuple
 from sympy.core.symbol import Str
 
@@ -19,6 +19,16 @@ from symcavity.errors import SymcavityError, UnsupportedLaw, ValuesError
 from symcavity.model.atoms import DataAtom
 from symcavity.model.kinds import SiteCount, SiteIndex
 from symcavity.model.quantities import Global
+from symcavity.writing.limits import (
+    DIGITS,
+    NODES,
+    Measure,
+    check_arguments,
+    check_assumptions,
+    check_limits,
+    measured,
+    of_number,
+)
 
 _SYMPY = (
     *("Add", "Mul", "Pow", "Tuple", "Sum", "Integral", "Derivative", "Subs", "Piecewise", "Max", "Min", "Abs", "sign"),
@@ -33,7 +43,9 @@ _LAWS = tuple(f"sympy.stats.{name}" for name in ("rv", "crv", "drv", "frv", "crv
 _ROOMS = ("algebra", "model", "record", "sites")  # whose classes of expressions stand in claims
 _CONSTANTS = ("Infinity", "NegativeInfinity", "ComplexInfinity", "NaN", "Pi", "Exp1", "ImaginaryUnit", "GoldenRatio")
 _TRUTHS = {"true": S.true, "false": S.false}
-LARGEST = 4000  # digits of a number
+_FRACTION = re.compile(r"([+-]?\d+)/(\d+)", re.ASCII)
+RAW = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RuntimeError, AssertionError)
+"""What classes of SymPy's may raise that are given something odd."""
 
 
 @cache
@@ -145,52 +157,61 @@ class Decoder:
     def __init__(self, nodes: Any, dummies: Sequence[Dummy] = ()) -> None:
         self._dummies: dict[int, Dummy] = dict(enumerate(dummies))
         self._built: list[Any] = []
+        self._measures: list[Measure] = []
         if not isinstance(nodes, list):
             raise ValuesError("The nodes are no list.", "what Derivation.to_json wrote")
+        if len(nodes) > NODES:
+            raise ValuesError(f"There are {len(nodes)} nodes.", f"documents of up to {NODES} nodes")
         for place, node in enumerate(nodes):
             try:
-                self._built.append(self._build(node))
+                built, measure = self._build(node)
             except SymcavityError as problem:
                 raise ValuesError(f"The node {place} cannot be read: {problem.found}", problem.supported) from None
-            except (TypeError, ValueError, AttributeError, IndexError, KeyError, RecursionError) as problem:
+            except RAW as problem:
                 raise ValuesError(
                     f"The node {place} cannot be read: {type(problem).__name__}.", "what Derivation.to_json wrote"
                 ) from None
+            self._built.append(built)
+            self._measures.append(measure)
 
     def __getitem__(self, place: Any) -> Any:
         if type(place) is not int or not 0 <= place < len(self._built):
             raise ValuesError(f"There is no node {place!r:.40} before this one.", "the place of an earlier node")
         return self._built[place]
 
-    def _build(self, node: Any) -> Any:
+    def _build(self, node: Any) -> tuple[Any, Measure]:
+        if not isinstance(node, dict) or not isinstance(node.get("class"), str) or not isinstance(node["args"], list):
+            raise ValuesError("It is no class with arguments.", "what Derivation.to_json wrote")
         name, args = node["class"], node["args"]
-        if name in _CONSTANTS:
-            return getattr(S, name)
-        if name in _TRUTHS:
-            return _TRUTHS[name]
+        if name in _CONSTANTS or name in _TRUTHS:
+            constant = _TRUTHS.get(name) or getattr(S, name)
+            return constant, of_number(constant)
         if name == "Rational":
-            return _rational(args[0]["value"])
-        assumptions = dict(node.get("assumptions", {}))
-        if not all(k.isidentifier() and isinstance(v, bool) for k, v in assumptions.items()):
-            raise ValuesError("An assumption is no yes or no.", "true or false")
+            value = _rational(args[0]["value"])
+            return value, of_number(value)
+        found = Dummy if name == "Dummy" else classes().get(name)
+        if found is None:
+            raise ValuesError(f"The class {name!r:.60} is not known.", ", ".join(sorted(classes())))
         values = [self._value(a) for a in args]
-        if name == "Dummy":
+        check_arguments(name, found, values)
+        check_limits(name, values)
+        measure = measured(name, found, [self._measures[a] for a in args if type(a) is int], values)
+        return self._made(found, values, check_assumptions(node.get("assumptions", {}))), measure
+
+    def _made(self, found: Any, values: list[Any], assumptions: dict[str, bool]) -> Any:
+        """The node of a class, of arguments that have been checked."""
+        if found is Dummy:
             known = self._dummies.get(values[1])
             if known is None or known.name != values[0]:
                 known = self._dummies[values[1]] = Dummy(values[0], **assumptions)
             return known
-        found = classes().get(name)
-        if found is None:
-            raise ValuesError(f"The class {name!r:.60} is not known.", ", ".join(sorted(classes())))
         if issubclass(found, SiteIndex | SiteCount):
             return values[0].index if issubclass(found, SiteIndex) else values[0].size
         if issubclass(found, DataAtom):
             return found._make(*values)
         if issubclass(found, Symbol | Str):
-            _check_texts(a for v in values if isinstance(v, tuple) for a in v)
             known_positive = found is Global and assumptions.get("positive")
             return Global.above_zero(*values) if known_positive else found(*values, **assumptions)
-        _check_texts(values)
         if found.__module__.startswith("sympy.") and not issubclass(found, Tuple):
             return _unevaluated(found, values)
         return found(*values)
@@ -206,13 +227,6 @@ class Decoder:
         return self[arg]
 
 
-def _check_texts(values: Iterable[Any]) -> None:
-    """Refuse a text where an expression belongs: SymPy would read it as code."""
-    for value in values:
-        if not isinstance(value, Basic):
-            raise ValuesError(f"{value!r:.60} stands where an expression belongs.", "the place of a node")
-
-
 def _unevaluated(found: Any, values: Sequence[Any]) -> Any:
     """A node of SymPy's as it was, where its class can be told not to evaluate."""
     try:
@@ -222,7 +236,9 @@ def _unevaluated(found: Any, values: Sequence[Any]) -> Any:
 
 
 def _rational(text: Any) -> Any:
-    if not isinstance(text, str) or len(text) > LARGEST:
-        raise ValuesError(f"The number is {text!r:.60}.", "a fraction as text")
-    value = Fraction(text)
-    return Rational(value.numerator, value.denominator) if value.denominator != 1 else Integer(value.numerator)
+    if not isinstance(text, str) or len(text) > 2 * DIGITS or not (found := _FRACTION.fullmatch(text)):
+        raise ValuesError(f"The number is {text!r:.60}.", "a fraction of two whole numbers as text")
+    number = [int(part) for part in found.groups() if len(part) <= DIGITS]
+    if len(number) < 2 or not number[1]:
+        raise ValuesError(f"The number is {text!r:.60}.", "a fraction of two whole numbers as text")
+    return Rational(*number)

@@ -79,7 +79,7 @@ def verification_text(verification: Verification) -> str:
     """Return the outcome of a verification as an aligned table with a summary."""
     rows = [row for row in verification if row.step.claims or row.checked]
     keys = max([len(row.step.key) for row in rows] + [4])
-    out = [f"{'step':<{keys}}  {'outcome':<7}  checked by", "-" * min(_columns(), keys + 60)]
+    out = [f"{'step':<{keys}}  {'outcome':<8}  checked by", "-" * min(_columns(), keys + 60)]
     for row in rows:
         out += _verdict_lines(row, keys)
     checked = [row for row in rows if row.checked]
@@ -94,8 +94,10 @@ def verification_text(verification: Verification) -> str:
 def _verdict_lines(row: Checked, keys: int) -> list[str]:
     kinds = ", ".join(dict.fromkeys(verdict.kind for verdict in row.verdicts if verdict.ok is not None))
     outcome = ("ok" if row.ok else "FAILED") if row.checked else "-"
-    out = [f"{row.step.key:<{keys}}  {outcome:<7}  {kinds or 'nothing has checked this claim'}"]
-    blank = " " * (keys + 11)
+    if outcome == "ok" and row.digits is not None:
+        outcome = f"{row.digits} digit{'s' if row.digits != 1 else ''}"
+    out = [f"{row.step.key:<{keys}}  {outcome:<8}  {kinds or 'nothing has checked this claim'}"]
+    blank = " " * (keys + 12)
     for verdict in row.verdicts:
         if not verdict.ok:
             unmade = f"{verdict.kind}, not made"

@@ -1,5 +1,6 @@
 """phi(n, kappa) as a SymPy function, and in arbitrary precision, against integrals done independently."""
 
+import math
 import pickle
 
 import mpmath
@@ -13,22 +14,27 @@ from sympy import (
     Integral,
     Rational,
     Symbol,
+    ccode,
+    cxxcode,
     diff,
     erf,
     erfc,
     exp,
     expand_func,
+    julia_code,
     lambdify,
     latex,
     limit,
     nan,
     oo,
     pi,
+    rust_code,
     series,
     sqrt,
     symbols,
     zoo,
 )
+from sympy.printing.numpy import JaxPrinter
 
 from symcavity.algebra.phi import gaussian_density, gaussian_moment, mp_phi, phi, phi_coefficients, phi_reduce
 from symcavity.errors import SymcavityError, ValuesError
@@ -257,3 +263,27 @@ def test_tails_whose_squares_are_beyond_every_precision():
         size = mpmath.mpf(10) ** 140
         assert libmp.mpf_eq(_tail(order, size._mpf_, 100, 112), _phis_mpf(order, (-size)._mpf_, 100)[-1])
         assert _phis_mpf(order, (-(size**2))._mpf_, 100)[-1][0] == 0
+
+
+@pytest.mark.parametrize("value", [-2.5, 0.3, 4.0])
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_code_of_other_languages_is_the_same_number(n, value):
+    """C is read as Python here: the operators and the names of functions are the same."""
+    x = Symbol("x", real=True)
+    names = {"erfc": math.erfc, "exp": math.exp, "sqrt": math.sqrt, "pow": math.pow, "M_PI": math.pi}
+    names |= {"M_SQRT2": math.sqrt(2), "M_1_PI": 1 / math.pi, "x": value}
+    right = float(phi(n, x).subs(x, Rational(str(value))).evalf(30))
+    assert eval(ccode(phi(n, x)), names) == pytest.approx(right, rel=1e-10)  # noqa: S307 - code of our own
+    assert eval(ccode(phi(n, 2 * x - x)), names) == pytest.approx(right, rel=1e-10)  # noqa: S307 - code of our own
+    moved = eval(ccode(3 * phi(n, x + 1)), {**names, "x": value - 1})  # noqa: S307 - code of our own
+    assert moved == pytest.approx(3 * right, rel=1e-10)
+
+
+def test_code_of_other_languages_is_printed():
+    x, m = Symbol("x", real=True), Symbol("m", integer=True, nonnegative=True)
+    assert "std::exp" in cxxcode(phi(1, x))
+    assert "erfc(" in julia_code(phi(1, x))
+    assert "libm::erfc(" in rust_code(phi(1, x))
+    assert "jax.scipy.special.erfc(" in JaxPrinter().doprint(phi(1, x))
+    with pytest.raises(NotImplementedError):
+        ccode(phi(m, x))

@@ -27,10 +27,12 @@ from sympy import (
     symbols,
 )
 
+from symcavity.algebra.checks import check
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import gaussian_density, phi
-from symcavity.algebra.prove import Proof, TruncatedIntegral, check, prove
+from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import ValuesError
+from symcavity.face import Proof, prove
 
 kappa, z = symbols("kappa z", real=True)
 n = Symbol("n", integer=True, positive=True)

@@ -26,7 +26,7 @@ from symcavity import (
 )
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, soft_margin
 from symcavity.derivations.gardner import kappa, w
-from symcavity.evaluate.evolution import Evolution
+from symcavity.evaluate import iterate
 from symcavity.evaluate.function import make_function
 
 
@@ -83,8 +83,8 @@ def test_without_a_closed_form(theory, monkeypatch):
     loads = np.linspace(0.05, 1.95, 40)
     assert by_hand(f(loads)) == pytest.approx(loads, rel=1e-12)
     ways = []
-    way = Evolution._newton_many
-    monkeypatch.setattr(Evolution, "_newton_many", lambda *args: ways.append(way(*args)) or ways[-1])
+    way = iterate.newton_many
+    monkeypatch.setattr(iterate, "newton_many", lambda *args: ways.append(way(*args)) or ways[-1])
     assert by_hand(f(loads)) == pytest.approx(loads, rel=1e-12)
     assert len(ways) == 1  # none strays that has arrived
     assert np.isfinite(ways[0]).all()

@@ -26,9 +26,9 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.evaluate import solver
-from symcavity.evaluate.evolution import Evolution
-from symcavity.evaluate.reduced import Reduced
+from symcavity.evaluate import attempts
+from symcavity.evaluate.closed_map import ClosedMap
+from symcavity.evaluate.continuation import NEAR
 
 x, w = Coupling("x"), Feature("w")
 y, t = Quenched("y", mu), Quenched("t", i)
@@ -150,9 +150,9 @@ def test_global_variables_at_rest():
 
 def test_a_bias_that_a_quartic_fixes_with_nothing_left(monkeypatch):
     """No weights, and a bias that is the label of all data, cost nothing; what is left shrinks as its third power."""
-    images, image = [], Evolution.image
-    monkeypatch.setattr(Evolution, "image", lambda *args: images.append(args[1]) or image(*args))
-    monkeypatch.setattr(solver, "along_load", lambda *_args, **_kwargs: (None, None))  # there is no other load to try
+    images, image = [], ClosedMap.image
+    monkeypatch.setattr(ClosedMap, "image", lambda *args: images.append(args[1]) or image(*args))
+    monkeypatch.setattr(attempts, "along_load", lambda *_args, **_kwargs: (None, None))  # there is no other load to try
     bias, cost = Global("b"), Symbol("C", positive=True)
     problem = ConvexProblem(half + cost * data((y[mu] - u - bias) ** 4) / 4, [w[i] <= 1 + t[i]])
     theory = problem.cavity()
@@ -274,7 +274,7 @@ def test_a_bound_on_all_residuals_that_zero_weights_meet(monkeypatch):
     assert 0 < float(below[average(Abs(w[i]))]) < 0.02
     assert float(below[average(residual**2)]) == pytest.approx(0.44, rel=1e-9)
     searched = []
-    monkeypatch.setattr(solver, "_search", lambda *args, **_: searched.append(args))
+    monkeypatch.setattr(attempts, "roots_of", lambda *args, **_: searched.append(args) or [])
     at_rest = theory.solve({**values, bound: "0.46"})
     assert at_rest[average(Abs(w[i]))] == 0
     assert float(at_rest[average(residual**2)]) == pytest.approx(0.45, rel=1e-12)
@@ -298,15 +298,22 @@ def test_what_continuation_from_near_loads_finds_is_sifted_as_a_root(monkeypatch
     solution = ConvexProblem(data(Max(0, 1 - u)) + half).cavity().solve({alpha: 2})
     task, given = solution.task, solution.given
     root = {s: float(v) for s, v in solution.values.items()}
-    monkeypatch.setattr(solver, "roots_of", lambda *_args, **_kinds: [])
-    monkeypatch.setattr(solver, "by_load", lambda _: (None, None))
+    others = tuple(attempt for attempt in attempts.ATTEMPTS if attempt.name != "saddle")
+    monkeypatch.setattr(attempts, "ATTEMPTS", others)
+    monkeypatch.setattr(attempts, "root_from_afar", lambda *_args: None)
+    monkeypatch.setattr(attempts, "along_values", lambda *_args, **_kinds: None)
+    monkeypatch.setattr(attempts, "limit_at_rest", lambda *_args: None)
+    monkeypatch.setattr(attempts, "roots_of", lambda *_args, **_kinds: [])
     for sign, found in ((1, True), (-1, False)):
         point = {s: sign * v for s, v in root.items()}
-        monkeypatch.setattr(solver, "_followed_to", lambda *_, near=False, p=point, **__: (p if near else None, None))
-        system = Reduced.of(task, given)
+
+        def along_load(_task, _given, begin, p=point, **_):
+            return (p if begin in NEAR else None), None
+
+        monkeypatch.setattr(attempts, "along_load", along_load)
         if found:
-            (place,) = solver._search(system, None, every=False)
-            assert system.complete(place)[system.order[0]] == pytest.approx(root[system.order[0]])
+            again = attempts.solve_given(task, given, lambda o: o)
+            assert {s: float(v) for s, v in again.values.items()} == pytest.approx(root)
         else:
             with pytest.raises(NotConverged, match="admissible"):
-                solver._search(system, None, every=False)
+                attempts.solve_given(task, given, lambda o: o)

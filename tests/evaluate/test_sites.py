@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from sympy import Max, Rational, Sum, Symbol
+from sympy import Max, Rational, Sum, Symbol, exp
 from sympy.stats import (
     Bernoulli,
     Beta,
@@ -20,7 +20,8 @@ from sympy.stats import (
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu
 from symcavity import response as response_of
 from symcavity.evaluate.densities import rule
-from symcavity.evaluate.quenched import exact_value, read_quenched
+from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.quenched import read_quenched
 from symcavity.model.kinds import DATUM, FEATURE
 
 a, l, y = Quenched("a", i), Quenched("l", i), Quenched("y", mu)
@@ -103,6 +104,15 @@ def test_finite_distributions_are_exact(variable):
 def test_declared_law():
     sides = Quenched("s", mu, law={1: Rational(1, 4), 3: Rational(3, 4)})
     assert read_quenched([sides], {}, 30, {})[DATUM].points == [(1,), (3,)]
+
+
+def test_values_that_are_not_asked_for_are_not_read():
+    u = Sum(Coupling("x")[mu, i] * l[i], (i, 1, N))
+    label = Quenched("s", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+    given = {l: {1: 1}, label: dict(label.law)}  # its weights are formulas of a field
+    assert read_quenched([l], given, 30, {})[FEATURE].points == [(1,)]
+    with pytest.raises(ValuesError, match="weight of s"):
+        read_quenched([label], given, 30, {})
 
 
 def test_large_arrays_are_not_walked():

@@ -35,7 +35,7 @@ def test_four_threads_with_different_digits():
                 time.sleep(1e-4)
         found = [r.result() for r in running]
         assert seen == {(before, True)}
-    assert all(type(v) is mpmath.mpf for values in found for v in values)
+    assert all(isinstance(v, mpmath.mpf) for values in found for v in values)
     with mpmath.workdps(120):
         for (k, dps), (value, residual, again) in zip(jobs, found, strict=True):
             assert abs(value / exact[k] - 1) < mpmath.mpf(10) ** (1 - dps)

@@ -4,10 +4,11 @@ import io
 import sys
 
 import pytest
-from sympy import Abs, Rational, Sum, Symbol, exp, log
+from sympy import Abs, Eq, Rational, Sum, Symbol, exp, log, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, OutOfTime, P, ValuesError, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, OutOfTime, P, System, ValuesError, alpha, average, i, mu
 from symcavity.evaluate import watch
+from symcavity.evaluate.integrals import Pass
 
 x, w = Coupling("x"), Feature("w")
 gamma = Symbol("gamma", positive=True)
@@ -73,3 +74,19 @@ def test_long_work_shows_on_a_terminal_only_how_far_it_is(monkeypatch):
     monkeypatch.setattr(sys, "stderr", quiet)
     logistic().solve(values, dps=25)
     assert not quiet.getvalue()
+
+
+def test_nothing_is_averaged_once_the_budget_is_spent(monkeypatch):
+    """A system with several roots to be looked for, and time that goes on by a second with each look at it."""
+    spent, late = iter(range(10**6)), []
+    monkeypatch.setattr(watch.time, "monotonic", lambda: next(spent))
+    J, v = Coupling("J", between=(i, i)), Feature("v")
+    j = Symbol("j", integer=True)
+    theory = System([Eq(v[i], tanh(1 + gamma * Sum(J[i, j] * v[j], (j, 1, N))))]).cavity()
+    run = Pass._finer_panels
+    monkeypatch.setattr(Pass, "_finer_panels", lambda *args: late.append(next(spent)) or run(*args))
+    for budget in (2, 10, 20):
+        begin = next(spent)
+        with pytest.raises(OutOfTime, match=f"budget of {budget} seconds"):
+            theory.solve({gamma: Rational(1, 2)}, timeout=budget)
+        assert max(late, default=begin) <= begin + budget + 4

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from declarations_simulated import SIGNS, field, w, y
+from declarations_simulated import SIGNS, field, t, w, x, y
 from scipy.optimize import linprog
-from sympy import Abs, Max, Sum, exp, log
+from sympy import Abs, Eq, Max, Sum, exp, log
 from sympy.stats import Normal
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged
@@ -16,8 +16,8 @@ from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.run import simulate
 from symcavity.finite.sweep import sweep_simulation
 from symcavity.model.averages import average, response
-from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import Global
+from symcavity.model.kinds import FEATURE, N, P, alpha, i, mu
+from symcavity.model.quantities import Feature, Global
 
 least_squares = ConvexProblem(Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2)
 deviations = ConvexProblem(Sum(Abs(field - y[mu]), (mu, 1, P)))
@@ -48,6 +48,33 @@ def test_fewer_data_than_features_leave_the_null_space_of_the_couplings(problem)
         assert caught.value.dimension == 30
     assert abs(sim[LOSS].mean) < 1e-12  # the same for all of them
     assert sim[LOSS].flat == 0
+
+
+@pytest.mark.parametrize("event", [w[i] > 0, w[i] > 5, Eq(w[i], 0)])
+def test_a_share_that_is_open_is_refused_by_every_instance(event):
+    """The shares of two minimisers are often equal by chance: comparing them, some instances would give a number."""
+    sim = simulate(least_squares, {alpha: 0.5, y: SIGNS}, N=20, seeds=12)
+    with pytest.raises(FlatMinimum, match="not unique"):
+        sim[average(event)]
+    assert sim[average(field * y[mu] > 0)].mean == 1
+
+
+def test_what_is_the_same_for_all_minimisers_is_told_from_its_parts():
+    """Two weights that share a field and a penalty: their sums are unique, neither of them is."""
+    v = Feature("v")
+    both = Sum(x[mu, i] * (w[i] + v[i]), (i, 1, N))
+    split = ConvexProblem(Sum((both - y[mu]) ** 2, (mu, 1, P)) / 2 + Sum(Abs(w[i]) + Abs(v[i]), (i, 1, N)) / 4)
+    sim = simulate(split, {alpha: 2, y: SIGNS}, N=12, seeds=2)
+    lasso = ConvexProblem(Sum((field - y[mu]) ** 2, (mu, 1, P)) / 2 + Sum(Abs(w[i]), (i, 1, N)) / 4)
+    alone = simulate(lasso, {alpha: 2, y: SIGNS}, N=12, seeds=2)
+    alive = alone[average(Abs(w[i]) > 0)].samples
+    assert list(sim.flat.values()) == [round(12 * share) for share in alive]
+    assert sim[average(Abs(w[i]) + Abs(v[i]))].samples == pytest.approx(alone[average(Abs(w[i]))].samples, rel=1e-7)
+    assert sim[average(Abs(w[i])) + average(Abs(v[i]))].flat == 0
+    assert sim[average((both - y[mu]) ** 2)].flat == 0
+    for one in (Abs(w[i]), w[i] ** 2, Max(w[i], v[i]), w[i] > 0):
+        with pytest.raises(FlatMinimum):
+            sim[average(one)]
 
 
 def test_more_data_than_features_have_one_minimum():
@@ -166,12 +193,12 @@ def test_programs_with_and_without_an_end_are_told_apart():
 
 
 def test_the_largest_error_of_fewer_data_than_weights_is_zero_for_many_weights():
-    """All sites are singular: two constraints meet at each datum. Weights and multipliers have a plane each."""
+    """All sites are singular: two constraints meet at each datum. The plane of the multipliers is not counted."""
     largest = Global("largest", positive=True)
     error = field - y[mu]
     chebyshev = ConvexProblem(N * largest, [largest >= error, largest >= -error])
     sim = simulate(chebyshev, {alpha: 0.5, y: SIGNS}, N=30, seeds=2)
-    assert set(sim.flat.values()) == {(30 - 15) + (15 - 1)}
+    assert set(sim.flat.values()) == {30 - 15}
     assert abs(sim[LOSS].mean) < 1e-12
     with pytest.raises(FlatMinimum):
         sim[NORM].mean  # noqa: B018 - it raises
@@ -184,3 +211,21 @@ def test_the_largest_error_of_fewer_data_than_weights_is_zero_for_many_weights()
         table, right = np.block([[rows, -ones], [-rows, -ones]]), np.concatenate([target, -target])
         best = linprog([0.0] * 30 + [1.0], table, right, bounds=[(None, None)] * 30 + [(0, None)])
         assert sample["w"] == pytest.approx(best.x[:30], abs=1e-6)
+
+
+@pytest.mark.parametrize("twice", [[w[i] >= 0, 2 * w[i] >= 0], [w[i] >= 0, t[i] * w[i] >= 0]])
+def test_a_constraint_that_is_stated_twice_leaves_the_minimiser_unique(twice):
+    cost = Sum((field - 1) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2
+    weights = {t: {1: "1/2", 3: "1/2"}} if any(c.has(t[i]) for c in twice) else {}
+    once = simulate(ConvexProblem(cost, twice[:1]), {alpha: 2}, N=20, seeds=2)
+    found = simulate(ConvexProblem(cost, twice), {alpha: 2, **weights}, N=20, seeds=2)
+    assert found.flat == {}
+    for what in (NORM, average(w[i] > 0), average(response(w))):
+        assert found[what].samples == pytest.approx(once[what].samples, rel=1e-9)
+    if not weights:  # the declaration itself shows that they are one
+        return
+    multiplier = next(q for q in found.system.laws[FEATURE].unknowns if q.family != w)
+    with pytest.raises(FlatMinimum, match="multipliers are not"):
+        found[average(multiplier)]
+    with pytest.raises(FlatMinimum, match="no unique multiplier"):
+        found[average(response(multiplier))]

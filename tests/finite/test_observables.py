@@ -19,9 +19,10 @@ from declarations_simulated import (
     xi,
     y,
 )
-from sympy import Eq, Ne, Sum, sqrt
+from sympy import Abs, Eq, Ne, Sum, log, sqrt
 
-from symcavity.errors import NotConverged, ValuesError
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.face import ConvexProblem
 from symcavity.finite.responses import response_by_source
 from symcavity.finite.run import Simulations, as_system, simulate
 from symcavity.model.averages import average, response
@@ -147,3 +148,19 @@ def test_two_descriptions_have_the_same_responses():
         assert sim[response(sim.system["lam"])].samples == pytest.approx(
             one[response(one.system["lam"])].samples, abs=1e-9
         )
+
+
+def test_what_is_no_finite_number_at_some_sites_is_refused(sim):
+    with pytest.raises(ValuesError, match=r"no finite number at \d+ of the 60 feature sites .*log"):
+        sim[average(log(w[i]))]
+    with pytest.raises(ValuesError, match="is zoo"):
+        sim[1 / (average(w) - average(w))]
+
+
+def test_sites_that_hear_nothing_have_no_measured_response():
+    """Least deviations with as many data as weights: all messages vanish, but for rounding."""
+    deviations = ConvexProblem(Sum(Abs(Sum(x[mu, i] * w[i], (i, 1, N)) - y[mu]), (mu, 1, P)))
+    found = simulate(deviations, {alpha: 1, y: {1: "1/2", -1: "1/2"}}, N=16, seeds=1)
+    assert found[average(w[i] ** 2)].mean > 0
+    with pytest.raises(UnsupportedLaw, match="hear nothing"):
+        found[average(response(w))]

@@ -33,7 +33,7 @@ def run_of(name, size=100, seeds=4, steps=90):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_fixed_point_solves_the_declared_problem(name):
-    """Against other methods on the same instances: active sets, Newton's method, cutting planes."""
+    """Against other methods on the same instances: Newton's method, cutting planes, the central path."""
     problem, values, observable = FAMILIES[name]
     run = run_of(name)
     settled = [one for one in run.runs if one.residuals is not None and one.residuals.worst < 1e-9]

@@ -214,8 +214,8 @@ def test_bad_input_is_named():
     with pytest.raises(ValuesError, match="follows from the set"):
         problem.simulate({alpha: 0.3, g: Ball(2, 1), D: 3}, N=20, seeds=1)
     with pytest.raises(UnsupportedLaw, match="does not fit"):
-        problem.simulate({alpha: 0.3, g: Ball(2, 1)}, N=20, seeds=1, method="conic")
-    with pytest.raises(UnsupportedLaw, match="holds no convex set"):
+        problem.simulate({alpha: 0.3, g: Ball(2, 1)}, N=20, seeds=1, method="interior point")
+    with pytest.raises(UnsupportedLaw, match="does not fit"):
         points.simulate({alpha: 0.3}, N=20, seeds=1, method="cutting planes")
     beyond = problem.simulate({alpha: 2, g: Ball(2, 1)}, N=20, seeds=2)
     assert beyond.infeasible == 2

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -282,17 +283,38 @@ def test_sizes_may_stand_in_the_grid_of_a_theory(tmp_path):
         assert rows.column("alpha") == [0.5, 1.0]
 
 
-def test_an_executor_that_dies_loses_nothing(tmp_path):
+def fatal(rng, shape):
+    """Couplings of which those of one size take the process with them, as memory that is short does."""
+    if shape == (7, 14):
+        os._exit(1)
+    return rng.standard_normal(shape)
+
+
+def sweep_with_a_fatal_size(**options):
+    return sweep_simulation(
+        soft, {alpha: ["1/2"]}, N=[10, 12, 14, 20], seeds=1, values={C: 1}, observables=NORM, couplings=fatal, **options
+    )
+
+
+def check_fatal(rows):
+    """No row is lost, none is there twice, and only the fatal ones have no answer."""
+    assert rows.column("N") == [10, 12, 14, 20]
+    assert [r["N"] for r in rows.failed] == [14]
+    assert all("the process that computed it died" in r["error"] for r in rows.failed)
+
+
+def test_an_instance_that_kills_its_process_costs_its_own_row_only(tmp_path):
     path = tmp_path / "rows.csv"
+    check_fatal(sweep_with_a_fatal_size(file=path, executor=2))
+    assert len(path.read_text().splitlines()) == 5
+    check_fatal(sweep_with_a_fatal_size(file=path))  # nothing is computed again
+
+
+def test_an_executor_that_died_is_started_anew(tmp_path):
     with processes(1) as pool:
         pool.submit(int).result()
-        done = sweep_simulation(soft, GRID, N=20, seeds=1, observables=NORM, file=path, executor=pool)
-        assert len(done) == 4
         next(iter(pool._processes.values())).kill()
-        with pytest.raises(BrokenExecutor, match="died after") as caught:
-            small(file=path, executor=pool)
-    assert len(caught.value.rows) >= 4
-    assert len(small(file=path)) == 8
+        assert len(small(file=tmp_path / "rows.csv", executor=pool)) == 8
 
 
 def test_an_executor_that_was_shut_down_is_refused():
@@ -314,12 +336,31 @@ def test_a_dask_cluster_gives_the_same_rows():
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
         there = small(executor=client)
     assert [r["average(w[i]**2)"] for r in small()] == [r["average(w[i]**2)"] for r in there]
+
+
+def test_a_cluster_loses_a_worker_and_no_row(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    path, killed = tmp_path / "rows.csv", []
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def during(done, *_):
+            if done == 2 and not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        there = small(executor=client, file=path, progress=during)
+    assert killed
+    assert [r["average(w[i]**2)"] for r in small()] == pytest.approx([r["average(w[i]**2)"] for r in there], rel=1e-12)
+    assert len(path.read_text().splitlines()) == 9
 
 
 def test_theory_is_swept_too(tmp_path):

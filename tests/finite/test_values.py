@@ -30,6 +30,7 @@ from sympy.stats import Normal
 from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite.certificate import evidence
+from symcavity.finite.draw import memory, own_limits
 from symcavity.finite.executors import processes
 from symcavity.finite.run import simulate
 from symcavity.model.averages import average
@@ -206,3 +207,19 @@ def test_a_bounded_problem_with_equations_is_infeasible_for_a_reason():
     feasible = simulate(bounded, {alpha: 0.1, y: {0: 1}}, N=10, seeds=1)
     with pytest.raises(NotConverged, match="no proof"):
         evidence(feasible.setup.system, feasible.setup.instance(10, 0))
+
+
+def test_the_memory_of_a_job_is_that_of_its_control_group(tmp_path):
+    job = tmp_path / "fs" / "slurm" / "job_7"
+    (job / "step_0").mkdir(parents=True)
+    (job / "memory.max").write_text("123456\n")
+    (job / "step_0" / "memory.max").write_text("max\n")
+    groups = tmp_path / "cgroup"
+    groups.write_text("0::/slurm/job_7/step_0\n")
+    assert memory(own_limits(tmp_path / "fs", groups)) == 123456
+    older = tmp_path / "fs" / "memory" / "job_8"
+    older.mkdir(parents=True)
+    (older / "memory.limit_in_bytes").write_text("2000")
+    groups.write_text("4:memory:/job_8\n3:cpu,cpuacct:/job_8\n")
+    assert memory(own_limits(tmp_path / "fs", groups)) == 2000
+    assert memory(own_limits(tmp_path / "none", tmp_path / "none")) > 10**6

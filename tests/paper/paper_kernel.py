@@ -70,7 +70,7 @@ claim("112", whole + "kernel", of_nu, f_mu, 4)
 @equation("113", DECLARED, "kernel_ridge: from_coefficients.minimize")
 def _113():
     problem = kernel_ridge.from_coefficients
-    assert same((problem.written[0], 0), (Sum((of_nu - y_mu) ** 2, data) / 2 + gamma / 2 * twice, 0))
+    assert same((problem.typed[0], 0), (Sum((of_nu - y_mu) ** 2, data) / 2 + gamma / 2 * twice, 0))
     assert same(claims(whole + "kernel")[3], (twice, Sum(w[i] ** 2 / rho[i], modes)))
 
 
@@ -112,7 +112,7 @@ def _118():
 @equation("119", DECLARED, "kernel_ridge: from_coefficients.minimize")
 def _119():
     assert same((kernel_ridge.y, 0), (y_mu, 0))
-    assert kernel_ridge.from_coefficients.written[0].has(kernel_ridge.y)
+    assert kernel_ridge.from_coefficients.typed[0].has(kernel_ridge.y)
 
 
 claim("120", whole + "kernel", w[i], rho[i] * Sum(lam[mu] * phi_[mu, i], data), 5)

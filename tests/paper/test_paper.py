@@ -48,9 +48,9 @@ def test_the_table_that_is_shown_is_the_one_that_was_checked():
 
 
 def numbers(text):
-    """The equation numbers of a source, ``'7-9, A.1'``."""
+    """The equation numbers of a source, ``'7-9, A.1; what is said of them'``."""
     out = []
-    for part in text.split(", "):
+    for part in text.partition(";")[0].split(", "):
         first, _, last = part.partition("-")
         out += NUMBERS[NUMBERS.index(first) : NUMBERS.index(last or first) + 1]
     return out

@@ -58,7 +58,9 @@ def test_bad_input(theory):
     with pytest.raises(ValuesError, match="no parameter"):
         theory.optimize(error, Symbol("c"), {**values, s: half})
     with pytest.raises(ValuesError, match="of the declaration"):
-        theory.optimize(error, "gamma", {**values, s: half})
+        theory.optimize(error, Symbol("gamma"), {**values, s: half})
+    with pytest.raises(ValuesError, match="no parameter"):
+        theory.optimize(error, "gama", {**values, s: half})
     for several in ([gamma, s], (gamma, s), {gamma: (1, 2), s: (1, 2)}):
         with pytest.raises(ValuesError, match="one parameter at a time"):
             theory.optimize(error, several, values)

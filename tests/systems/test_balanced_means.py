@@ -26,7 +26,7 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.model.centring import Centring
+from symcavity.model.rewritings.means import Means
 
 QUARTER, HALF = Rational(1, 4), Rational(1, 2)
 w, lam, h = Feature("w"), Datum("lam"), Field("h")
@@ -98,7 +98,7 @@ def test_instances_are_of_the_declaration():
 
 
 def broken_balance(monkeypatch):
-    rule = Centring._balanced
+    rule = Means._balanced
 
     def wrong(self, sides, where):
         out = rule(self, sides, where)
@@ -106,12 +106,12 @@ def broken_balance(monkeypatch):
             balance.average = 2 * balance.average
         return out
 
-    monkeypatch.setattr(Centring, "_balanced", wrong)
+    monkeypatch.setattr(Means, "_balanced", wrong)
 
 
 def broken_remainder(monkeypatch):
-    rule = Centring._remainder
-    monkeypatch.setattr(Centring, "_remainder", lambda *args: 2 * rule(*args))
+    rule = Means._remainder
+    monkeypatch.setattr(Means, "_remainder", lambda *args: 2 * rule(*args))
 
 
 @pytest.mark.parametrize("sabotage", [broken_balance, broken_remainder])

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
-from sympy import Abs, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, erfc, exp, log, sqrt
+from sympy import Abs, Eq, KroneckerDelta, Max, Min, Piecewise, Rational, Sum, Symbol, erfc, exp, log, sqrt
 
 from symcavity import (
     ConvexProblem,
     Coupling,
+    DeclarationError,
     Feature,
     N,
     P,
     Quenched,
     UnsupportedLaw,
-    ValuesError,
     alpha,
     average,
     i,
@@ -163,8 +163,11 @@ def test_factors_that_cannot_vanish_stay_so_while_more_is_eliminated():
 
 
 def test_terms_of_different_orders_are_named_where_sizes_are_missing():
-    with pytest.raises(ValuesError, match="terms of one order"):
-        ConvexProblem(fit / P + gamma * size).cavity().solve({alpha: 2, gamma: half})
+    for objective in (fit / P + gamma * size, fit + gamma * size / N, fit / N + average(w[i] ** 2) * N):
+        with pytest.raises(DeclarationError, match="of different orders in the number of sites"):
+            ConvexProblem(objective)
+    for objective in (fit / P + gamma * size / P, fit + average(w[i] ** 2) * N, N * (fit / P + gamma * size / N)):
+        ConvexProblem(objective)
 
 
 # -- cases that a label or a teacher's field decides --------------------------------------------------
@@ -290,7 +293,7 @@ def test_constraints_that_meet_at_one_place(name):
 
 
 def test_a_multiplier_that_is_not_unique_has_no_average():
-    theory = ConvexProblem(fit / 2 + gamma * Sum(Abs(w[i]), (i, 1, N)), [w[i] >= 0, 2 * w[i] >= 0]).cavity()
+    theory = ConvexProblem(fit / 2 + gamma * Sum(Abs(w[i]), (i, 1, N)), [Min(w[i], 2 * w[i]) >= 0]).cavity()
     solution = theory.solve({alpha: 2, gamma: half})
     with pytest.raises(UnsupportedLaw, match="not unique"):
         solution[average(Feature("nu")[i])]

@@ -30,6 +30,7 @@ from symcavity import (
     response,
 )
 from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM
 from symcavity.shapes import ExpressionShape
 from symcavity.sites.sets.averages import GAP2, LAM, PSI, ProjectionAverage
@@ -160,10 +161,10 @@ def test_the_record_names_all_three_regimes(derivation):
 def test_a_flipped_sign_is_caught(derivation, key):
     step = derivation[key]
     claim = step.claims[-1] if key != "datum.solution" else step.claims[0]
-    wrong = replace(claim, rhs=-claim.rhs if claim.rhs != 0 and "constraint" not in key else claim.lhs * 0 + 1)
+    wrong = Equation(claim.lhs, -claim.rhs if claim.rhs != 0 and "constraint" not in key else claim.lhs * 0 + 1)
     if key == "datum.differentiate":
         claim = step.claims[0]
-        wrong = replace(claim, rhs=-claim.rhs)
+        wrong = Equation(claim.lhs, -claim.rhs)
     claims = tuple(wrong if c is claim else c for c in step.claims)
     assert not all(v.ok for v in replace(step, claims=claims).verdicts(20))
 
@@ -173,7 +174,7 @@ def test_without_the_third_regime_the_response_is_wrong(derivation):
     step = derivation["datum.regimes"]
     claim = step.claims[0]
     fewer = claim.rhs.func(*claim.rhs.args[:-1])
-    changed = replace(step, claims=(replace(claim, rhs=fewer),))
+    changed = replace(step, claims=(Equation(claim.lhs, fewer),))
     assert not all(v.ok for v in changed.verdicts())
     capacity = manifold_capacity(Ball(5, 1), kappa="0.5")
     without = 1 + capacity.alpha * (capacity.mean_psi + 6 * capacity.fully_supporting)
@@ -253,7 +254,7 @@ class TestSlack:
     def test_a_flipped_sign_of_the_saturated_response_is_caught(self, soft, which):
         step = soft.cavity().derivation["datum.saturated"]
         claim = step.claims[which]
-        claims = tuple(replace(c, rhs=-c.rhs) if c is claim else c for c in step.claims)
+        claims = tuple(Equation(c.lhs, -c.rhs) if c is claim else c for c in step.claims)
         assert all(v.ok for v in step.verdicts(20))
         assert not all(v.ok for v in replace(step, claims=claims).verdicts(20))
 
@@ -263,7 +264,7 @@ class TestSlack:
         step = soft.cavity().derivation["datum.regimes"]
         claim = step.claims[0]
         for cases in (claim.rhs.args[:-1], (*claim.rhs.args[:-1], (-claim.rhs.args[-1][0], claim.rhs.args[-1][1]))):
-            changed = replace(step, claims=(replace(claim, rhs=claim.rhs.func(*cases)),))
+            changed = replace(step, claims=(Equation(claim.lhs, claim.rhs.func(*cases)),))
             assert not all(v.ok for v in changed.verdicts())
         theory = soft.cavity()
         solution = theory.solve({alpha: HALF, C: 1, g: Ball(2, "0.5")})

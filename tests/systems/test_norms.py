@@ -23,7 +23,7 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.model.centring import Centring
+from symcavity.model.rewritings.norms import Norms
 
 HALF = Rational(1, 2)
 x, w = Coupling("x"), Feature("w")
@@ -141,12 +141,12 @@ def test_what_is_not_convex(name):
 
 
 def test_a_wrong_rule_is_seen(monkeypatch):
-    rule = Centring._with_norms
+    rule = Norms._named
 
     def doubled(self, expr):
         found = rule(self, expr)
         return found.xreplace({g: 2 * g for g in self.norms})
 
-    monkeypatch.setattr(Centring, "_with_norms", doubled)
+    monkeypatch.setattr(Norms, "_named", doubled)
     (step,) = (s for s in ConvexProblem(SPELLINGS["mean inside"]).cavity().derivation if s.rule == "centre")
     assert not all(v.ok for v in step.verdicts())

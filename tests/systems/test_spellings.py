@@ -41,7 +41,7 @@ from symcavity import (
     norm,
 )
 from symcavity.errors import DeclarationError, ValuesError
-from symcavity.model.cases import by_kinks
+from symcavity.model.rewritings.kinks import by_kinks
 
 x, w, t, noise = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("noise", mu)
 X = Coupling("X", variance=1)

@@ -219,7 +219,7 @@ STEPS = (
         "naive_drop",
         (Equation(w[0], eta_w + source_w[0]),),
         "Feature cavity",
-        {},
+        NAIVE,
         (("naive_independence", {}),),
     ),
     Step(
@@ -351,7 +351,13 @@ STEPS = (
         {**NAIVE, "pairs": [Complementary(lam[mu], h[mu])]},
     ),
     Step("naive.agreement", "substitution_agreement", (Equation(S_w, S_w / S_w),), "Substitution", NAIVE),
-    Step("naive.none", "no_substitution", (), "Substitution", {"kind": FEATURE, "parts": ["the law is ", a[i], "."]}),
+    Step(
+        "naive.none",
+        "no_substitution",
+        (),
+        "Substitution",
+        {"kind": FEATURE, "obstacle": ("own_kind", {"kind": FEATURE})},
+    ),
     Step(
         "consistent",
         "consistency",
@@ -365,7 +371,6 @@ STEPS = (
         "Checks",
         {
             "found": True, "factor": Symbol("A", positive=True), "scaled": [lam[mu]],
-            "reason": ["The average ", average(lam[mu]), " does depend on it."],
         },
     ),
     Step(
@@ -373,7 +378,7 @@ STEPS = (
         "symmetry",
         (),
         "Checks",
-        {"found": False, "reason": ["The term ", a[i], " is in the way."]},
+        {"found": False, "obstacle": "factor", "values": {"parameter": a[i]}},
     ),
     Step(
         "meaning",
@@ -383,7 +388,7 @@ STEPS = (
         {"symbol": S_w},
     ),
     Step("moments", "truncated_moments", (Equation(phi(2, kappa), kappa),), "Checks", {"variable": z}),
-    Step("first", "proof", (Equation(phi(0, kappa), kappa),), "Checks", {"text": "the definition", "first": True}),
+    Step("first", "proof", (Equation(phi(0, kappa), kappa),), "Checks", {"why": ("definition", {}), "first": True}),
     Step("odd", "some_new_rule", (Equation(Odd(kappa), Odd(kappa) ** 2 / 3),), "Checks"),
     Step("silent", "another_new_rule", (), "Checks"),
     Step("emissions", "emissions", (Equation(a[i], exp(w[i])),), "The problem", {"states": [a[i]]}),

@@ -7,8 +7,11 @@ from matplotlib.mathtext import MathTextParser
 from sympy import And, Max, Sum, Symbol, sign
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, average, i, mu
+from symcavity.face import Step
 from symcavity.finite.compare import default_observables
 from symcavity.finite.labels import label_tex
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import FEATURE
 
 w, t, h = Feature("w"), Quenched("t", i), Datum("h")
 
@@ -34,7 +37,7 @@ def test_the_gain_has_a_letter_that_the_system_leaves_free():
 
 
 def test_what_is_given_in_an_emission_is_said_only_where_there_is_such():
-    words = "Parts of emissions that are given"
+    words = "Quenched parameters are not perturbed"
     assert words in text("robust_regression")
     assert words not in text("gardner")
 
@@ -69,3 +72,63 @@ def test_a_hinge_is_not_multiplied_by_its_step():
 def test_labels_are_printed_as_in_derivations_and_plots_can_draw_them(observable, written):
     assert label_tex(observable) == written
     MathTextParser("path").parse(f"${written}$")
+
+
+# -- sentences stand only where they hold ------------------------------------------------------------
+
+
+def sentence_in(name, words):
+    """Whether a derivation says some words, wherever its lines end."""
+    return " ".join(words.split()) in " ".join(text(name).replace("\u00a0", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "elsewhere"),
+    [
+        ("Message passing needs this [5] [6], and it needs the state evolution to settle", "gardner", None),
+        ("and the global variables M_mw, b and ν move, too", "clusters_hinge", None),
+        ("A convex problem with one minimum has Λ at most one. At one the minimum is flat, or isostatic", "zero_sum",
+         "rectified_network"),
+        ("of order 1/√N only, with mean", "structured_network", "gardner"),
+        ("only the diagonal of the response matrix survives", "gardner", "structured_network"),
+        ("nothing survives: the couplings on the way out are uncorrelated", "structured_network", "gardner"),
+        ("Different couplings are independent of each other", "structured_network", "gardner"),
+        ("through fresh couplings R_a0 and L_0a", "structured_network", None),
+        ("For every A > 0 the same states", "gardner", "sign_teacher"),
+        ("a set of full dimension never is", "manifold", "gardner"),
+        ("The law jumps with h_(2)⁰", "sign_teacher", "noisy_teacher"),
+        ("The law jumps with u_(y)⁰", "logistic_teacher", "gardner"),
+        ("do not hold the delta functions of a law that jumps", "sign_teacher", "noisy_teacher"),
+        ("Eq. (138), where the minus sign is missing", "kernel_ridge", "gardner"),
+        ("which leaves out the third regime", "manifold", "gardner"),
+        ("moves them by terms of order 1/N only", "clusters_hinge", "gardner"),
+        ("What all sites share, M_mw, b and ν, is self-averaging", "clusters_hinge", "gardner"),
+        ("The kinds of sites take turns", "gardner", "rectified_network"),
+        ("are quenched: given for each site", "kernel_ridge", "gardner"),
+        ("is drawn once and then held fixed", "clusters_hinge", "kernel_ridge"),
+    ],
+)  # fmt: skip
+def test_sentences_stand_where_they_hold_and_nowhere_else(words, where, elsewhere):
+    assert sentence_in(where, words)
+    assert elsewhere is None or not sentence_in(elsewhere, words)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_a_linear_law_of_several_states_is_not_solved_by_iteration(linear):
+    data = {"kind": FEATURE, "unknowns": [w[0]], "fields": [t[0]], "linear": linear}
+    said = str(Step("feature.solution", "joint", (Equation(w[0], t[0]),), data=data))
+    assert ("They are linear" in " ".join(said.split())) is linear
+    assert ("Newton" in said) is not linear
+
+
+def test_no_state_is_defined_by_itself_and_an_implicit_law_keeps_its_name():
+    said = theory("logistic_teacher").derivation.to_text()
+    assert "h⁰ = h," not in said
+    assert "λ⁰ = λ(h⁰)" in said
+    assert "S^(λ (2)) = ⟨λ′(h^μ)/(1 - S^w λ′(h^μ))⟩" in said
+    assert "⟩_ζ" not in said
+
+
+@pytest.mark.parametrize("words", ["A field is a sum over couplings", "what it sums are the messages"])
+def test_terms_are_said_where_they_are_first_used(words):
+    assert sentence_in("gardner", words)

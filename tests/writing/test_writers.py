@@ -9,21 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sympy import Rational, Sum, exp, latex, log
+from sympy import Eq, Rational, Sum, Symbol, exp, latex, log, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Time, Variable, i, mu
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.face import Derivation, Step, Verification
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
-from symcavity.writing.assumptions import assumption
+from symcavity.writing.facts import assumption
 from symcavity.writing.html import page, verification_html
 from symcavity.writing.latex import document, step_latex
 from symcavity.writing.markup import to_tex
-from symcavity.writing.prose import rules
 from symcavity.writing.text import derivation_text, step_text
+from symcavity.writing.words import templates
 
 _spec = importlib.util.spec_from_file_location("derivation_samples", Path(__file__).with_name("samples.py"))
 s = importlib.util.module_from_spec(_spec)
@@ -39,13 +39,23 @@ def _two_classes():
     return ConvexProblem(loss + Sum(v[i] ** 2 + w[i] ** 2, (i, 1, N)) / 2)
 
 
+def _moving():
+    """A network in steps that hears its past, and its own past through the couplings."""
+    t, j, g = Time("t"), Symbol("j", integer=True), Symbol("g", positive=True)
+    y, a = Variable("y", i, over=t), Quenched("a", i)
+    J = Coupling("J", between=(i, i), variance=g**2 / N, reciprocity=Rational(1, 2))
+    field = Sum(J[i, j] * tanh(y[j, t]), (j, 1, N))
+    return System([Eq(y[i, t + 1], field)], initial=[Eq(y[i, 0], a[i])])
+
+
 def test_the_sample_has_every_rule():
     from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold
 
     problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold)]
-    problems += [kernel_ridge.from_coefficients, _two_classes()]
+    problems += [kernel_ridge.from_coefficients, _two_classes(), _moving()]
     derived = [step for problem in problems for step in problem.cavity().derivation]
-    assert set(rules()) <= {step.rule for step in (*s.STEPS, *derived)}
+    rules = {name for name in templates() if "." not in name} - {"limit", "opening", "clock", "insert_again"}
+    assert rules <= {step.rule for step in (*s.STEPS, *derived)}
 
 
 @pytest.mark.parametrize("step", s.STEPS, ids=lambda step: step.key)
@@ -57,8 +67,6 @@ def test_every_step_renders_alone_in_every_writer(step):
     assert "\\label" not in step_latex(step)
     for whole in (derivation_text(alone), document(alone), page(alone)):
         assert "One step" in whole
-    bare = Step(step.key, step.rule, step.claims, step.section)  # the data may be missing
-    assert step_text(bare).strip()
 
 
 def test_the_number_of_an_equation_is_the_same_everywhere():

@@ -27,6 +27,7 @@ from sympy import (
     symbols,
     together,
 )
+from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage
@@ -231,7 +232,7 @@ class SiteEnsemble:
             row |= {m: self.response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
             parts = [expr.xreplace(row), *(c.xreplace(self._zero()) for c in branch.conditions)]
             body, *conditions = (part.xreplace(inner).xreplace(rule) for part in parts)
-            out.append((body, conditions))
+            out.append((_settled(body), conditions))
         return out
 
     def _implicit(
@@ -339,6 +340,16 @@ def _cancelled(expr: Expr) -> Expr:
     plain = expr.xreplace({b: r**2 for b, r in rule.items()})
     found = cancel(together(plain)).xreplace({r: sqrt(b) for b, r in rule.items()})
     return min((expr, found), key=lambda e: len(str(e)))
+
+
+def _settled(body: Expr) -> Expr:
+    """What is compared on one branch, as one difference: states at an edge of the law differ by a constant there."""
+    rule = {}
+    for test in body.atoms(Relational):
+        gap = tidy_fraction(test.lhs - test.rhs)
+        if gap.free_symbols < test.free_symbols:
+            rule[test] = test.func(gap, S.Zero)
+    return body.xreplace(rule)
 
 
 def _without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:

@@ -107,6 +107,10 @@ def straightened(branches: Sequence[Branch], field: Symbol, draws: Draws, text: 
     return out
 
 
+NOWHERE = (S.ImaginaryUnit, S.ComplexInfinity, S.Infinity, S.NegativeInfinity, S.NaN)
+"""What a place does not hold at which a real function vanishes."""
+
+
 def _is_line(condition: Expr, x: Symbol) -> bool:
     return not condition.expand().diff(x).has(x)
 
@@ -117,7 +121,7 @@ def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, 
         zeros: Sequence[Any] = solve(condition, x, check=False, simplify=False, cubics=False, quartics=False)
     except NotImplementedError:
         zeros = ()
-    beside = [way * (x - r) for r in zeros if not r.has(S.ImaginaryUnit) for way in (1, -1)]
+    beside = [way * (x - r) for r in zeros if not r.has(*NOWHERE) for way in (1, -1)]
     rng = seeded(5)
     points = [draws.sample(symbols, rng) for _ in range(DRAWS)]
     call = compiled([x, *symbols], condition)

@@ -97,7 +97,8 @@ class Joint:
         claims = [Equation(shown(x), shown(e)) for x, e in law.definitions]
         claims += [Equation(shown(e), S.Zero) for e in law.equations]
         signs = (("sign", {"relations": relations}),) if relations else ()
-        data = {"kind": site.kind, "unknowns": [shown(x) for x in law.unknowns]}
+        flat = not law.pairs and not any(e.diff(x).has(*law.unknowns) for e in law.equations for x in law.unknowns)
+        data = {"kind": site.kind, "unknowns": [shown(x) for x in law.unknowns], "linear": flat}
         pairs, fields = [tuple(map(shown, pair)) for pair in law.pairs], [h.eta for h in site.problem.heard]
         solved = make(
             f"{key}.solution",

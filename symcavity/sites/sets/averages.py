@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Expr, Mul, Piecewise, S, Symbol, fraction, oo, sympify
+from sympy import Add, Expr, Mul, Piecewise, S, Symbol, fraction, oo
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.node import Node, raised
 from symcavity.algebra.texsymbol import TexSymbol
@@ -77,10 +78,10 @@ class ProjectionAverage(NumberedAverage):
 
     def __new__(cls, body: Any, g: SupportFunction, size: Any, k: Any, cap: Any = oo, softness: Any = 0) -> Expr:
         """Return the average; what does not depend on the projection is its own average."""
-        body = sympify(body)
+        body = as_sympy(body)
         if not body.has(ProjectionSymbol):
             return body
-        return Expr.__new__(cls, body, g, sympify(size), *(_short(sympify(x)) for x in (k, cap, softness)))
+        return Expr.__new__(cls, body, g, as_sympy(size), *(_short(as_sympy(x)) for x in (k, cap, softness)))
 
     g = property(lambda self: self.args[1])
     k = property(lambda self: self.args[3])

@@ -139,12 +139,6 @@ class VectorEnsemble:
                 rule[state] = sqrt(q) * component("v", self._which(state))
             elif state.family == convex.Lam.family:
                 rule[state] = sqrt(q) / S_ * component("d", self._which(state))
-        signs = {
-            r: r.func(*(LAM if arg == convex.lam else arg for arg in r.args))
-            for r in inner.atoms(Relational)
-            if convex.lam in r.args and S.Zero in r.args
-        }
-        inner = inner.xreplace(signs)
         inner = self._by_branches(inner).xreplace({convex.level: sqrt(q) * GV})
         left = [*inner.atoms(SiteResponse)] + [
             x for x in site_quantities(inner) if x not in rule and not isinstance(x.family, Quenched)
@@ -165,20 +159,44 @@ class VectorEnsemble:
         )
 
     def _by_branches(self, body: Expr) -> Expr:
-        """Put the scalar states in; where the body holds conditions, they are decided on each branch apart."""
+        """Put the scalar states in; where the body holds conditions, they are decided on each branch apart.
+
+        A state at the end of its range is there on a whole branch, and the branch is known: no computed number
+        is held against the end.
+        """
         solution = self.solution
-        present = [s for s in solution.states if s != solution.convex.lam and body.has(s)]
-        if not present:
-            return body
         if not body.has(Relational):
-            return body.xreplace({s: solution.value(s) for s in present})
-        count = len(solution.states[present[0]])
-        values = [body.xreplace({s: solution.states[s][k] for s in present}) for k in range(count)]
-        tests = [Eq(REGIME, INTERIOR), *([] if count < 3 else [Ne(REGIME, SATURATED)]), S.true]
-        cases = [(v, t) for v, t in zip(values, tests, strict=True)]
-        while len(cases) > 1 and cases[-2][0] == cases[-1][0]:
+            return body.xreplace({s: solution.value(s) for s in solution.states if s != solution.convex.lam})
+        values = [self._on_branch(body, k) for k in range(len(solution.states[solution.convex.lam]))]
+        low, middle, *high = values
+        if all(v == low for v in values):
+            return low
+        if (low, *values[1:]) == (S.Zero, *(S.One for _ in values[1:])):
+            return Piecewise((1, solution.convex.lam > 0), (0, True)).xreplace({solution.convex.lam: LAM})
+        edges = [(low, INTERIOR), *((v, SATURATED) for v in high)]
+        if not any(v.has(*solution.unknowns, solution.convex.level) for v in values):
+            return middle + Add(*((v - middle) * Piecewise((1, Eq(REGIME, r)), (0, True)) for v, r in edges))
+        tests = [Eq(REGIME, INTERIOR), *(Ne(REGIME, SATURATED) for _ in high), S.true]
+        cases = list(zip(values, tests, strict=True))
+        while cases[-2][0] == cases[-1][0]:
             del cases[-2]
-        return Piecewise(*cases[:-1], (cases[-1][0], True)) if len(cases) > 1 else cases[0][0]
+        return Piecewise(*cases[:-1], (cases[-1][0], True))
+
+    def _on_branch(self, body: Expr, branch: int) -> Expr:
+        """A body with conditions, on one branch: the states that it names, and which of the conditions hold."""
+        solution, (lam, level) = self.solution, (self.solution.convex.lam, self.solution.convex.level)
+        there = {s: v[branch] for s, v in solution.states.items() if s != lam}
+        inside = Dummy("lambda", positive=True)  # between its ends, on the middle branch
+        known = {lam: (S.Zero, inside, solution.cap)[branch]}
+        if branch == 1:
+            known[level] = solution.bound - solution.softness * inside
+        decided = {}
+        for test in body.atoms(Relational):
+            here = test.xreplace(there).xreplace(known)
+            if isinstance(here, Eq | Ne) and here.has(inside, level):
+                here = S(isinstance(here, Ne))  # what varies with the field has no value with a probability
+            decided[test] = here.xreplace({inside: lam})
+        return body.xreplace(decided).xreplace(there)
 
     @staticmethod
     def _which(state: SiteQuantity) -> Expr:

@@ -1,0 +1,1 @@
+"""Theories of states that move, filled forward in time."""

@@ -1,0 +1,88 @@
+"""What runs over many sites or paths need: formulas compiled for arrays, and Gaussian fields drawn row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from sympy import Expr, Symbol
+
+from symcavity.algebra.compiled import compiled
+from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.times import Time
+
+FEW = 20  # paths for each direction that is fixed: so few leave the law of the others as it is
+DEAD = 1e-10  # of the variance of a field: what is left of it, given its past, counts as nothing
+
+
+class Formula:
+    """An expression of one site, compiled: it takes states at times, quenched parameters and the time.
+
+    Parameters
+    ----------
+    expr : Expr
+    time : Time
+    """
+
+    def __init__(self, expr: Expr, time: Time) -> None:
+        self.quantities = site_quantities(expr)
+        marks = {q: Symbol(f"q{k}", real=True) for k, q in enumerate(self.quantities)}
+        self._call = compiled([*marks.values(), time], expr.xreplace(marks))
+
+    def __call__(self, look_up: Callable[[SiteQuantity], Any], step: int) -> Any:
+        """The value for all paths."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self._call(*map(look_up, self.quantities), float(step)), dtype=float)
+
+
+class Noise:
+    """The cavity fields of a kind, drawn one after the other, each given all before.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Batches, and paths of each.
+    most : int
+        How many will be drawn.
+    rng : Generator
+    """
+
+    def __init__(self, shape: tuple[int, int], most: int, rng: np.random.Generator) -> None:
+        batches, paths = shape
+        self.shape, self._rng, self.count = shape, rng, 0
+        self._factor = np.zeros((batches, most, most))
+        self._white = np.zeros((most, batches, paths))
+
+    def draw(self, row: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """The next one, by its covariances with all before, shape (batches, count), and its variance."""
+        n = self.count
+        a = np.zeros((self.shape[0], n))
+        for b, factor in enumerate(self._factor[:, :n, :n]):
+            diagonal = np.diagonal(factor)
+            lost = diagonal == 0
+            whole = factor.copy() if lost.any() else factor
+            if lost.any():
+                whole[lost, lost] = 1.0
+            if n:
+                a[b] = solve_triangular(whole, row[b], lower=True, check_finite=False)
+                a[b, lost] = 0.0
+        left = variance - np.einsum("bn,bn->b", a, a)
+        own = np.sqrt(np.where(left > DEAD * np.abs(variance), left, 0.0))
+        self._factor[:, n, :n], self._factor[:, n, n] = a, own
+        self._white[n] = self._fresh(n)
+        self.count += 1
+        out = np.matmul(a[:, None, :], self._white[:n].transpose(1, 0, 2))[:, 0, :] if n else 0.0
+        return out + own[:, None] * self._white[n]
+
+    def _fresh(self, n: int) -> np.ndarray:
+        """Normal numbers in antithetic pairs, of variance one; orthogonal to all before, as long as these are few."""
+        batches, paths = self.shape
+        half = self._rng.standard_normal((batches, (paths + 1) // 2))
+        white = np.concatenate([half, -half], axis=1)[:, :paths]
+        if 0 < n * FEW <= paths:
+            before = self._white[:n].transpose(1, 0, 2)
+            shares = np.matmul(before, white[:, :, None]) / paths
+            white -= np.matmul(shares.transpose(0, 2, 1), before)[:, 0, :]
+        return white / np.sqrt((white**2).mean(axis=1, keepdims=True))

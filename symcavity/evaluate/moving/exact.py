@@ -1,0 +1,398 @@
+"""Linear laws, filled forward exactly: each state is a sum of cavity fields and of quenched parameters.
+
+Along with a state goes its response to each source, and what quenched parameters and initial values add. The
+covariances of the cavity fields and the kernels follow row by row. Numbers are fractions, doubles, or of any digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import Add, Expr, Integer, S
+
+from symcavity.algebra.precision import mp
+from symcavity.evaluate.moving.moments import average
+from symcavity.evaluate.moving.plan import Plan, Term, mean_of
+from symcavity.evaluate.moving.shares import Monomial, NotLinear, Share, number_of
+from symcavity.evaluate.progress import counted
+from symcavity.model.fields import RandomField, is_affine
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.times import Time, lag_of
+from symcavity.record.symbols import MovingParameter
+
+
+class ExactRun:
+    """A run of a theory whose laws are linear.
+
+    Parameters
+    ----------
+    plan : Plan
+    steps : int
+        The last step.
+    dps : int or None
+        Digits; None for fractions.
+
+    Raises
+    ------
+    NotLinear
+        If a law is not linear in states and fields.
+    """
+
+    errors_known = False
+
+    def __init__(self, plan: Plan, steps: int, dps: int | None) -> None:
+        self.plan, self.steps, self.dps = plan, steps, dps
+        self.first = plan.motion.first
+        self.number = number_of(dps)
+        self.dtype = float if dps is not None and dps <= 15 else object
+        self.zero, self.one = self.number(Integer(0)), self.number(Integer(1))
+        self._check()
+        self.columns: dict[Kind, dict[tuple[RandomField, int], int]] = {kind: {} for kind in plan.sites}
+        self.size = {kind: self._most(kind) for kind in plan.sites}
+        self.shares = {kind: self._shares(kind) for kind in plan.sites}
+        self.kernels: dict[str, Any] = {}
+        self.ready: dict[str, int] = {}
+        self._forms: dict[Any, Any] = {}
+        self._moments: dict[Monomial, Any] = {}
+        with self.precise():
+            self._run()
+
+    def precise(self) -> Any:
+        """A context with the digits of the run."""
+        return mp.workdps((self.dps or 15) + 10)
+
+    # -- what the laws are -----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        for row in self.plan.rows.values():
+            moving = site_quantities(row.rhs, Variable, Field)
+            if not is_affine(row.rhs, moving) or any(f.has(*moving) for _, f in row.fields if moving):
+                raise NotLinear(f"{row.update.equation}")
+        for kind, body in self.plan.kernels.values():
+            if self.plan.split(body) is None:
+                raise NotLinear(f"{body} of the {kind.sites}")
+
+    def _most(self, kind: Kind) -> int:
+        fields = [h.declared for h in self.plan.sites[kind].heard]
+        return sum(1 if f.time is None else self.steps + 1 for f in fields)
+
+    def _multiplying(self, kind: Kind) -> list[Quenched]:
+        """The quenched parameters of a kind that multiply states, fields, or stand in statistics."""
+        exprs: list[Expr] = []
+        for q, row in self.plan.rows.items():
+            if kind in q.site:
+                exprs += [row.rhs.diff(x) for x in site_quantities(row.rhs, Variable, Field)]
+                exprs += [factor for _, factor in row.fields]
+        for f, g in self.plan.covariances:
+            if f.hearer == kind:
+                exprs += [t.factor for t in self.plan.covariances[f, g]]
+        for f, echoes in self.plan.echoes.items():
+            if f.hearer == kind:
+                exprs += [t.factor for e in echoes for t in e.terms]
+                exprs += [e.emission.diff(q) for e in echoes for q in _states(e.emission)]
+        exprs += [part.diff(q) for k, body in self.plan.kernels.values() if k == kind
+                  for part in self.plan.split(body) or () for q in _states(part)]
+        exprs += [r.weight for r in self.plan.responses.values() if r.kind == kind]
+        return list(dict.fromkeys(q.family for e in exprs for q in site_quantities(e, Quenched)))
+
+    def _shares(self, kind: Kind) -> list[Share]:
+        found, law = self._multiplying(kind), self.plan.values.laws.get(kind)
+        if not found:
+            return [Share(self.one, {})]
+        if law is None or any(q not in law.names for q in found):
+            raise NotLinear(f"{found[0]} multiplies states, and has no finite law")
+        table = law.marginal(found)
+        if len(table) > 64:
+            raise NotLinear(f"{found[0]} multiplies states, and has {len(table)} values")
+        return [
+            Share(self.number(S(w)), {q.at_site(): S(v) for q, v in zip(found, point, strict=True)})
+            for point, w in table.items()
+        ]
+
+    # -- forward -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        plan = self.plan
+        for q in plan.rows:
+            (kind,) = q.site
+            for share in self.shares[kind]:
+                share.slopes[q] = self.zeros((self.steps + 1 - self.first, self.size[kind]))
+                share.constants[q] = [{} for _ in range(self.steps + 1 - self.first)]
+        for kind, shares in self.shares.items():
+            for share in shares:
+                share.scaled = self.zeros((self.size[kind], self.size[kind]))
+        with counted(self.steps + 1, "steps filled") as count:
+            for step in range(self.first, self.steps + 1):
+                for node in plan.motion.order:
+                    if node.time is None and step != self.first:
+                        continue
+                    if isinstance(node, RandomField):
+                        if step >= 0 or node.time is None:
+                            self._hear(node, step if node.time is not None else 0)
+                    else:
+                        self._fill(node, step)
+                if step >= 0:
+                    count.advance()
+
+    def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of zeros of the numbers of the run."""
+        out = np.empty(shape, dtype=self.dtype)
+        out[...] = self.zero
+        return out
+
+    def place(self, q: SiteQuantity, step: int) -> int:
+        """Where a state stands at a step; what keeps still, at the first place."""
+        return 0 if q.time is None else step - self.first
+
+    def _fill(self, q: SiteQuantity, step: int) -> None:
+        """The value of a state at one step."""
+        (kind,), row = q.site, self.plan.rows[q]
+        given = self.plan.initial.get(q, {})
+        for share in self.shares[kind]:
+            slopes, constants = share.slopes[q], share.constants[q]
+            here = self.place(q, step)
+            if step in given and q.time is not None:
+                constants[here] = self._constant(given[step], share)
+                continue
+            t = step - row.update.lead
+            if q.time is not None and t < 0:
+                continue
+            at = slopes[here]
+            total: dict[Monomial, Any] = {}
+            for state, factor, constant in self._parts(row.rhs, share, t):
+                if state is None:
+                    _add(total, constant, self.one)
+                    continue
+                other = self.place(state, t + (0 if state.time is None else lag_of(state.time)))
+                at += factor * share.slopes[state.now][other]
+                _add(total, share.constants[state.now][other], factor)
+            for f, factor in row.fields:
+                when = 0 if f.time is None else t
+                column = self.columns[kind][f, when]
+                at[column] += self.one
+                value = self._value(factor, share, t)
+                for back, emission in self._returned(f, when, share):
+                    e_slopes, e_constants = emission
+                    at += value * (back @ e_slopes[: len(back)])
+                    for k, b in enumerate(back):
+                        _add(total, e_constants[k], value * b)
+            constants[here] = total
+
+    def _parts(self, expr: Expr, share: Share, t: int) -> list[tuple[Any, Any, Any]]:
+        key = expr, id(share), t if expr.has(self.plan.time) and _explicit(expr, self.plan.time) else None
+        if key not in self._forms:
+            states = _states(expr)
+            parts: list[tuple[Any, Any, Any]] = [(q, self._value(expr.diff(q), share, t), None) for q in states]
+            rest = expr.xreplace(dict.fromkeys(states, S.Zero))
+            self._forms[key] = [*parts, (None, None, self._constant(self._timed(rest, t), share))]
+        return self._forms[key]
+
+    def _timed(self, expr: Expr, t: int) -> Expr:
+        return expr.xreplace({self.plan.time: Integer(t)})
+
+    def _value(self, expr: Expr, share: Share, t: int) -> Any:
+        return self.number(self._timed(expr.xreplace(share.known), t))
+
+    def _constant(self, expr: Expr, share: Share) -> dict[Monomial, Any]:
+        """What quenched parameters and numbers add, by monomials."""
+        out: dict[Monomial, Any] = {}
+        for term in Add.make_args(expr.xreplace(share.known).expand()):
+            number, monomial = term.as_independent(SiteQuantity, as_Add=False)
+            if number != 0:
+                _add(out, {monomial: self.number(number)}, self.one)
+        return out
+
+    def _form(self, expr: Expr, share: Share, step: int) -> tuple[np.ndarray, dict[Monomial, Any]]:
+        """An expression in states at one time, as slopes and constants."""
+        kind = next(iter(next(iter(_states(expr))).site)) if _states(expr) else None
+        total: dict[Monomial, Any] = {}
+        slopes: Any = None if kind is None else self.zeros((self.size[kind],))
+        for state, factor, constant in self._parts(expr, share, step):
+            if state is None:
+                _add(total, constant, self.one)
+                continue
+            here = self.place(state, step + (0 if state.time is None else lag_of(state.time)))
+            slopes += factor * share.slopes[state.now][here]
+            _add(total, share.constants[state.now][here], factor)
+        return slopes, total
+
+    def _emitted(self, expr: Expr, share: Share, last: int) -> tuple[np.ndarray, list[dict[Monomial, Any]]]:
+        """An emission at all steps up to one."""
+        key = "emitted", expr, id(share)
+        (kind,) = next(iter(site_quantities(expr))).site
+        if key not in self._forms:
+            self._forms[key] = self.zeros((self.steps + 1, self.size[kind])), []
+        rows, constants = self._forms[key]
+        while len(constants) <= last:
+            slopes, total = self._form(expr, share, len(constants))
+            if slopes is not None:
+                rows[len(constants)] = slopes
+            constants.append(total)
+        return rows, constants
+
+    def _returned(self, f: RandomField, t: int, share: Share) -> list[tuple[np.ndarray, Any]]:
+        """What comes back at one time: the self-couplings to all earlier times, and the emission at these."""
+        out = []
+        for echo in self.plan.echoes[f]:
+            count = 1 if echo.through.time is None else t + 1 - echo.delay
+            back = self.zeros((count,))
+            for term in echo.terms:
+                kernel = self._kernel_rows(term.kernel, t)
+                row = kernel[t, :count] if len(term.kernel.times) > 1 else kernel[t]
+                back += self._value(term.factor, share, t) * row
+            out.append((back, self._emitted(echo.emission, share, count - 1)))
+        return out
+
+    def _hear(self, f: RandomField, t: int) -> None:
+        """The covariances of a cavity field at one time with all before."""
+        kind = f.hearer
+        known = self.columns[kind]
+        column = known[f, t] = len(known)
+        for share in self.shares[kind]:
+            factor = self._value(self.plan.factors[f], share, t)
+            share.factors.append(factor)
+            cov = share.scaled
+            assert cov is not None  # noqa: S101 - made before the first step
+            for g in dict.fromkeys(h for h, _ in known):
+                others = [other for (h, _), other in known.items() if h == g]
+                steps = [s for h, s in known if h == g]
+                scale = self._numbers([share.factors[k] for k in others])
+                cov[column, others] = cov[others, column] = factor * scale * self._covariances(f, t, g, steps, share)
+
+    def _numbers(self, values: Sequence[Any]) -> np.ndarray:
+        out = np.empty(len(values), dtype=self.dtype)
+        out[:] = values
+        return out
+
+    def _covariances(self, f: RandomField, t: int, g: RandomField, steps: Sequence[int], share: Share) -> np.ndarray:
+        """The covariances of a cavity field at one time with another at several, none of them later."""
+        out = self.zeros((len(steps),))
+        for term in self.plan.covariances[f, g]:
+            if term.kernel is None:
+                out = out + self._factor(term, share)
+                continue
+            rows = self._kernel_rows(term.kernel, t)
+            where = tuple(t if k == self.plan.time else steps for k in term.kernel.times)
+            out = out + self._factor(term, share) * rows[where]
+        return out
+
+    def _factor(self, term: Term, share: Share) -> Any:
+        key = "factor", term, id(share)
+        if key not in self._forms:
+            self._forms[key] = self.number(term.factor.xreplace(share.known))
+        return self._forms[key]
+
+    # -- kernels -----------------------------------------------------------------------------------
+
+    def _kernel_rows(self, kernel: MovingParameter, last: int) -> np.ndarray:
+        """A kernel up to one step; rows that are missing are filled in."""
+        name = kernel.base
+        if name not in self.kernels:
+            self.kernels[name] = self.zeros((self.steps + 1,) * len(kernel.times))
+            self.ready[name] = 0
+        while self.ready[name] <= last:
+            row = self.ready[name]
+            self.ready[name] += 1
+            if name in self.plan.responses:
+                self._response_row(name, row)
+            else:
+                self._correlation_row(name, row)
+        return self.kernels[name]
+
+    def _response_row(self, name: str, t: int) -> None:
+        found = self.plan.responses[name]
+        kind, state, f = found.kind, found.state, found.field
+        values = self.kernels[name]
+        for share in self.shares[kind]:
+            row = share.slopes[state.now][self.place(state, t)]
+            weight = share.weight * self._value(found.weight, share, t)
+            for s in range(t + 1) if f.time is not None else [0]:
+                column = self.columns[kind].get((f, s))
+                if column is not None:
+                    where = (t, s) if values.ndim > 1 else (t,)
+                    values[where] += weight * row[column]
+
+    def _correlation_row(self, name: str, t: int) -> None:
+        kind, body = self.plan.kernels[name]
+        values = self.kernels[name]
+        first, second = self.plan.split(body) or (S.One, S.One)
+        if values.ndim == 1:
+            whole = first * second.xreplace({self.plan.second: self.plan.time})
+            values[t] = self.average(kind, whole, [self.plan.time], np.array([t]))[0]
+            return
+        values[t, : t + 1] = self.mean_products(kind, first, t, second, t)
+        values[: t + 1, t] = values[t, : t + 1] if _same(first, second, self.plan) else self.mean_products(
+            kind, self._turned(second), t, self._turned(first), t)
+
+    def _turned(self, expr: Expr) -> Expr:
+        return expr.xreplace({self.plan.time: self.plan.second, self.plan.second: self.plan.time})
+
+    def mean_products(self, kind: Kind, first: Expr, t: int, second: Expr, last: int) -> np.ndarray:
+        """The averages of what stands at one step, times what stands at each step up to a last one."""
+        second = second.xreplace({self.plan.second: self.plan.time})
+        out = self.zeros((last + 1,))
+        for share in self.shares[kind]:
+            slopes, constant = self._form(first, share, t)
+            rows, constants = self._emitted(second, share, last) if site_quantities(second) else (None, None)
+            n = len(share.factors)
+            part = self.zeros((last + 1,))
+            if slopes is not None and rows is not None:
+                cov = share.scaled
+                assert cov is not None  # noqa: S101 - made before the first step
+                part = part + rows[: last + 1, :n] @ (cov[:n, :n] @ slopes[:n])
+            others = constants[: last + 1] if constants is not None else [self._constant(second, share)] * (last + 1)
+            for monomial in dict.fromkeys(m for other in others for m in other):
+                value = self.mean(constant, {monomial: self.one})
+                part = part + value * self._numbers([other.get(monomial, self.zero) for other in others])
+            out = out + share.weight * part
+        return out
+
+    def mean(self, one: Mapping[Monomial, Any], two: Mapping[Monomial, Any], weight: Monomial = S.One) -> Any:
+        """The average of a product of what quenched parameters add to two quantities, times a weight."""
+        out = self.zero
+        for (a, x), (b, y) in product(one.items(), two.items()):
+            out = out + x * y * self.moment(a * b * weight)
+        return out
+
+    def moment(self, monomial: Monomial) -> Any:
+        """The average of a product of quenched parameters."""
+        if monomial not in self._moments:
+            self._moments[monomial] = self.number(mean_of(self.plan.values.laws, monomial))
+        return self._moments[monomial]
+
+    # -- observables -------------------------------------------------------------------------------
+
+    def average(self, kind: Kind, body: Expr, times: Sequence[Time], steps: np.ndarray) -> np.ndarray:
+        """The average of a polynomial of at most the second degree in states, on one axis for each time."""
+        return average(self, kind, body, times, steps)
+
+    def response(self, kind: Kind, state: SiteQuantity, f: RandomField, t: int, s: int) -> Any:
+        """The response of a state at one step to a source at another."""
+        column = self.columns[kind].get((f, s if f.time is not None else 0))
+        if column is None or s > t:
+            return self.zero
+        at = self.place(state, t)
+        return sum((h.weight * h.slopes[state.now][at][column] for h in self.shares[kind]), self.zero)
+
+
+def _states(expr: Expr) -> list[SiteQuantity]:
+    return site_quantities(expr, Variable, Field)
+
+
+def _explicit(expr: Expr, time: Any) -> bool:
+    """Whether the time stands in an expression outside of its quantities."""
+    marks = dict.fromkeys(site_quantities(expr), S.One)
+    return time in expr.xreplace(marks).free_symbols
+
+
+def _same(first: Expr, second: Expr, plan: Plan) -> bool:
+    return first == second.xreplace({plan.second: plan.time})
+
+
+def _add(total: dict[Monomial, Any], more: Mapping[Monomial, Any], factor: Any) -> None:
+    for monomial, value in more.items():
+        total[monomial] = total[monomial] + factor * value if monomial in total else factor * value

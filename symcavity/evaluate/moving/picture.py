@@ -1,0 +1,48 @@
+"""A picture of a run: observables of one time over its steps, with their standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from symcavity.algebra.text import plain
+from symcavity.errors import ValuesError
+
+
+def plot(run: Any, observables: Sequence[Any], ax: Any = None) -> Any:
+    """Draw observables of one time over the steps of a run.
+
+    Parameters
+    ----------
+    run : MovingRun
+    observables : sequence of Expr
+    ax : Axes, optional
+        Of matplotlib; new ones by default.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ValuesError
+        If nothing is to be drawn, or an observable has two times.
+    """
+    if not observables:
+        raise ValuesError("Nothing is drawn.", "observables of one time", "run.plot(average(x[i, t]**2))")
+    if ax is None:
+        ax = Figure(layout="constrained").add_subplot()
+    for key in observables:
+        values = np.asarray(run[key], dtype=float)
+        if values.ndim != 1:
+            raise ValuesError(f"{key} has {values.ndim} open times.", "observables of one time")
+        (line,) = ax.plot(run.times, values, label=plain(key))
+        errors = np.asarray(run.errors[key], dtype=float)
+        if errors.any():
+            ax.fill_between(run.times, values - errors, values + errors, color=line.get_color(), alpha=0.3, lw=0)
+    ax.set_xlabel(str(run.plan.time))
+    ax.legend()
+    return ax

@@ -1,0 +1,156 @@
+"""The responses of sampled paths: tangents, carried forward along with the states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sympy import DiracDelta, Expr, Heaviside, S
+
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.evaluate.moving.plan import Response
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.times import lag_of
+
+MEMORY = 3 * 2**30  # bytes for the tangents of all paths
+
+
+class Tangents:
+    """The responses of each path to the sources of each field, carried forward with the states.
+
+    Where nothing comes back to the sites, only the last few steps are kept.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run, plan = run, run.plan
+        self.sources: dict[Kind, list[RandomField]] = {
+            kind: [h.declared for h in s.heard] for kind, s in plan.sites.items()
+        }
+        self.jumps: dict[Kind, str] = {}
+        self.slopes: dict[SiteQuantity, list[tuple[SiteQuantity, Expr]]] = {}
+        for q, row in plan.rows.items():
+            found = [(x, row.rhs.diff(x)) for x in site_quantities(row.rhs, Variable, Field)]
+            (kind,) = q.site
+            if any(e.has(DiracDelta) for _, e in found):
+                self.jumps.setdefault(kind, str(row.update.equation))
+            self.slopes[q] = [
+                (x, e.replace(Heaviside, lambda arg, *_: Heaviside(arg, S.Half))) for x, e in found if e != 0
+            ]
+        self.needed = {r.kind for r in plan.responses.values()}
+        self.weights: dict[Any, list[Expr]] = {}
+        for r in plan.responses.values():
+            if site_quantities(r.weight):
+                self.weights.setdefault((r.state.now, r.field), []).append(r.weight)
+        for kind in self.needed & set(self.jumps):
+            raise UnsupportedLaw(
+                f"{self.jumps[kind]} jumps, and the theory needs its response.",
+                "functions without jumps where couplings return: with a reciprocity, or between two kinds of sites",
+                "a steep function, tanh(k*x)",
+            )
+        self.means: dict[tuple[SiteQuantity, RandomField, Expr], dict[int, np.ndarray]] = {}
+        self._kept: dict[tuple[Any, RandomField], dict[int, np.ndarray]] = {}
+        self._heard: dict[tuple[RandomField, RandomField], dict[int, np.ndarray]] = {}
+        updates = [r.update for r in plan.rows.values()]
+        self._deepest = 1 + max([lag for u in updates for _, lag in u.needs] + [u.lead for u in updates])
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        run, count = self.run, 0
+        for f, echoes in run.plan.echoes.items():
+            if echoes and f.time is not None:
+                count += len(self.sources[f.hearer]) * len(echoes)
+        bytes_ = count * 8 * run.shape[0] * run.shape[1] * (run.steps + 1) * (run.steps + 2) // 2
+        if bytes_ > MEMORY:
+            most = int(MEMORY / (bytes_ / (run.shape[0] * run.shape[1])))
+            paths = run.shape[0] * run.shape[1]
+            raise ValuesError(
+                f"The responses of {paths} paths over {run.steps} steps need {bytes_ / 2**30:.0f} GiB.",
+                f"at most {most} paths at so many steps",
+                f"paths={most}",
+            )
+
+    def _sources_of(self, q: SiteQuantity) -> list[RandomField]:
+        (kind,) = q.site
+        return [] if kind in self.jumps else self.sources[kind]
+
+    def follow(self, q: SiteQuantity, step: int) -> None:
+        """The responses of a state that has just been filled."""
+        run, row = self.run, self.run.plan.rows[q]
+        t = step - row.update.lead
+        look_up = run.look_up(t)
+        for g in self._sources_of(q):
+            count = step + 1 if g.time is not None else 1
+            total = np.zeros((count, *run.shape))
+            for x, slope in self.slopes[q]:
+                when = 0 if x.time is None else t + lag_of(x.time)
+                before = self._kept.get((x.now, g), {}).get(when)
+                if before is not None:
+                    total[: len(before)] += run.formula(slope)(look_up, t) * before
+            for f, factor in row.fields:
+                when = t if f.time is not None else 0
+                heard = self._heard.get((f, g), {}).get(when)
+                value = run.value(factor, t)
+                if heard is not None:
+                    total[: len(heard)] += value * heard
+                if f == g:
+                    total[when if g.time is not None else 0] += 1.0
+            kept = self._kept.setdefault((q, g), {})
+            kept[step] = total
+            self.means.setdefault((q, g, S.One), {})[step] = total.mean(axis=2)
+            for weight in self.weights.get((q, g), ()):
+                self.means.setdefault((q, g, weight), {})[step] = (run.value(weight, step) * total).mean(axis=2)
+            if q.time is not None:
+                kept.pop(step - self._deepest, None)
+
+    def hear(self, f: RandomField, t: int) -> None:
+        """The responses of a field that has just been drawn, by what comes back."""
+        run = self.run
+        if f.hearer in self.jumps or not run.plan.echoes[f]:
+            return
+        for g in self.sources[f.hearer]:
+            total = np.zeros((t + 1 if g.time is not None else 1, *run.shape))
+            for echo in run.plan.echoes[f]:
+                if echo.through.time is None:
+                    continue
+                for u, back in enumerate(run.back(echo, t)):
+                    sent = self._sent(echo.emission, g, u)
+                    if sent is not None:
+                        total[: len(sent)] += back * sent
+            known = self._heard.setdefault((f, g), {})
+            known[t] = total
+            known.pop(t - self._deepest, None)
+
+    def _sent(self, emission: Expr, g: RandomField, u: int) -> np.ndarray | None:
+        """The responses of an emission at one step: kept, since all that follows remembers it."""
+        known = self._kept.setdefault((("sent", emission), g), {})
+        if u not in known:
+            parts = [(x, emission.diff(x)) for x in site_quantities(emission, Variable, Field)]
+            every = [(self._kept.get((x.now, g), {}).get(u + lag_of(x.time)), e) for x, e in parts]
+            found = [(before, e) for before, e in every if before is not None]
+            if not found:
+                return None
+            known[u] = sum(self.run.value(e, u) * before for before, e in found)
+        return known[u]
+
+    def mean_of(self, r: Response, t: int, s: int) -> np.ndarray:
+        """A kernel that is a response, at its times, by batch."""
+        if site_quantities(r.weight):
+            return self.mean(r.state.now, r.field, t, s, r.weight)
+        return float(r.weight) * self.mean(r.state.now, r.field, t, s)
+
+    def mean(self, q: SiteQuantity, g: RandomField, t: int, s: int, weight: Expr = S.One) -> np.ndarray:
+        """The mean response of a state at one step to a source at another, by batch.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If a law jumps.
+        """
+        (kind,) = q.site
+        if kind in self.jumps:
+            raise UnsupportedLaw(f"{self.jumps[kind]} jumps: it has no response.", "responses of laws without jumps")
+        found = self.means.get((q, g, weight), {}).get(t if q.time is not None else 0)
+        s = s if g.time is not None else 0
+        return found[s] if found is not None and s < len(found) else np.zeros(self.run.batches)

@@ -1,0 +1,84 @@
+"""The values of a run: parameters, ratios of sizes, laws of quenched parameters, and the last step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from symcavity.errors import ValuesError
+from symcavity.evaluate.numbers import whole_number
+from symcavity.evaluate.quenched import SiteLaw, site_laws
+from symcavity.evaluate.reading import Vocabulary, read_given
+from symcavity.model.kinds import Kind, SiteCount
+from symcavity.model.ranges import check_ranges
+from symcavity.model.system import System
+
+MOST_STEPS = 5000
+
+
+@dataclass(frozen=True)
+class RunValues:
+    """Values that were read and checked.
+
+    Attributes
+    ----------
+    plain : dict
+        Parameters and ratios.
+    laws : dict
+        The joint law of the quenched parameters of each kind.
+    """
+
+    plain: Mapping[Symbol, Any]
+    laws: Mapping[Kind, SiteLaw]
+
+    def put_into(self, expr: Expr) -> Expr:
+        """An expression at the values of the parameters."""
+        return expr.xreplace(dict(self.plain))
+
+
+def read_run_values(system: System, values: Any, dps: int) -> RunValues:
+    """Read the values of a run.
+
+    Raises
+    ------
+    ValuesError
+        If one is missing, superfluous, or of a wrong kind.
+    """
+    words = Vocabulary(system.parameters, system.kinds, system.quenched)
+
+    def foreign(key: Any, _value: Any) -> ValuesError:
+        return ValuesError(f"{key} is nothing that takes a value here.", ", ".join(words.names))
+
+    read = read_given(words, values, dps, foreign)
+    plain, ratios = read.plain, [k.ratio for k in system.kinds if k.ratio.is_Symbol]
+    if counts := [s for s in plain if isinstance(s, SiteCount)]:
+        raise ValuesError(
+            f"{counts[0]} is given; the theory holds for many sites, of which it knows the ratios.",
+            f"{', '.join(map(str, ratios)) or 'no sizes'}; numbers of sites in simulate(..., N=...)",
+        )
+    missing = [s for s in (*system.parameters, *ratios) if s not in plain]
+    if missing:
+        raise ValuesError(
+            f"Values are missing: {', '.join(map(str, missing))}.", "a value for each parameter and each ratio of sizes"
+        )
+    check_ranges(system.ranges, plain)
+    return RunValues(plain, site_laws(system.quenched, read.laws, dps, {}, plain))
+
+
+def read_steps(until: Any) -> int:
+    """The last step of a run.
+
+    Raises
+    ------
+    ValuesError
+        If it is no whole number, or too many.
+    """
+    if until is None:
+        raise ValuesError("The last step is not given.", f"a whole number of steps, from 1 to {MOST_STEPS}", "until=20")
+    found = whole_number(until, "until", 1, f"a whole number of steps, from 1 to {MOST_STEPS}")
+    if found > MOST_STEPS:
+        raise ValuesError(f"until = {until}.", f"a whole number of steps, from 1 to {MOST_STEPS}")
+    return found

@@ -1,0 +1,91 @@
+"""The thresholds of the search that could decide an answer: all of them, in one place, and frozen.
+
+None of them is delicate: an answer that changed if one were half or twice as large would be an answer of the threshold,
+and a test makes sure that there is none.  Digits are not decided here: they follow from the precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Thresholds of searches for roots, all of them shares or logarithms: nothing has units.
+
+    Attributes
+    ----------
+    close : float
+        A step of the state evolution, in logarithms, from which on Newton's method is tried.
+    strayed : float
+        By how much a step of the state evolution may grow before its acceleration is taken back.
+    far : float
+        Logarithms beyond which, and four times those of the parameters, the state evolution is not followed.
+    settled : float
+        A step of Newton's method after which rounding is left only.
+    noisy : float
+        What rounding may leave of such a step, where it shrinks no further.
+    alike, same : float
+        Distances, in logarithms, below which two roots are one: on rules as they begin, and on refined ones.
+    zero : float
+        The relative residual of one equation below which a change of its sign is a root, and no pole.
+    spurious : float
+        The share by which a root of what elimination leaves may miss the closed equations: it solves all of them, or
+        misses some by much more, where a denominator vanishes too.
+    violated : float
+        The share by which rounding may move an unknown beyond the end of its range.
+    cancelled : float
+        The share of its terms below which a denominator is rounding.
+    kept : float
+        The share of a closed form that rounding may move before it is evaluated with more digits.
+    rough : float
+        The last step, or residual, up to which a root in double is one.
+    edge : float
+        The share of a range so close to whose end a load counts as the end, which is reached in a limit only.
+    vanished, diverged, steep : float
+        Where the branch of solutions that is followed ends: an unknown is small compared with its largest value, or
+        large compared with its typical one, and changes faster than this power of the load.
+    marginal : float
+        By how much rounding may lift a marginal stability above one.
+    """
+
+    close: float = 0.3
+    strayed: float = 2.0
+    far: float = 60.0
+    settled: float = 1e-8
+    noisy: float = 1e-4
+    alike: float = 1e-2
+    same: float = 1e-5
+    zero: float = 1e-9
+    spurious: float = 1e-3
+    violated: float = 1e-9
+    cancelled: float = 1e-11
+    kept: float = 1e-8
+    rough: float = 1e-6
+    edge: float = 1e-9
+    vanished: float = 0.02
+    diverged: float = 30.0
+    steep: float = 10.0
+    marginal: float = 1e-9
+
+
+_FROZEN = Tolerances()
+_CURRENT: ContextVar[Tolerances] = ContextVar("tolerances")
+
+
+def tolerances() -> Tolerances:
+    """Return the tolerances in force."""
+    return _CURRENT.get(_FROZEN)
+
+
+@contextmanager
+def using(**changed: float) -> Iterator[None]:
+    """Put others in force, to see that no answer depends on them."""
+    token = _CURRENT.set(replace(tolerances(), **changed))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

@@ -1,0 +1,149 @@
+"""Laws stay laws: averages over sites whose law is implicit, by the functions that the law defines.
+
+Such a law gives its states as functions of the field, ``lambda(h)``, which solves ``h = eta + F lambda(h)``.
+An average over the sites is then an average of these functions and of their derivatives, as in the literature:
+``q = <lambda(h)^2>``, ``S = <lambda'(h)/(1 - F lambda'(h))>``.  Integrals over the field are what is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Heaviside, Piecewise, S, Symbol, cancel, sign
+
+from symcavity.method.close import averaged_over, conditions
+from symcavity.method.naming import at_zero
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity
+from symcavity.record.symbols import LabelSlope, LawFunction
+from symcavity.sites.site import Site
+
+
+@dataclass(frozen=True)
+class NamedLaw:
+    """The law of a site by its functions of one state.
+
+    Attributes
+    ----------
+    site : Site
+    argument : SiteQuantity
+        The state that solves the implicit equation.
+    functions : dict
+        The states that are functions of it, each by its expression.
+    slopes : dict
+        The response of each state, and of the argument, to the source of the field.
+    """
+
+    site: Site
+    argument: SiteQuantity
+    functions: Mapping[SiteQuantity, Expr]
+    slopes: Mapping[SiteQuantity, Expr]
+
+    @property
+    def ensemble(self) -> NamedLaw:
+        """What averages over the site: this law."""
+        return self
+
+    def at_site(self, body: Expr) -> Expr:
+        """The average over the fields and the labels, which keeps the names of the law."""
+        return Average(self.written(body))
+
+    average = at_site
+
+    def written(self, body: Expr) -> Expr:
+        """An expression in the states, and their responses, by the functions of the law."""
+        rule: dict[Any, Expr] = {r: self._response(r) for r in body.atoms(SiteResponse)}
+        named = body.xreplace(rule).xreplace({q: self.at(q) for q in self.functions})
+        return named.subs([(value, self.at(q)) for q, value in self.functions.items()])
+
+    def at(self, q: SiteQuantity, order: int = 0) -> Expr:
+        """A state, or a derivative of it, as a function of the argument."""
+        return _function(q, self.argument, order)
+
+    def defined(self, kind: Kind) -> list[Equation]:
+        """Each state of the inserted site as the function that it is, and that function written out."""
+        found = []
+        for q, value in self.functions.items():
+            found += [Equation(q, self.at(q)), Equation(q, value)]
+        return [at_zero(e, kind) for e in found]
+
+    def told(self, kind: Kind) -> dict[str, list[Expr]]:
+        """The functions, and the labels whose probabilities are written as ``P(y | u)``."""
+        labels = [q.at_site() for q in self.site.law.quenched() if q.given is not None]
+        named = [self.at(q) for q in self.functions]
+        return {"named": [at_zero(e, kind) for e in named], "labels": [at_zero(y, kind) for y in labels]}
+
+    def _response(self, r: SiteResponse) -> Expr:
+        own = self.site.problem.inner()
+        if r.field is None or r.field == own.carrier:
+            return self.slopes[r.state]
+        label = next(q for q in self.site.law.quenched() if q.given == r.field)
+        return LabelSlope(label.at_site(), r.field) * self.written(r.state)
+
+
+def named_law(site: Site) -> NamedLaw | None:
+    """The law of a site by its functions; None where it is not one implicit equation for one state."""
+    solution = site.solution
+    regions: tuple[Any, ...] = getattr(solution, "regions", ())
+    if len(regions) != 1 or regions[0].implicit is None:
+        return None
+    (region,), own = regions, site.problem.inner()
+    x, _ = region.implicit
+    zero = dict.fromkeys(solution.sources, S.Zero)
+    values = {q: v.xreplace(zero) for q, v in region.values.items()}
+    argument = next((q for q, v in values.items() if v == x), None)
+    functions = {q: v.xreplace({x: argument}) for q, v in values.items() if v.has(x) and v != x}
+    others = {h.eta for h in site.heard} - {own.eta}
+    drawn = {q.given for q in site.law.quenched() if q.given is not None}
+    smooth = not any(v.has(sign, Heaviside, Piecewise, *others) for v in functions.values())
+    given = all(h.carrier in drawn for h in site.heard if h is not own)
+    if argument is None or not functions or not smooth or not given or site.law.pairs:
+        return None
+    slopes = _slopes(site, argument, functions)
+    return NamedLaw(site, argument, functions, slopes) if slopes else None
+
+
+def _slopes(site: Site, argument: SiteQuantity, functions: Mapping[SiteQuantity, Expr]) -> dict[SiteQuantity, Expr]:
+    """The responses of the states to the source of the field, from the equation that carries it."""
+    own = site.problem.inner()
+    whole = next((e.difference for e in site.problem.equations() if e.difference.has(own.eta)), None)
+    if whole is None:
+        return {}
+    whole = whole.xreplace(dict(site.means))
+    steps = {q: _function(q, argument, 1) for q in functions}
+    slope = whole.diff(argument) + sum((whole.diff(q) * step for q, step in steps.items()), S.Zero)
+    moved = cancel(-whole.diff(own.source) / slope)
+    if slope == 0 or moved.has(own.eta, own.source):
+        return {}
+    inside = {q: _function(q, argument, 0) for q in functions}
+    return {q: (moved * step).xreplace(inside) for q, step in {**steps, argument: S.One}.items()}
+
+
+def _function(q: SiteQuantity, argument: SiteQuantity, order: int) -> LawFunction:
+    return LawFunction(Symbol(q.family.name), argument, order)
+
+
+@dataclass(frozen=True)
+class NamedAverages:
+    """All averages of a theory, by the functions of its implicit laws."""
+
+    laws: Mapping[Kind, NamedLaw]
+    sites: Mapping[Kind, Any]
+
+    def of(self, expr: Expr) -> Expr:
+        """An expression in averages over sites, in single-site averages."""
+        return averaged_over(self.sites, expr)
+
+    def conditions(self, system: Any) -> list[Equation]:
+        """The conditions on sums over all sites."""
+        return conditions(system, self.sites)
+
+
+def named_averages(sites: Mapping[Kind, Site]) -> NamedAverages | None:
+    """The averages of a theory by the functions of its laws; None where no law is implicit."""
+    laws = {kind: law for kind, site in sites.items() if (law := named_law(site)) is not None}
+    return NamedAverages(laws, {**sites, **laws}) if laws else None

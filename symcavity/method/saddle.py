@@ -1,0 +1,292 @@
+"""A convex problem as a saddle: the coordinates in which its closed equations are a monotone map.
+
+Gordon's comparison of Gaussian processes writes the minimum, over N, as the saddle of a function of a few numbers.  A
+field of a trained emission, ``h = sum x e``, brings a group of them:
+
+* r >= 0, the deviation of the field, without what the quenched fields that stand beside it explain;
+* tau >= 0, with tau/beta the self-coupling of those that hear it; s >= 0, which is r at the saddle;
+* beta >= 0, the deviation of the field that comes back to the senders; kappa >= 0, with -kappa/s their self-coupling;
+* a covariance c with each quenched field, and a multiplier n of the condition that it is this covariance.
+
+Global variables come with the declaration.  The function, with T the covariances of the quenched fields,
+
+    Phi = beta tau/2 + kappa s/2 - kappa r - n.c  (for each group)
+          + < min over the hearer's states of its terms + beta (h - r z - c.T^-1.u)^2 / (2 tau) >
+          + < min over the sender's states of its terms + beta z e + kappa e^2/(2 s) + (n - kappa T^-1.c/s).(t e) >
+          + kappa c.T^-1.c / (2 s)
+
+is convex in r, tau, s, c and the variables of the problem, and concave in beta, kappa, n and the multipliers.  All that
+its slopes need are the single-site averages of the cavity method.  (For one field: C. Thrampoulidis, S. Oymak and
+B. Hassibi, Regularized linear regression: a precise analysis of the estimation error, COLT 2015.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from sympy import Expr, KroneckerDelta, S, sqrt
+
+from symcavity.algebra.joint import JointAverage
+from symcavity.method.close import over_sites
+from symcavity.method.lagrangian import Lagrangian
+from symcavity.method.theory import Theory
+from symcavity.model.averages import SiteResponse
+from symcavity.model.couplings import correlation_of
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind, N
+from symcavity.model.quantities import Global, SiteQuantity, site_quantities
+from symcavity.record.symbols import OrderParameter
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """A statistic that is a known number times one order parameter."""
+
+    factor: Expr
+    symbol: OrderParameter
+
+
+@dataclass(frozen=True)
+class Group:
+    """The statistics of one field of a trained emission, and of the field that comes back.
+
+    Attributes
+    ----------
+    field : RandomField
+        As the system hears it.
+    size, answer : Multiple
+        The variance of the field; the self-coupling of its hearers, tau/beta.
+    back_size, back_answer : Multiple
+        Of the field that comes back: beta^2, and the self-coupling of the senders, -kappa/s.
+    overlaps, back_answers : tuple of Multiple
+        For each quenched field beside it: the covariance c, and what comes back to the senders through it.
+    gram : tuple of tuple of Expr
+        The covariances T of these quenched fields.
+    weight : Expr
+        What the coordinates of this group are scaled by, against those of others.
+    """
+
+    field: RandomField
+    size: Multiple
+    answer: Multiple
+    back_size: Multiple
+    back_answer: Multiple
+    overlaps: tuple[Multiple, ...]
+    back_answers: tuple[Multiple, ...]
+    gram: tuple[tuple[Expr, ...], ...]
+    weight: Expr
+
+    @property
+    def heard(self) -> tuple[OrderParameter, ...]:
+        """The order parameters that the hearers' averages depend on."""
+        return (self.size.symbol, self.answer.symbol, *(c.symbol for c in self.overlaps))
+
+    @property
+    def sent(self) -> tuple[OrderParameter, ...]:
+        """The order parameters that the senders' averages depend on."""
+        return (self.back_size.symbol, self.back_answer.symbol, *(a.symbol for a in self.back_answers))
+
+
+@dataclass(frozen=True)
+class SharedNumber:
+    """A global variable: its slope is that of the Lagrangian over N, with the sign that makes the map monotone."""
+
+    variable: Global
+    slope: Expr
+    is_multiplier: bool
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it ranges from zero on."""
+        return bool(self.variable.is_nonnegative)
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """The coordinates of a convex problem.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+    shared : tuple of SharedNumber
+    closures : dict
+        By order parameter, the single-site average that it is.
+    kinds : dict
+        By order parameter, the kind of site that it is an average over.
+    record : Lagrangian
+        That of the problem.
+    """
+
+    groups: tuple[Group, ...]
+    shared: tuple[SharedNumber, ...]
+    closures: Mapping[OrderParameter, Expr]
+    kinds: Mapping[OrderParameter, Kind]
+    record: Lagrangian
+
+
+def saddle_of(theory: Theory) -> Saddle | None:
+    """Return the coordinates of a convex problem as a saddle; None where its fields are not of that form.
+
+    That is so where one site hears several trained fields through the same couplings (matrices), through couplings that
+    are correlated, or through couplings whose variance does not factorise into parts of both sites.
+    """
+    system = theory.system
+    if not system.convex or system.record is None or theory.is_naive or theory.decided:
+        return None
+    if any(value.has(JointAverage) for value in theory.closures.values()):  # a slope is as many averages
+        return None
+    groups = _groups(theory)
+    if groups is None or not _is_complete(theory, groups):
+        return None
+    kinds = {s: _kind(m) for s, m in theory.order_parameters.items()}
+    return Saddle(groups, _shared(theory), dict(theory.closures), kinds, system.record)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _groups(theory: Theory) -> tuple[Group, ...] | None:
+    """One group for each field of states that the declaration has."""
+    record = theory.system.record
+    found: list[Group] = []
+    for declared in record.fields:
+        message = record.messages.get(declared.symbol, S.Zero)
+        if not declared.states() or message == 0:
+            continue
+        group = _group(theory, declared, message)
+        if group is None:
+            return None
+        found.append(group)
+    return tuple(found)
+
+
+def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None:
+    there, here = theory.inserted.get(declared.hearer), theory.inserted.get(declared.sender)
+    if there is None or here is None or there is here:
+        return None
+    h = next((h for h in there.heard if h.declared.as_sum == declared.as_sum), None)
+    coupling = declared.coupling.family
+    backs = [v for v in here.heard if v.declared.coupling.family == coupling and v.declared.sender == declared.hearer]
+    message = theory.system.own(message)
+    backs = [v for v in backs if theory.system.own(v.declared.emission) in (message, -message)]
+    if h is None or len(backs) != 1:
+        return None
+    (v,) = backs
+    turned = S.One if theory.system.own(v.declared.emission) == message else S.NegativeOne
+    beside = [u for u in there.heard if u is not h and there.covariance[u.eta, h.eta] != 0]
+    if any(u.declared.states() for u in beside):  # matrices
+        return None
+    size = there.covariance[h.eta, h.eta]
+    back = here.covariance[v.eta, v.eta]
+    to_there = next((k.symbol for k in h.feedback if k.through == v.declared), None)
+    to_here = {k.through: k.symbol for k in v.feedback}
+    if to_there is None or {*to_here} != {h.declared, *(u.declared for u in beside)} or len(h.feedback) != 1:
+        return None
+    weight = _scale(coupling)
+    if weight is None:
+        return None
+    own, other = _profile(size), _profile(back)
+    rows: list[Multiple | None] = [
+        _multiple(size, own),
+        _multiple(turned * there.means[to_there], own),
+        _multiple(back, other),
+        _multiple(turned * here.means[to_here[h.declared]], other),
+    ]
+    overlaps, answers = [], []
+    for u in beside:
+        overlaps.append(_multiple(there.covariance[u.eta, h.eta], own))
+        share = _share(u.declared.coupling.family, coupling)
+        answers.append(_multiple(turned * here.means[to_here[u.declared]] / share, other))
+    known = [m for m in (*rows, *overlaps, *answers) if m is not None]
+    if len(known) < len(rows) + 2 * len(beside):
+        return None
+    gram = tuple(tuple(_without(there.covariance[a.eta, b.eta], own) for b in beside) for a in beside)
+    if any(_profile(e) != 1 for row in gram for e in row):
+        return None
+    own_size, answer, back_size, back_answer, *others = known
+    beside_it = tuple(others[: len(beside)]), tuple(others[len(beside) :])
+    return Group(h.declared, own_size, answer, back_size, back_answer, *beside_it, gram, 1 / weight)
+
+
+def _scale(coupling: Any) -> Expr | None:
+    """The variance of a coupling in units of 1/N, without what belongs to its sites."""
+    number, rest = (coupling.variance * N).as_independent(SiteQuantity, as_Add=False)
+    return None if rest.is_Add else number
+
+
+def _profile(variance: Expr) -> Expr:
+    """What of a variance belongs to the site that hears the field."""
+    bare = variance.replace(KroneckerDelta, lambda *_: S.One)
+    marked = bare.xreplace(dict.fromkeys(over_sites(bare), S.One))
+    return marked.as_independent(SiteQuantity, as_Add=False)[1]
+
+
+def _without(expr: Expr, profile: Expr) -> Expr:
+    """A statistic without what belongs to the site that hears the field."""
+    bare = expr.replace(KroneckerDelta, lambda *_: S.One)
+    return bare if profile == 1 else (bare / profile).cancel()
+
+
+def _share(other: Any, own: Any) -> Expr:
+    """The covariance of another coupling with one, in units of the variance of the latter."""
+    return S.One if other == own else correlation_of(other, own) * sqrt(other.variance / own.variance)
+
+
+def _multiple(expr: Expr, profile: Expr) -> Multiple | None:
+    """A statistic as a number times one order parameter; None where it is another expression."""
+    bare = _without(expr, profile)
+    found = sorted(bare.atoms(OrderParameter), key=str)
+    if len(found) != 1:
+        return None
+    factor = bare / found[0]
+    if factor.has(SiteQuantity, OrderParameter):
+        return None
+    return Multiple(factor, found[0])
+
+
+def _is_complete(theory: Theory, groups: Sequence[Group]) -> bool:
+    """Whether the groups have every order parameter, and no statistic of one kind of site has two coordinates."""
+    used: dict[tuple[Kind, OrderParameter], int] = {}
+    fields: list[RandomField] = []
+    for g in groups:
+        there, here = g.field.hearer, g.field.sender
+        for place in [*((there, s) for s in g.heard), *((here, s) for s in g.sent)]:
+            used[place] = used.get(place, 0) + 1
+        fields.append(g.field)
+    if any(count > 1 for count in used.values()) or {s for _, s in used} != {*theory.order_parameters}:
+        return False
+    heard = [(site, a, b) for site in theory.inserted.values() for a, b in combinations(site.heard, 2)]
+    tied = [(a.declared, b.declared) for site, a, b in heard if site.covariance[a.eta, b.eta] != 0]
+    return not any(a in fields and b in fields for a, b in tied)
+
+
+# -- global variables ------------------------------------------------------------------------------
+
+
+def _shared(theory: Theory) -> tuple[SharedNumber, ...]:
+    """The global variables, with the slopes of the Lagrangian; of multipliers with the other sign."""
+    system = theory.system
+    multipliers = {nu for nu, _ in system.record.conditions}
+    free = iter(g for g in system.globals if not g.is_bounded)
+    found = []
+    for parts, partner, closed in zip(system.global_conditions, system.partners, theory.global_equations, strict=True):
+        ratio = next(iter(parts)).ratio if len(parts) == 1 else S.One
+        if partner is not None:
+            (value,) = (e for e in closed.lhs.args if e != partner)
+            found.append(SharedNumber(partner, ratio * value, partner in multipliers))
+            continue
+        variable = next(free)
+        turned = (variable in system.record.turned) != (variable in multipliers)
+        found.append(SharedNumber(variable, ratio * closed.lhs * (-1 if turned else 1), variable in multipliers))
+    return tuple(found)
+
+
+def _kind(meaning: Expr) -> Kind:
+    """The kind of site that an order parameter is an average over."""
+    body = meaning.args[0]
+    body = body.xreplace({r: r.state for r in body.atoms(SiteResponse)})
+    (kind,) = {k for q in site_quantities(body) for k in q.site}
+    return kind

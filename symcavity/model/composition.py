@@ -1,0 +1,258 @@
+"""Convexity by rules of composition: what is proved of an expression by how it is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
+
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Expr,
+    Max,
+    Min,
+    Mul,
+    Piecewise,
+    Poly,
+    PolynomialError,
+    Pow,
+    S,
+    cosh,
+    exp,
+    hessian,
+    log,
+)
+from sympy.core.relational import Relational
+
+from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
+from symcavity.algebra.signs import sign_given, weak_sign_of
+
+_MOST_STATES = 6  # in one quadratic form, whose principal minors are looked at one by one
+
+
+class Form(NamedTuple):
+    """What is proved of an expression, as a function of the states in it; what is not proved is False."""
+
+    convex: bool = False
+    concave: bool = False
+    nonnegative: bool = False
+    nonpositive: bool = False
+
+    @property
+    def affine(self) -> bool:
+        """Whether it is both."""
+        return self.convex and self.concave
+
+    @property
+    def turned(self) -> Form:
+        """The form of the negative."""
+        return Form(self.concave, self.convex, self.nonpositive, self.nonnegative)
+
+    @property
+    def rising(self) -> bool:
+        """Whether an increasing convex function that is even or flat below zero stays convex of it."""
+        return self.convex and self.nonnegative
+
+
+class Rules:
+    """The form of expressions in some states.
+
+    Parameters
+    ----------
+    states : iterable
+        What varies; everything else is a constant.
+    known : sequence of Expr
+        What is not negative beside what the assumptions say.
+    """
+
+    def __init__(self, states: Iterable[Any], known: Sequence[Expr] = ()) -> None:
+        self._states, self._margins = set(states), tuple(known)
+        self._forms: dict[Expr, Form] = {}
+
+    def __call__(self, expr: Expr) -> Form:
+        """Return what is proved of an expression."""
+        if expr not in self._forms:
+            self._forms[expr] = self._read(expr)
+        return self._forms[expr]
+
+    def _read(self, expr: Expr) -> Form:
+        if not expr.has(*self._states):
+            sign = self._sign(expr)
+            return Form(True, True, sign in (0, 1), sign in (0, -1))
+        if expr in self._states:
+            return Form(True, True, bool(expr.is_nonnegative), bool(expr.is_nonpositive))
+        for kind, rule in self._rules.items():
+            if isinstance(expr, kind):
+                return rule(self, expr)
+        return Form()
+
+    def _sign(self, constant: Expr) -> int | None:
+        """The sign of a constant, zero included; None where it is open."""
+        if constant == 0:
+            return 0
+        return weak_sign_of(constant) or sign_given(constant, self._margins)
+
+    def _sum(self, expr: Expr) -> Form:
+        out = self._terms(expr.args)
+        if out.convex or out.concave:
+            return out
+        for kink in (t for term in expr.args for t in Mul.make_args(term) if isinstance(t, Abs)):
+            hinge = 2 * Max(0, kink.args[0]) - kink.args[0]  # the rest may cancel what is not convex in |u|
+            apart = expr.xreplace({kink: hinge}).expand(deep=False)
+            found = self._terms(Add.make_args(apart)) if apart != expr else Form()
+            if found.convex or found.concave:
+                return found
+        quadratic = self._quadratic(expr)
+        return quadratic or Form(nonnegative=out.nonnegative, nonpositive=out.nonpositive)
+
+    def _terms(self, terms: Iterable[Expr]) -> Form:
+        return Form(*(all(every) for every in zip(*map(self, terms), strict=True)))
+
+    def _quadratic(self, expr: Expr) -> Form | None:
+        """A sum by its quadratic form and what else stands in it; the form by its principal minors."""
+        states = [s for s in sorted(self._states, key=str) if expr.has(s)]
+        squares = [t for t in expr.args if t.is_polynomial(*states) and len([s for s in states if t.has(s)]) > 0]
+        rest = [t for t in expr.args if t not in squares]
+        try:
+            degree = Poly(Add(*squares), *states).total_degree()
+        except PolynomialError:
+            return None
+        if degree > 2 or len(states) > _MOST_STATES:
+            return None
+        bends = hessian(Add(*squares), states)
+        other = self._terms(rest) if rest else Form(True, True, True, True)
+        signs = []
+        for count in range(1, len(states) + 1):
+            for chosen in combinations(range(len(states)), count):
+                minor = bends.extract(list(chosen), list(chosen)).det()
+                signs.append((count, self._sign(minor.factor())))
+        convex = all(sign in (0, 1) for _, sign in signs)
+        concave = all(sign == 0 or sign == (-1) ** count for count, sign in signs)
+        return Form(convex and other.convex, concave and other.concave) if convex or concave else None
+
+    def _product(self, expr: Expr) -> Form:
+        constant, rest = expr.as_independent(*self._states, as_Add=False)
+        form = self._over(rest) if rest.is_Mul else self(rest)
+        sign = self._sign(constant)
+        if sign == 1 or (sign == 0 and not form.affine):
+            return form
+        return form.turned if sign == -1 else Form(form.affine, form.affine)
+
+    def _over(self, product: Expr) -> Form:
+        """Powers over powers: ``s**p/r**q`` is convex for ``p >= q + 1`` where s and r are not negative, r concave."""
+        parts = [f.as_base_exp() for f in product.args]
+        sign = all(self(f).nonnegative for f in product.args)
+        lengths = {base.args[0] if isinstance(base, Abs) else base for base, _ in parts}
+        if len(lengths) == 1 and any(isinstance(base, Abs) for base, _ in parts):  # u**2*|u| is |u|**3
+            form, power = self(Abs(*lengths)), Add(*(power for _, power in parts))
+            return Form(form.rising and bool((power - 1).is_nonnegative), False, True)
+        below = [(base, -power) for base, power in parts if power.is_negative]
+        above = [(base, power) for base, power in parts if not power.is_negative]
+        if len(below) == len(above) == 1:
+            (s, p), (r, q) = above[0], below[0]
+            even = self(s).affine and p.is_even
+            below_one = self(r)
+            if below_one.concave and below_one.nonnegative and (p - q - 1).is_nonnegative:
+                return Form(convex=even or self(s).rising, nonnegative=bool(even) or sign)
+        return Form(nonnegative=sign)
+
+    def _power(self, expr: Expr) -> Form:
+        base, power = expr.args
+        if power.has(*self._states):
+            return Form()
+        form = self(base)
+        if power.is_even and power.is_positive:
+            return Form(form.affine or form.rising or form.turned.rising, False, True)
+        if (power - 1).is_nonnegative:
+            return Form(form.rising, False, form.nonnegative)
+        if power.is_positive and (1 - power).is_positive:
+            return Form(self._is_norm(base, 1 / power), form.concave, True)
+        if power.is_negative:
+            return Form(form.concave and form.nonnegative, False, form.nonnegative)
+        return Form()
+
+    def _is_norm(self, total: Expr, power: Expr) -> bool:
+        """Whether a root is the length of a vector: of powers of what is linear, or convex and not negative."""
+        for term in Add.make_args(total):
+            constant, rest = term.as_independent(*self._states, as_Add=False)
+            base, own = rest.as_base_exp()
+            length = rest == 1 or (own == power and ((own.is_even and self(base).affine) or self(base).rising))
+            if not length or self._sign(constant) not in (0, 1):
+                return False
+        return True
+
+    def _exponential(self, expr: Expr) -> Form:
+        return Form(self(expr.args[0]).convex, False, True)
+
+    def _logarithm(self, expr: Expr) -> Form:
+        (arg,) = expr.args
+        above_one = self((arg - 1).expand(deep=False)).nonnegative
+        return Form(self._is_log_convex(arg), self(arg).concave, above_one)
+
+    def _is_log_convex(self, expr: Expr) -> bool:
+        """Whether the logarithm of a positive function is convex: sums and products of such functions are."""
+        if not expr.has(*self._states):
+            return self._sign(expr) == 1
+        if expr.is_Add or expr.is_Mul:
+            return all(map(self._is_log_convex, expr.args))
+        if isinstance(expr, exp):
+            return self(expr.args[0]).convex
+        if isinstance(expr, cosh):
+            return self(expr).convex
+        if isinstance(expr, Pow) and not expr.exp.has(*self._states):
+            return bool(expr.exp.is_positive) and self._is_log_convex(expr.base)
+        return False
+
+    def _even(self, expr: Expr) -> Form:
+        form = self(expr.args[0])
+        return Form(form.affine or form.rising or form.turned.rising, False, True)
+
+    def _largest(self, expr: Expr) -> Form:
+        forms = [self(a) for a in expr.args]
+        nonnegative = any(f.nonnegative for f in forms)
+        return Form(all(f.convex for f in forms), False, nonnegative, all(f.nonpositive for f in forms))
+
+    def _smallest(self, expr: Expr) -> Form:
+        return self._largest(Max(*(-a for a in expr.args), evaluate=False)).turned
+
+    def _cases(self, expr: Expr) -> Form:
+        if not any(test.has(*self._states) for _, test in expr.args):
+            return self._terms(value for value, _ in expr.args)
+        tests = [r for _, test in expr.args for r in sorted(test.atoms(Relational), key=str)]
+        sizes = (a.args[0] for r in tests for a in sorted(r.atoms(Abs), key=str))
+        lines = dict.fromkeys([*sizes, *(r.lhs - r.rhs for r in tests)])
+        return next((form for gap in lines if (form := self._along(expr, gap)) is not None), Form())
+
+    def _along(self, expr: Expr, gap: Expr) -> Form | None:
+        """Cases of quadratic functions of one line: they meet, bend upwards, and so do the pieces between."""
+        inner = next((s for s in sorted(self._states, key=str) if gap.has(s)), None)
+        if inner is None or not self(gap).affine:
+            return None
+        z, rate = Dummy("z", real=True), gap.diff(inner)
+        along = expr.xreplace({gap: z}).xreplace({inner: (z - (gap - rate * inner).expand()) / rate})
+        if along.has(*self._states):
+            return None
+        try:
+            breaks, pieces = to_piecewise_polynomial(along, z)
+        except NotPiecewisePolynomial:
+            return None
+        bends = [piece.diff(z, 2) for piece in pieces]
+        for t, left, right in zip(breaks, pieces, pieces[1:], strict=False):
+            jump, bend = ((right - left).diff(z, order).xreplace({z: t}).simplify() for order in (0, 1))
+            bends += [bend, *([] if jump == 0 else [S.NegativeOne])]
+        return Form(convex=all(not b.has(z) and self._sign(b) in (0, 1) for b in bends))
+
+    _rules: ClassVar[dict[type, Any]] = {
+        Add: _sum,
+        Mul: _product,
+        exp: _exponential,
+        Pow: _power,
+        log: _logarithm,
+        cosh: _even,
+        Abs: _even,
+        Max: _largest,
+        Min: _smallest,
+        Piecewise: _cases,
+    }

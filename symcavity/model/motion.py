@@ -1,0 +1,223 @@
+"""The order in which a system in time is filled: what each state follows from, and from which time on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr
+
+from symcavity.errors import DeclarationError
+from symcavity.model.equations import Equation, as_equation, as_list
+from symcavity.model.fields import FieldSymbol, RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.laws import Law
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.times import Time, lag_of
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a state follows from.
+
+    Attributes
+    ----------
+    state : SiteQuantity
+        At the time over which it moves.
+    equation : Equation
+        As it stands in the law: it holds from t = 0 on.
+    lead : int
+        By how many steps the state on its left-hand side is later than t.
+    """
+
+    state: SiteQuantity
+    equation: Equation
+    lead: int
+
+    @property
+    def needs(self) -> list[tuple[SiteQuantity, int]]:
+        """The states on the right, and by how many steps each is earlier than the state on the left."""
+        found = site_quantities(self.equation.rhs, Variable, Field)
+        return [(q.now, 0 if q.time is None else self.lead - lag_of(q.time)) for q in found]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How the states of a system are filled, step by step.
+
+    Attributes
+    ----------
+    time : Time
+    updates : dict
+        By state: its equation; for each kind all of them.
+    initial : dict
+        By state: its values at the beginning, by step.
+    order : tuple
+        The states and fields in the order in which they are found at one time; those that keep still before all.
+    needs : mapping
+        By state or field: the states and fields of the same time that it follows from.
+    """
+
+    time: Time
+    updates: Mapping[SiteQuantity, Update]
+    initial: Mapping[SiteQuantity, Mapping[int, Expr]]
+    order: tuple[Any, ...]
+    needs: Mapping[Any, Sequence[Any]]
+
+    def is_instant(self, state: SiteQuantity, field: RandomField) -> bool:
+        """Whether a field has an influence on a state at the same time."""
+        found, todo = set(), [state.now]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += self.needs[node]
+        return field in found
+
+    @property
+    def first(self) -> int:
+        """The first step at which a state has a value."""
+        return min([0, *(k for values in self.initial.values() for k in values)])
+
+
+def read_motion(laws: Mapping[Kind, Law], initial: Sequence[Any], time: Time) -> Motion:
+    """Read how a system moves, and check that it can.
+
+    Raises
+    ------
+    DeclarationError
+        If an equation is not solved for the newest value of a state, if states at one time need each other, if a value
+        at the beginning is missing or of no use.
+    """
+    updates: dict[SiteQuantity, Update] = {}
+    for law in laws.values():
+        if law.pairs:
+            raise DeclarationError(
+                f"The condition {law.pairs[0]} stands beside states that move.",
+                "equations that give each state by earlier ones; a projection is written out, Max(0, ...)",
+            )
+        for equation in law.equations:
+            update = _update(equation)
+            if update.state in updates:
+                raise DeclarationError(
+                    f"Two equations give {update.state}: {updates[update.state].equation} and {equation}.",
+                    "one equation for each state",
+                )
+            updates[update.state] = update
+    begin = _initial(initial, updates)
+    _check_beginning(laws, updates, begin)
+    needs = _needs(laws, updates)
+    return Motion(time, updates, begin, tuple(_order(needs)), needs)
+
+
+def _update(equation: Equation) -> Update:
+    """An equation as what gives the state on its left."""
+    state = equation.lhs
+    if isinstance(state, SiteQuantity) and isinstance(state.family, Variable | Field):
+        lead = 0 if state.time is None else lag_of(state.time)
+        update = Update(state.now, equation, lead)
+        still = state.time is None and any(q.time is not None for q, _ in update.needs)
+        if lead >= 0 and not still and all(lag > 0 or (lag == 0 and q != update.state) for q, lag in update.needs):
+            return update
+    raise DeclarationError(
+        f"The equation {equation} does not give the newest value of a state by what came before.",
+        "equations that are solved for it, with that state alone on the left",
+        "Eq(x[i, t + 1], ...), in x[i, t] and sums at the time t; Eq(u[mu, t], Sum(x[mu, i]*w[i, t], (i, 1, N)))",
+    )
+
+
+def _initial(
+    entries: Sequence[Any], updates: Mapping[SiteQuantity, Update]
+) -> dict[SiteQuantity, dict[int, Expr]]:
+    """The values at the beginning."""
+    out: dict[SiteQuantity, dict[int, Expr]] = {}
+    for entry in as_list(entries, "initial"):
+        equation = as_equation(entry, "an entry of initial")
+        state, value = equation.lhs, equation.rhs
+        moving = isinstance(state, SiteQuantity) and state.time is not None and state.time.is_Integer
+        if not moving or site_quantities(value, Variable, Field) or state.now not in updates:
+            raise DeclarationError(
+                f"The initial value {equation} is that of no state at a given step, or no given number.",
+                "states at whole steps, by numbers and quenched parameters of the same site",
+                "initial=[Eq(x[i, 0], a[i])], with a = Quenched(\"a\", i)",
+            )
+        strange = [q for q in site_quantities(value, Quenched) if q.indices != state.indices]
+        if strange:
+            raise DeclarationError(
+                f"{strange[0]} stands in the initial value {equation}.", "quenched parameters of the same site"
+            )
+        values = out.setdefault(state.now, {})
+        if int(state.time) in values:
+            raise DeclarationError(f"{state} has two initial values.", "one for each state and step")
+        values[int(state.time)] = value
+    for state, values in out.items():
+        steps = sorted(values)
+        latest = updates[state].lead - 1
+        if steps != list(range(steps[0], steps[-1] + 1)) or steps[-1] < latest:
+            raise DeclarationError(
+                f"{state} has initial values at the steps {', '.join(map(str, steps))}.",
+                f"all steps up to the first that its equation gives, {updates[state].lead}",
+            )
+    return out
+
+
+def _check_beginning(
+    laws: Mapping[Kind, Law],
+    updates: Mapping[SiteQuantity, Update],
+    initial: Mapping[SiteQuantity, Mapping[int, Expr]],
+) -> None:
+    """Refuse states whose first values nobody gives."""
+    needed = [(q, 0, f"the sum {f.as_sum}") for law in laws.values() for f in law.fields for q in f.states()]
+    for update in updates.values():
+        starts = max([*(initial.get(update.state, {})), update.lead - 1]) + 1
+        needed += [(q, starts - lag, f"the equation {update.equation}") for q, lag in update.needs]
+    for state, step, where in needed:
+        if state.time is None:
+            continue
+        if step < min([*initial.get(state, {}), updates[state].lead]):
+            missing = state.func(*state.args[:-1], step)
+            raise DeclarationError(
+                f"The initial value {missing} is missing: {where} needs it.",
+                "a value for each state at the steps that its equation does not give",
+                f"initial=[Eq({missing}, 0)]",
+            )
+
+
+def _needs(laws: Mapping[Kind, Law], updates: Mapping[SiteQuantity, Update]) -> dict[Any, list[Any]]:
+    """What each state and each field follows from at the same time."""
+    carried = {f.symbol: f for law in laws.values() for f in law.fields}
+    needs: dict[Any, list[Any]] = {}
+    for state, update in updates.items():
+        fields = [carried[s] for s in update.equation.rhs.atoms(FieldSymbol)]
+        here = fields if update.lead == 0 else []
+        needs[state] = [*(q for q, lag in update.needs if lag == 0), *here]
+    for f in carried.values():
+        needs[f] = list(f.states())
+    return needs
+
+
+def _order(needs: Mapping[Any, Sequence[Any]]) -> list[Any]:
+    """The states and fields of one time, each after what it needs at the same time."""
+    done: list[Any] = []
+    path: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if node in done:
+            return
+        if node in path:
+            around = [n for n in path[path.index(node) :] if not isinstance(n, RandomField)]
+            raise DeclarationError(
+                f"The system is not causal: {', '.join(map(str, around))} need each other at the same time.",
+                "states that follow from earlier ones, and from others of the same time in some order",
+                "a step between them, as in Eq(x[i, t + 1], ...)",
+            )
+        path.append(node)
+        for other in needs[node]:
+            visit(other)
+        path.remove(node)
+        done.append(node)
+
+    for node in sorted(needs, key=lambda n: n.time is not None):
+        visit(node)
+    return done

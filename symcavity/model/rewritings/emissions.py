@@ -1,0 +1,153 @@
+"""What is sent through couplings and is no linear function of states: it gets a variable of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sympy import Add, Expr, Mul, Sum, expand_mul
+
+from symcavity.model.couplings import Coupling
+from symcavity.model.equations import Equation
+from symcavity.model.fields import is_affine, kind_of_sum
+from symcavity.model.kinds import Kind
+from symcavity.model.names import fresh_name
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
+
+
+class Emissions(Rewriting):
+    """The variables that stand for what a declaration sends through its couplings.
+
+    ``Sum(J[i, j]*tanh(h[j]), (j, 1, N))`` is heard as ``Sum(J[i, j]*u_h[j], (j, 1, N))`` with ``u_h[i] = tanh(h[i])``,
+    and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.  Where the inner sum is
+    over what the hearer is coupled to, ``Sum(v[a]*Sum(F[a, i]*x[mu, i], (i, 1, N)), (a, 1, K))``, the two are
+    exchanged first.
+
+    In a convex problem equations have to be linear: there only inner sums get variables.
+
+    Attributes
+    ----------
+    meanings : dict
+        What each variable stands for.
+    replaced : dict
+        By each coupling sum that was rewritten, what stands in its place.
+    """
+
+    key = "emissions"
+
+    def __init__(self, declaration: Declaration) -> None:
+        self._names = declaration.names
+        self._convex, self._closed = declaration.objective is not None, False
+        self.meanings: dict[SiteQuantity, Expr] = {}
+        self.replaced: dict[Expr, Expr] = {}
+        self._known: dict[Expr, SiteQuantity] = {}
+
+    def apply(self, declaration: Declaration) -> Declaration:
+        """Return the declaration with linear emissions, and an equation for each variable."""
+        out = declaration.mapped(lambda entry: with_sides(entry, [self._read(side) for side in sides(entry)]))
+        self._closed = True
+        said = [out.equation(variable, meaning) for variable, meaning in self.meanings.items()]
+        return replace(out, entries=(*out.entries, *said))
+
+    @property
+    def symbols(self) -> dict[Expr, Expr]:
+        """What each variable stands for."""
+        return dict(self.meanings)
+
+    def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
+        """Return an observable with the variables that the declaration has."""
+        return self._read(expr)
+
+    def steps(self, make: Any) -> list[Any]:
+        """What each variable stands for, and what the sums over couplings are in them."""
+        if not self.meanings:
+            return []
+        claims = [Equation(variable, meaning) for variable, meaning in self.meanings.items()]
+        claims += [Equation(total, new) for total, new in self.replaced.items()]
+        return [make(self.key, "emissions", claims, data={"states": list(self.meanings)}, rests_on=("problem",))]
+
+    def _read(self, expr: Expr) -> Expr:
+        return expr.xreplace({s: self._sum(s) for s in _outermost(expr)})
+
+    def _sum(self, total: Sum) -> Expr:
+        kind = kind_of_sum(total.limits[0]) if len(total.limits) == 1 else None
+        turned = _turned(total) if kind is not None else total
+        if turned != total:
+            heard = self._read(turned)
+            if not self._closed:
+                self.replaced[total] = heard
+            return heard
+        body = self._read(total.function)
+        if kind is None or not body.has(Coupling):
+            return total.func(body, *total.limits)
+        terms = Add.make_args(expand_mul(body))
+        new = [self._term(term, kind, total.limits[0][0]) for term in terms]
+        if new == list(terms):
+            return total.func(body, *total.limits)
+        heard = total.func(Add(*new), *total.limits)
+        if not self._closed:
+            self.replaced[total] = heard
+        return heard
+
+    def _term(self, term: Expr, kind: Kind, at: Any) -> Expr:
+        """One product in a coupling sum, its emission linear."""
+        sent: list[Expr] = []
+        other: list[Expr] = []
+        for factor in Mul.make_args(term):
+            coupling = isinstance(factor, SiteQuantity) and isinstance(factor.family, Coupling)
+            (sent if _free(factor) == {at} and not coupling else other).append(factor)
+        emission = Mul(*sent)
+        states = site_quantities(emission, Variable, Field)
+        curved = not self._convex and states and not is_affine(emission, states)
+        if not (emission.has(Sum) or curved) or not site_quantities(Mul(*other), Coupling):
+            return term
+        bound = {lim[0] for s in emission.atoms(Sum) for lim in s.limits}
+        meaning = (emission.as_dummy() if kind.index in bound else emission).xreplace({at: kind.index})
+        key = meaning.as_dummy()
+        if key not in self._known:
+            if self._closed:
+                return term
+            word = fresh_name(self._names, "_".join(["u", *sorted({q.family.name for q in states})]))
+            over = next((q.family.over for q in states if q.family.over is not None), None)
+            self._known[key] = Variable(word, kind.index, over=over).at_site()
+            self.meanings[self._known[key]] = meaning
+        return Mul(*other, self._known[key].xreplace({kind.index: at}))
+
+
+def _turned(total: Sum) -> Expr:
+    """A sum with those inside of it outermost that couple the hearer to the summed sites; itself without any."""
+    at = total.limits[0][0]
+    kept: list[Expr] = []
+    out: list[Expr] = []
+    for term in Add.make_args(expand_mul(total.function)) if total.function.has(Sum) else ():
+        inner = next((f for f in Mul.make_args(term) if isinstance(f, Sum) and _couples_two(f, at)), None)
+        if inner is None:
+            kept.append(term)
+            continue
+        for part in Add.make_args(expand_mul(inner.function)):
+            outside, inside = part.as_independent(*(q for q in site_quantities(part) if at in q.indices), as_Add=False)
+            out.append(Sum(outside * Sum(inside * term / inner, *total.limits), *inner.limits))
+    return Add(*out, *([Sum(Add(*kept), *total.limits)] if kept else [])) if out else total
+
+
+def _couples_two(inner: Sum, at: Any) -> bool:
+    """Whether each product in a sum over sites couples them to a summed site, and to the hearer."""
+    if len(inner.limits) != 1 or kind_of_sum(inner.limits[0]) is None or not _free(inner) - {at}:
+        return False
+    for part in Add.make_args(expand_mul(inner.function)):
+        ends = {at in q.indices for q in site_quantities(part, Coupling) if inner.limits[0][0] in q.indices}
+        if ends != {True, False}:
+            return False
+    return True
+
+
+def _free(expr: Expr) -> set[Any]:
+    """The indices of an expression, apart from those that its sums run over."""
+    bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
+    return {index for q in site_quantities(expr) for index in q.indices} - bound
+
+
+def _outermost(node: Any) -> list[Sum]:
+    """The sums of an expression that stand in no other sum."""
+    return [node] if isinstance(node, Sum) else [s for arg in node.args for s in _outermost(arg)]

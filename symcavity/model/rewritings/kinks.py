@@ -1,0 +1,259 @@
+"""Functions by cases whose slope jumps, written by Max, of which each has a multiplier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import accumulate, combinations, pairwise
+from typing import Any
+
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Eq,
+    Expr,
+    GreaterThan,
+    Heaviside,
+    KroneckerDelta,
+    LessThan,
+    Max,
+    Min,
+    Piecewise,
+    Pow,
+    S,
+    StrictGreaterThan,
+    StrictLessThan,
+    Sum,
+    cancel,
+    expand_mul,
+    sign,
+    simplify,
+    sqrt,
+)
+from sympy.core.relational import Relational
+
+from symcavity.algebra.door import as_sympy
+from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.fields import is_total, outer_sums
+from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.rewriting import Declaration, Rewriting
+
+CASES = (Piecewise, Heaviside, sign)
+ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
+
+
+class Kinks(Rewriting):
+    """What is minimised, by Max where its slope jumps: each of them has a multiplier of its own."""
+
+    key = "kinks"
+
+    def apply(self, declaration: Declaration) -> Declaration:
+        """Return the declaration with an objective by kinks."""
+        objective = declaration.objective
+        return declaration if objective is None else replace(declaration, objective=by_kinks(objective))
+
+
+def by_kinks(objective: Expr) -> Expr:
+    """Write what is summed over sites without cases where the slope jumps between them.
+
+    ``Piecewise((tau*r, r >= 0), ((tau - 1)*r, True))`` and ``r*(tau - Heaviside(-r))`` are ``(tau - 1)*r + Max(0, r)``:
+    polynomials on both sides of a break are that on one, plus powers of the positive part of what lies beyond.
+
+    Parameters
+    ----------
+    objective : Expr
+        Sums over sites; a Piecewise that is smooth, and cases that no state decides, stay as they are.
+    """
+    cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Max, Min)]
+    return objective.xreplace({total: Sum(_rewritten(total.function), *total.limits) for total in cased})
+
+
+def _rewritten(body: Expr) -> Expr:
+    norms = [p for p in body.atoms(Pow) if not p.exp.is_Integer and is_total(p.base)]
+    body = body.xreplace(_in_one_form(body.atoms(Sum)))
+    sums = sorted((*norms, *body.atoms(Sum)), key=str)
+    parts = [p for p in (*sums, *site_quantities(body)) if site_quantities(p, Variable, Field)]
+    marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in parts}
+    kept = list(marks.values())
+    marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
+    moving = [*marks.values(), *body.atoms(Global)]
+    marked = _by_lines(body.xreplace(marks), moving)
+    terms = [_term(term, moving, kept) for term in Add.make_args(_apart(marked, moving))]
+    stepped = [t for t in terms if any(s.has(*moving) for s in t.atoms(Heaviside, sign))]
+    if len(stepped) > 1:  # of which each jumps by itself
+        terms = [*(t for t in terms if t not in stepped), _term(Add(*stepped), moving, kept)]
+    return Add(*terms).xreplace({mark: p for p, mark in marks.items()})
+
+
+def _in_one_form(sums: Iterable[Sum]) -> dict[Expr, Expr]:
+    """For sums that are others in another form, or their negatives: the first of each such."""
+    seen: dict[tuple[Expr, ...], Sum] = {}
+    rule: dict[Expr, Expr] = {}
+    for total in sorted(sums, key=str):
+        for sign_ in (1, -1):
+            key = (expand_mul(sign_ * total.function), *total.limits)
+            if key in seen:
+                rule[total] = sign_ * seen[key]
+                break
+        else:
+            seen[(expand_mul(total.function), *total.limits)] = total
+    return rule
+
+
+def _by_lines(body: Expr, moving: list[Expr]) -> Expr:
+    """A body whose cases are decided by what is linear in what varies: ``r**2 <= d**2`` is ``Abs(r) <= d``."""
+    conditions = [c for node in body.atoms(Piecewise) for _, c in node.args]
+    gaps = {test: test.lhs - test.rhs for c in conditions for test in c.atoms(*ORDERS)}
+    gaps |= {node: node.args[0] for node in body.atoms(Heaviside, sign)}
+    lines = {node: _line(gap, moving) for node, gap in gaps.items()}
+    rule = {}
+    for node, (above, below) in ((node, line) for node, line in lines.items() if line is not None):
+        is_test = isinstance(node, Relational)
+        rule[node] = node.func(above, below) if is_test else node.func(above - below, *node.args[1:])
+    return body.xreplace(rule) if rule else body
+
+
+def _line(gap: Expr, moving: list[Expr]) -> tuple[Expr, Expr] | None:
+    """Two sides whose difference has the sign of a quadratic function of one linear combination: its size, a bound."""
+    inner = next((m for m in moving if gap.has(m)), None)
+    if inner is None or not gap.is_polynomial(*moving) or (half := gap.diff(inner, 2) / 2).has(*moving) or half == 0:
+        return None
+    slope = gap.diff(inner)
+    width = (slope**2 - 4 * half * gap).expand()
+    if width.has(*moving) or not width.is_nonnegative or not (half.is_positive or half.is_negative):
+        return None
+    size, bound = Abs((slope / (2 * half)).expand()), sqrt((width / (4 * half**2)).cancel())
+    return (size, bound) if half.is_positive else (bound, size)
+
+
+def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
+    """One term, by the first argument of its cases that leaves a polynomial on each side of every break."""
+    for gap in _gaps(term, moving) if _is_cased(term, moving) else ():
+        z = Dummy("z", real=True)
+        inner = next(m for m in moving if gap.has(m))
+        rate = gap.diff(inner)
+        along = term.xreplace({gap: z}).xreplace({inner: (z - (gap - rate * inner).expand()) / rate})
+        try:
+            breaks, pieces = to_piecewise_polynomial(along, z)
+        except NotPiecewisePolynomial as open_:
+            _refuse_open(open_, gap)
+            bent = _bent(term, gap, inner, marks)
+            if bent is not None:
+                return bent
+            continue
+        every = [_jumps(breaks, pieces, z, base) for base in range(len(pieces))]
+        if any(c.has(*marks) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
+            continue
+        is_stepped = any(s.has(*moving) for s in term.atoms(Heaviside, sign))
+        if is_stepped or any(row[1:2] != [0] for _, _, row in every[0]):
+            # from the piece beyond whose ends nothing bends back
+            concave = [sum(bool(c.is_negative) for _, _, row in jumps for c in row) for jumps in every]
+            base = concave.index(min(concave))
+            powers = ((t, way, n, c) for t, way, row in every[base] for n, c in enumerate(row) if c != 0)
+            beyond = (c * Max(0, way * (gap - t)) ** n for t, way, n, c in powers)
+            return Add(pieces[base].xreplace({z: gap}), *beyond)
+    return term
+
+
+def _bent(term: Expr, gap: Expr, inner: Expr, marks: list[Expr]) -> Expr | None:
+    """Pieces that are no polynomials, as what is smooth and one positive part for each bend; None without a bend.
+
+    ``Piecewise((0, r > 0), (exp(-r) - 1, True))`` is ``Piecewise((exp(-r) - 1 + r, r < 0), (0, True)) + Max(0, -r)``.
+    """
+    chosen: dict[Any, tuple[Expr, Expr]] = {}
+    z, rate, which = Dummy("z", real=True), gap.diff(inner), S.Zero
+    for node in sorted(term.atoms(*CASES), key=str):
+        pieces = node.args
+        if not isinstance(node, Piecewise):
+            pieces = (1, node.args[0] > 0), (-1 if isinstance(node, sign) else 0, True)
+        names = {Dummy(f"case_{k}", real=True): (node, as_sympy(value)) for k, (value, _) in enumerate(pieces)}
+        which += Piecewise(*((name, test) for name, (_, test) in zip(names, pieces, strict=True)))
+        chosen |= names
+    place = (z - (gap - rate * inner).expand()) / rate
+    try:
+        breaks, regions = to_piecewise_polynomial(which.xreplace({gap: z}).xreplace({inner: place}), z)
+    except NotPiecewisePolynomial:
+        return None
+    values = [term.xreplace(dict(chosen[name] for name in region.free_symbols)) for region in regions]
+    if any(value.has(*CASES) for value in values):
+        return None
+    bends = []
+    for t, (left, right) in zip(breaks, pairwise(values), strict=True):
+        at = {inner: place.xreplace({z: t})}
+        jump, bend = (simplify(e.xreplace(at)) for e in (right - left, (right - left).diff(inner) / rate))
+        if jump != 0 or bend.has(*marks):
+            return None
+        bends.append(bend)
+    if not any(bends) and not term.has(Heaviside, sign):
+        return None
+    lines = accumulate((bend * (gap - t) for t, bend in zip(breaks, bends, strict=True)), initial=S.Zero)
+    smooth = [piece - line for piece, line in zip(values, lines, strict=True)]
+    cases = [(piece, gap < t) for piece, t in zip(smooth, breaks, strict=False)]
+    kinks = (bend * Max(0, gap - t) for t, bend in zip(breaks, bends, strict=True))
+    return Add(Piecewise(*cases, (smooth[-1], True)), *kinks)
+
+
+def _refuse_open(error: NotPiecewisePolynomial, line: Expr) -> None:
+    """Refuse a bend that is there or not, as a global variable may be positive or negative: it is of no one form."""
+    if isinstance(error, Undetermined) and error.kind == "constant":
+        for g in sorted(error.expr.atoms(Global) - line.atoms(Global), key=str):
+            raise UnsupportedLaw(
+                f"Whether there is a bend, and where, depends on the sign of {g}, a variable that all sites share.",
+                "bends that are there whatever the global variables are",
+                f'if {g} is never negative: Global("{g}", positive=True)',
+            )
+
+
+def _jumps(
+    breaks: list[Expr], pieces: list[Expr], z: Dummy, base: int
+) -> list[tuple[Expr, int, list[Expr]]]:
+    """What is added beyond each break, seen from one piece: where, to which side, and the powers of the distance."""
+    out, u = [], Dummy()
+    for k, (t, left, right) in enumerate(zip(breaks, pieces, pieces[1:], strict=False)):
+        way = 1 if k >= base else -1
+        added = cancel((way * (right - left)).xreplace({z: t + way * u}))
+        out.append((t, way, added.as_poly(u).all_coeffs()[::-1]))
+    return out
+
+
+def _apart(body: Expr, moving: list[Expr]) -> Expr:
+    """A body in which what labels decide is a factor, and cases that states decide too are decided by states alone."""
+    for node in sorted(body.atoms(Piecewise), key=str):
+        if _is_cased(node, moving):
+            tests = (r for inner in node.atoms(Piecewise) for _, test in inner.args for r in test.atoms(Relational))
+            test = min((r for r in tests if not r.has(*moving)), key=str, default=None)
+            if test is not None:
+                sides = ({test: S(now), test.negated: S(not now)} for now in (True, False))
+                first, other = (node.xreplace(side) for side in sides)
+                share = KroneckerDelta(*test.args) if isinstance(test, Eq) else Piecewise((1, test), (0, True))
+                apart = body.xreplace({node: share * first + (1 - share) * other})
+                return _apart(apart.expand(deep=False), moving)
+    return body
+
+
+def _is_cased(term: Expr, moving: list[Expr]) -> bool:
+    """Whether states decide cases, or between what is not linear."""
+    if any(_is_moved(node, moving) for node in term.atoms(*CASES)):
+        return True
+    return any(power.base.has(*moving) for node in term.atoms(Max, Min) for a in node.args for power in a.atoms(Pow))
+
+
+def _is_moved(node: Expr, moving: list[Expr]) -> bool:
+    """Whether what varies decides which case holds."""
+    return any(test.has(*moving) for _, test in node.args) if isinstance(node, Piecewise) else node.has(*moving)
+
+
+def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
+    """What decides the cases of a term, if it is linear in what varies, or what it is a quadratic function of."""
+    for node in sorted(term.atoms(*CASES, Abs, Max, Min), key=str):
+        if isinstance(node, Piecewise):
+            sides = [(r.lhs, r.rhs) for _, test in node.args for r in test.atoms(Relational)]
+        else:
+            sides = list(combinations(node.args, 2)) if isinstance(node, Max | Min) else [(node.args[0], 0)]
+        for first, second in sides:
+            gap = first - second
+            for line in (gap, *(gap.diff(m) for m in moving)):
+                if line.has(*moving) and not any(line.diff(m).has(*moving) for m in moving):
+                    yield line

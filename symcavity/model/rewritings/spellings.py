@@ -1,0 +1,83 @@
+"""Functions that have several spellings, in one of them."""
+
+from __future__ import annotations
+
+from sympy import Abs, Add, Basic, Expr, Max, Mul, Pow, cosh, exp, expand_mul, sign, sinh
+
+from symcavity.model.kinds import Kind
+from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
+
+
+class Spellings(Rewriting):
+    """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v."""
+
+    key = "spellings"
+
+    def apply(self, declaration: Declaration) -> Declaration:
+        """Return the declaration in one spelling."""
+        return declaration.mapped(
+            lambda entry: with_sides(entry, [_spelt(s) for s in sides(entry)]) if isinstance(entry, Basic) else entry
+        )
+
+    def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
+        """Return an observable in the same spelling."""
+        return _spelt(expr)
+
+
+def _spelt(expr: Expr) -> Expr:
+    if expr.has(Abs):
+        expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs), _signs)
+        expr = expr.replace(lambda e: e.is_Add and e.has(Abs), _positive_parts)
+    if expr.has(cosh) and expr.has(sinh):
+        expr = expr.replace(lambda e: e.is_Add and _is_hyperbolic(e), _exponentials)
+    return expr
+
+
+def _signs(product: Mul) -> Expr:
+    """A product in which what is divided by its own size is its sign."""
+    for factor in product.args:
+        base, power = factor.as_base_exp()
+        if isinstance(base, Abs) and power.is_Integer and power < 0:
+            u = base.args[0]
+            own = next((f for f in product.args if f.as_base_exp()[0] in (u, -u) and f.as_base_exp()[1] == 1), None)
+            square = next((f for f in product.args if f.as_base_exp() in ((u, 2), (-u, 2))), None)
+            if square is not None and power == -1:
+                return _signs_of(Mul(*(f for f in product.args if f not in (factor, square)), base))
+            if own is not None:
+                rest = Mul(*(f for f in product.args if f not in (factor, own)))
+                return _signs_of(rest * sign(own) * Pow(base, power + 1))
+    return product
+
+
+def _signs_of(expr: Expr) -> Expr:
+    return _signs(expr) if isinstance(expr, Mul) else expr
+
+
+def _positive_parts(total: Expr) -> Expr:
+    """A sum with ``2*Max(0, v)`` for ``v + Abs(v)``, where v has kinks of its own: it is then convex term by term."""
+    for term in total.args:
+        factor, size = term.as_independent(Abs, as_Add=False)
+        if not isinstance(size, Abs) or not size.args[0].has(Abs, Max):
+            continue
+        for v in (size.args[0], -size.args[0]):
+            beside = Add.make_args(expand_mul(factor * v))
+            if set(beside) <= set(total.args):
+                rest = (t for t in total.args if t != term and t not in beside)
+                return _parts_of(Add(*rest, 2 * factor * Max(0, v)))
+    return total
+
+
+def _parts_of(expr: Expr) -> Expr:
+    return _positive_parts(expr) if expr.is_Add else expr
+
+
+def _is_hyperbolic(total: Expr) -> bool:
+    """Whether both hyperbolic functions of one argument stand in the terms of a sum."""
+    factors = [f for term in total.args for f in Mul.make_args(term)]
+    found = ({f.args[0] for f in factors if isinstance(f, kind)} for kind in (cosh, sinh))
+    return bool(set.intersection(*found))
+
+
+def _exponentials(total: Expr) -> Expr:
+    found = total.replace(cosh, lambda u: (exp(u) + exp(-u)) / 2)
+    return expand_mul(found.replace(sinh, lambda u: (exp(u) - exp(-u)) / 2))

@@ -1,0 +1,43 @@
+"""Averages over sites as what they are: sums, divided by the number of sites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Basic, Dummy, Equality, Sum, Symbol
+
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.equations import Equation
+from symcavity.model.fields import free_kind
+from symcavity.model.quantities import site_quantities
+from symcavity.model.rewriting import Declaration, Rewriting
+
+
+class Sums(Rewriting):
+    """``average(w[i]**2)`` in a declaration is ``Sum(w[i]**2, (i, 1, N))/N``; in an observable it stays as it is."""
+
+    key = "sums"
+
+    def apply(self, declaration: Declaration) -> Declaration:
+        """Return the declaration with sums for averages."""
+        return declaration.mapped(as_sums)
+
+
+def as_sums(value: Any) -> Any:
+    """A part of a declaration with its averages over sites as sums, divided by the number of sites.
+
+    An equation between averages alone stays as it is: it may as well be meant as a normalisation.
+    """
+    expr = getattr(value, "difference", value)
+    nodes = expr.atoms(Average) if isinstance(expr, Basic) else ()
+    if isinstance(value, Equality | Equation):
+        bare = value.xreplace({node: Dummy() for node in nodes})
+        if not site_quantities(bare.difference if isinstance(bare, Equation) else bare):
+            return value
+    rule = {}
+    for node in nodes:
+        kind = None if node.has(SiteResponse) else free_kind(node.body, str(node))
+        if kind is not None:
+            index = Symbol(f"{kind.index}'", integer=True)
+            rule[node] = Sum(node.body.xreplace({kind.index: index}), (index, 1, kind.size)) / kind.size
+    return value.xreplace(rule) if rule else value

@@ -1,0 +1,176 @@
+"""The strategy for sites whose states move: what is known up to one time gives the states at the next.
+
+The law needs no solving: its equations, in their order, give each state by earlier ones, whatever their slopes.
+Averages stay averages over the paths of a site; responses follow an equation of motion of their own, the derivative of
+the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from sympy import Add, DiracDelta, Expr, KroneckerDelta, S, Sum, Symbol
+
+from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.averages import SiteResponse
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.times import other_times
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import DisorderAverage
+from symcavity.sites.protocol import Heard, SiteProblem, Solution, Unbranched
+from symcavity.sites.site import Site
+
+
+class Causal:
+    """Laws whose equations give each state by earlier ones."""
+
+    is_linear = False
+
+    def applies(self, problem: SiteProblem) -> bool:
+        """Whether states move."""
+        return problem.law.time is not None
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """The law as it is: the reading has made sure that it can be filled step by step."""
+        return Solution(CausalSolution(problem, {}), {})
+
+    def ensemble(self, site: Site) -> CausalEnsemble:
+        """The averages over the paths of the site."""
+        return CausalEnsemble(site.kind)
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """That the law is triangular in time; and the equations of motion of the responses that are needed."""
+        t: Any = site.law.time
+        key, data = site.kind.key, {"kind": site.kind, "time": t, "second": other_times(t)[0]}
+        solution = make(f"{key}.solution", "causal", data=data, rests_on=(f"{key}.effective_law",))
+        sources = sorted({(r.field, r.time) for body in wanted for r in body.atoms(SiteResponse)}, key=str)
+        if not sources:
+            return [solution]
+        claims = [c for source in sources for c in site.solution.tangents(*source)]
+        claims = [Equation(_at_zero(c.lhs, site.kind), _at_zero(c.rhs, site.kind)) for c in claims]
+        response = make(f"{key}.response", "tangent", claims, data=data, rests_on=(f"{key}.effective_law",))
+        return [solution, response]
+
+
+def _slope(expr: Expr, state: SiteQuantity) -> Expr:
+    found = expr.diff(state)
+    if found.has(DiracDelta):
+        raise UnsupportedLaw(
+            f"{expr} jumps, and the theory needs its response.",
+            "functions without jumps where couplings return, that is with a reciprocity or between two kinds of sites",
+            "a steep function, tanh(k*x)",
+        )
+    return found
+
+
+def _at_zero(expr: Expr, kind: Kind) -> Expr:
+    return expr.xreplace({kind.index: S.Zero})
+
+
+@dataclass(frozen=True)
+class CausalSolution(Unbranched):
+    """The law of a site that moves.
+
+    Attributes
+    ----------
+    problem : SiteProblem
+    means : mapping
+        The mean of each self-coupling; empty as long as they are symbols.
+    """
+
+    problem: SiteProblem
+    means: Mapping[Symbol, Expr]
+
+    @property
+    def unknowns(self) -> tuple[SiteQuantity, ...]:
+        """The states."""
+        return self.problem.law.unknowns
+
+    def at(self, means: Mapping[Symbol, Expr], _covariance: Mapping[tuple[Symbol, Symbol], Expr]) -> Self:
+        """The same law at the mean self-couplings."""
+        return replace(self, means=dict(means))
+
+    def equations(self) -> list[Equation]:
+        """The law at the mean self-couplings, without sources."""
+        gone = dict.fromkeys((h.source for h in self.problem.heard), S.Zero)
+        return [e.xreplace(dict(self.means)).xreplace(gone) for e in self.problem.equations()]
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """What gives a state by earlier ones.
+
+        Raises
+        ------
+        DeclarationError
+            If no equation gives it.
+        """
+        for equation in self.equations():
+            if equation.lhs.now == state.now:
+                return equation.rhs
+        known = ", ".join(map(str, self.unknowns))
+        raise DeclarationError(f"{state} is no state of the {self.problem.kind.sites}.", known)
+
+    def tangents(self, named: SiteQuantity | None, time: Expr | None) -> list[Equation]:
+        """The equations of motion of the responses to a source: the derivative of the law.
+
+        Parameters
+        ----------
+        named : SiteQuantity or None
+            What names the equation of the source, where the site hears several fields.
+        time : Expr or None
+            Its time.
+        """
+        out = []
+        for equation, declared in zip(self.equations(), self.problem.law.equations, strict=True):
+            here = [h for h in self.problem.heard if declared.difference.has(h.declared.symbol)]
+            rhs = sum((self._memory(h, named, time) for h in here), self._local(declared.rhs, named, time))
+            for h in here:
+                if h.carrier == named:
+                    rhs += S.One if time is None else KroneckerDelta(h.declared.time, time)
+            lhs = self._response(equation.lhs, named, time)
+            out += [] if lhs == 0 else [Equation(lhs, rhs)]  # what keeps still does not answer to what moves
+        return out
+
+    def _response(self, state: SiteQuantity, named: SiteQuantity | None, time: Expr | None) -> Expr:
+        return SiteResponse(state, named, time) if state.time is not None or time is None else S.Zero
+
+    def _local(self, expr: Expr, named: SiteQuantity | None, time: Expr | None) -> Expr:
+        """The response of an expression in states, by the chain rule; kinks have the slopes of their pieces."""
+        states = site_quantities(expr, Variable, Field)
+        return Add(*(_slope(expr, q) * self._response(q, named, time) for q in states))
+
+    def _memory(self, h: Heard, named: SiteQuantity | None, time: Expr | None) -> Expr:
+        """What comes back of the responses up to now."""
+        out: Expr = S.Zero
+        for k in h.feedback:
+            t = k.through.time
+            back = k.symbol.xreplace(dict(self.means))
+            if t is None:
+                continue  # what is sent and keeps still is given
+            s, u = other_times(t)
+            body = back.xreplace({s: u}) * self._local(k.emission, named, time).xreplace({t: u})
+            if body != 0:
+                out += h.factor * Sum(body, (u, 0 if time is None else time, t - k.delay))
+        return out
+
+
+@dataclass(frozen=True)
+class CausalEnsemble:
+    """The paths of a site: averages over them keep their name, since only numbers give them.
+
+    Attributes
+    ----------
+    kind : Kind
+    """
+
+    kind: Kind
+
+    def at_site(self, body: Expr) -> Expr:
+        """The average over the paths of one site."""
+        return DisorderAverage(_at_zero(body, self.kind))
+
+    average = at_site

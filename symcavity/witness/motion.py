@@ -1,0 +1,186 @@
+"""Witnesses of what is claimed of states that move: paths of a few steps, filled by the claimed law itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Add, Mul, S, Sum
+
+from symcavity.algebra.precision import mp
+from symcavity.model.averages import SiteResponse
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.times import lag_of
+from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
+from symcavity.record.symbols import DisorderAverage, Source
+from symcavity.witness.declared import declared_of
+from symcavity.witness.registry import result, witness
+from symcavity.witness.verbs import claimed
+from symcavity.witness.world import STEPS, World
+
+NUDGE = mp.mpf(10) ** -14
+
+
+class Path:
+    """The path of the new site of a kind for given fields, filled from the claims of its effective law.
+
+    Parameters
+    ----------
+    theory : Theory
+    kind : Kind
+    seed : int
+    """
+
+    def __init__(self, theory: Any, kind: Kind, seed: int = 5) -> None:
+        self.world: World = declared_of(theory).world(seed, digits=60)
+        self.world.meanings |= theory.order_parameters
+        self.world.defined.clear()  # here the law says what fields are that have names
+        self.kind, self.theory = kind, theory
+        self.law = claimed(theory, "effective_law", kind)
+        sources = {q for e in self.law for q in site_quantities(e.rhs, Source)}
+        self.sources = sorted(sources, key=str)
+        for q in self.sources:
+            for k in range(STEPS + 1) if q.time is not None else [0]:
+                self.world.given[self.world.key(q, self._env(q, k))] = mp.mpf(0)
+        self.begin()
+
+    def _env(self, q: Any, step: int) -> dict[Any, int]:
+        return {} if q.time is None else {q.family.over: step}
+
+    def begin(self) -> None:
+        """Fill the path, step by step; what no equation has given yet keeps its seeded value."""
+        t = self.theory.system.time
+        order = [node for node in self.theory.system.motion.order if isinstance(node, SiteQuantity)]
+        place = {q.family.name: k for k, q in enumerate(order)}
+        rows = sorted(self.law, key=lambda e: place[e.lhs.family.name])
+        with mp.workdps(self.world.digits):
+            for step in range(STEPS + 1):
+                for row in rows:
+                    at = step - (0 if row.lhs.time is None else lag_of(row.lhs.time))
+                    if at >= 0:
+                        self.world.given[self.world.key(row.lhs, {t: at})] = self.world.evaluate(row.rhs, {t: at})
+
+    def response(self, q: Any, step: int, source: Any, at: int) -> Any:
+        """The response of a state at a step to a source at another one, by moving the source."""
+        key, found = self.world.key(source, self._env(source, at)), []
+        for nudge in (NUDGE, -NUDGE):
+            self.world.given[key] = nudge
+            self.begin()
+            found.append(self.world.number(self.world.key(q, {self.theory.system.time: step}), state=True))
+        self.world.given[key] = mp.mpf(0)
+        self.begin()
+        with mp.workdps(self.world.digits):
+            return (found[0] - found[1]) / (2 * NUDGE)
+
+
+@witness("tangent")
+def tangent(step: Step, _dps: int) -> list[Verdict]:
+    """Responses along a path that the claimed law fills, by moving each source: they obey the claimed equations."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    path, ok = Path(theory, kind), bool(step.claims)
+    t = theory.system.time
+    for claim in step.claims:
+        responses = sorted(claim.difference.atoms(SiteResponse), key=str)
+        for at in range(STEPS):
+            for source_at in range(at + 1):
+                ok = ok and _holds(path, claim, responses, {t: at}, source_at)
+    names = {e.lhs.now for e in path.law if e.lhs.time is not None}
+    complete = {c.lhs.state.now for c in step.claims if isinstance(c.lhs, SiteResponse)} >= names
+    return result(BRUTE_FORCE, ok and complete, f"responses of paths of {STEPS} steps, by moving the sources")
+
+
+def _holds(path: Path, claim: Equation, responses: list[Any], env: dict[Any, int], at: int) -> bool:
+    when = next((r.time for r in responses if r.time is not None and r.time.is_Symbol), None)
+    known: dict[Any, Any] = {}
+    world = path.world
+
+    def measured(node: SiteResponse, here: Any) -> Any:
+        source = _source(path, node)
+        step = 0 if node.state.time is None else world.index(node.state.time, here)
+        key = (node.state.family.name, step, str(source), at)
+        if key not in known:
+            known[key] = path.response(node.state.now, step, source, at) if step <= STEPS else mp.mpf(0)
+        return known[key]
+
+    here = {**env, **({} if when is None else {when: at})}
+    moved = _Measured(world, measured)
+    return _close(moved.value(claim.lhs, here), moved.value(claim.rhs, here))
+
+
+def _close(a: Any, b: Any) -> bool:
+    return bool(abs(a - b) <= mp.mpf(10) ** -18 * max(1, abs(a), abs(b)))
+
+
+class _Measured:
+    """A world in which responses of the new site are those that were measured."""
+
+    def __init__(self, world: World, measured: Any) -> None:
+        self.world, self.measured = world, measured
+
+    def value(self, expr: Any, env: Any) -> Any:
+        before = self.world.site_response
+        self.world.site_response = self.measured  # type: ignore[method-assign]
+        try:
+            with mp.workdps(self.world.digits):
+                return _evaluate(self.world, expr, env)
+        finally:
+            self.world.site_response = before  # type: ignore[method-assign]
+
+
+def _evaluate(world: World, expr: Any, env: Any) -> Any:
+    """As the world does, with its responses asked of what stands in their place."""
+    if isinstance(expr, SiteResponse):
+        return world.site_response(expr, env)
+    if isinstance(expr, Add):
+        return mp.fsum(_evaluate(world, a, env) for a in expr.args)
+    if isinstance(expr, Mul):
+        return mp.fprod(_evaluate(world, a, env) for a in expr.args)
+    if isinstance(expr, Sum):
+        return mp.fsum(_evaluate(world, expr.function, {**env, **point}) for point in world.points(expr.limits, env))
+    return world.evaluate(expr, env)
+
+
+def _source(path: Path, node: SiteResponse) -> Any:
+    """The source that a response is to: that of the equation which its name gives, or the only one."""
+    label = "" if node.field is None else path.world.labels.get((node.field.now.family, ()), "")
+    name = f"I_{label}" if label else "I"
+    return next(q for q in path.sources if q.family.name == name)
+
+
+@witness("path_average")
+def path_average(step: Step, _dps: int) -> list[Verdict]:
+    """Each order parameter is the average over the new site of what it is the average of over all sites."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    ok = bool(step.claims)
+    for claim in step.claims:
+        meaning = theory.order_parameters.get(claim.lhs)
+        body = claim.rhs.args[0] if isinstance(claim.rhs, DisorderAverage) else None
+        ok = ok and meaning is not None and body == meaning.args[0].xreplace({kind.index: S.Zero})
+    good = "the average over one site of what is averaged over all"
+    return result(SYMBOLIC, ok, good, "the average of something else")
+
+
+@witness("moving_system")
+def moving_system(step: Step, _dps: int) -> list[Verdict]:
+    """The laws, the covariances, the averages and the initial values: all that was claimed before, and no source."""
+    theory = step.evidence["theory"]
+    steps = theory.derivation.steps
+    before = [c for s in steps if s.rule == "path_average" for c in s.claims]
+    for kind in theory.inserted:
+        sources = {q for c in claimed(theory, "effective_law", kind) for q in site_quantities(c.rhs, Source)}
+        before += [c.xreplace(dict.fromkeys(sources, S.Zero)) for c in claimed(theory, "effective_law", kind)]
+        second = [c for c in claimed(theory, "field_statistics", kind) if not c.lhs.args[0].is_Symbol]
+        before += second
+    before += [Equation(e.lhs.xreplace({k.index: S.Zero for k in e.lhs.site}), _zero(e)) for e in theory.system.initial]
+    ok = _sorted(before) == _sorted(step.claims)
+    return result(SYMBOLIC, ok, "what was claimed before, all of it, without sources", "not what was claimed before")
+
+
+def _zero(entry: Any) -> Any:
+    return entry.rhs.xreplace({k.index: S.Zero for k in entry.lhs.site})
+
+
+def _sorted(claims: Any) -> list[str]:
+    return sorted(str(c) for c in claims)
+

@@ -1,0 +1,341 @@
+"""The values that the sentences about a step ask for: its data, and what is counted or chosen from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sympy import Expr, Mul, oo, sqrt
+from sympy.core.relational import Relational
+
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, one_of, one_site
+from symcavity.model.quantities import Complementary, Quenched
+from symcavity.model.support import bold
+from symcavity.record.derivation import Step
+from symcavity.sites.sets.averages import SLOPE2
+from symcavity.writing.fragments import Formula, Fragments, formula, listed, over_sites, quantity, small, states_of
+from symcavity.writing.ordering import is_given
+from symcavity.writing.printing import CavityPrinter, tex
+from symcavity.writing.shown import is_sign
+from symcavity.writing.words import Said, has, say, sentence
+
+Facts = dict[str, Any]
+_FACTS: dict[str, Callable[[Step], Facts]] = {}
+
+
+def facts(step: Step) -> Facts:
+    """Return all that the sentences about a step may ask for, by name."""
+    data = {name: _quantities(value) for name, value in step.data.items()}
+    kind = data.get("kind") or "site"
+    hearers = list(step.data.get("hearers", ()))
+    common: Facts = {
+        "kind": kind,
+        "one_kind": one_of(kind),
+        "one_site": one_site(kind),
+        "plural": getattr(kind, "plural", ""),
+        "hearers": " and the ".join(one.plural for one in hearers) or "others",
+        "hearer": " or ".join(one.name for one in hearers) or "site",
+        "senders": " and the ".join(one.plural for one in step.data.get("senders", ())),
+        "bipartite": step.data.get("bipartite", True),
+        "states": states_of(step),
+        "claims": len(step.claims),
+        "few": max(1, len(step.claims)),
+        "order": small(step.data.get("order")),
+        "weak": 1 / sqrt(N),
+        "root": sqrt(N),
+        "inverse": 1 / N,
+        "N": data.get("N", N),
+    }
+    own = _FACTS.get(step.rule)
+    return {**data, **common, **(own(step) if own is not None else {})}
+
+
+def _quantities(value: Any) -> Any:
+    return [quantity(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def facts_of(*rules: str) -> Callable[[Callable[[Step], Facts]], Callable[[Step], Facts]]:
+    """Register what the sentences of some rules need beside the data."""
+
+    def register(found: Callable[[Step], Facts]) -> Callable[[Step], Facts]:
+        _FACTS.update(dict.fromkeys(rules, found))
+        return found
+
+    return register
+
+
+def limit(kinds: Iterable[Kind]) -> Said:
+    """Return ``N and P to infinity at a fixed ratio alpha = P/N``."""
+    every = list(kinds)
+    ratios = [Equation(kind.ratio, kind.size / N) for kind in every if kind.ratio != 1]
+    return Said(say("limit", sizes=list(dict.fromkeys((N, *(kind.size for kind in every)))), ratios=ratios))
+
+
+# ------------------------------------------------------------------------------- the declared problem
+
+
+@facts_of("problem")
+def _problem(step: Step) -> Facts:
+    data = step.data
+    states = {kind: list(some) for kind, some in dict(data.get("states") or {}).items() if some}
+    who = [{"kind": kind, "states": some, "range": Said(over_sites(kind))} for kind, some in states.items()]
+    minimize, conditions = data.get("minimize"), list(data.get("subject_to") or ())
+    first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
+    rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
+    parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
+    declared = [{"what": sentence(f"problem.{word}"), "rows": some} for word, some in parts if some]
+    if declared:
+        declared[0]["first"] = True
+    quenched = list(data.get("quenched") or ())
+    return {
+        "given": [quantity(q) for q in quenched if getattr(q, "law", None) is None],
+        "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
+        "convex": minimize is not None, "who": who, "rows": rows, "constraints": conditions, "declared": declared,
+        "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
+        "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
+    }  # fmt: skip
+
+
+def _laws(quenched: Iterable[Any], heard: Iterable[Any]) -> Fragments:
+    out: Fragments = []
+    for family in quenched:
+        law = family.law if isinstance(family, Quenched) else None
+        if law is None or not getattr(law, "args", ()) or not isinstance(law.args[0], type(law)):
+            continue
+        values = [{"value": value, "weight": weight} for value, weight in law.args]
+        on = [claim for claim in heard if claim.lhs == family.given]
+        said = say("problem.law", parameter=quantity(family), values=values, on=on, sign=is_sign(family))
+        out += [*(["; "] if out else []), *said]
+    return out
+
+
+def _choices(choices: Iterable[Any]) -> Iterable[Facts]:
+    every = list(choices)
+    for label in dict.fromkeys(c.args[0] for c in every):
+        mine = [c for c in every if c.args[0] == label]
+        points = zip(*(c.args[1] for c in mine), strict=True)
+        rows = [formula("(", *[part for v in point for part in (",", v)][1:], ")") for point in points]
+        yield {"label": label, "count": len(rows), "mine": mine, "points": rows}
+
+
+@facts_of("centre")
+def _centre(step: Step) -> Facts:
+    data = step.data
+    found = {name: list(data.get(name) or ()) for name in ("remainders", "norms")}
+    averages = list(data.get("globals") or ())
+    left = averages or found["remainders"]
+    scaled = bool(data.get("units"))
+    return {
+        **found, "averages": averages, "left": left, "writes": bool(left or found["norms"]),
+        "scaled": scaled, "shifted": not scaled or bool(data.get("means")),
+    }  # fmt: skip
+
+
+@facts_of("disorder")
+def _disorder(step: Step) -> Facts:
+    some = [quantity(c) for c in step.data.get("couplings") or []]
+    inner = dict.fromkeys(c.family.components for c in some if c.family.components)
+    ranges = [formula(a, "=", low, ", \\ldots,", high) for a, low, high in inner]
+    apart = [{"x": x, "z": z} for x, z in step.data.get("independent") or ()]
+    return {
+        "ranges": ranges, "identical": step.data.get("identical", True),
+        "apart": apart, "all_apart": 2 * len(apart) == len(some) * (len(some) - 1),
+    }  # fmt: skip
+
+
+@facts_of("self_coupling_mean")
+def _self_coupling_mean(step: Step) -> Facts:
+    return {"living": len(step.claims) - len(step.data.get("small") or ())}
+
+
+@facts_of("lagrangian")
+def _lagrangian(step: Step) -> Facts:
+    multipliers = [
+        {"symbol": symbol, "constraint": constraint, "relation": "=" if rest and rest[0] else "\\ge"}
+        for symbol, constraint, *rest in step.data.get("multipliers") or ()
+    ]
+    names = ("node", "product", "slack", "multiplier")
+    norms = [dict(zip(names, norm, strict=True)) for norm in step.data.get("norms") or ()]
+    kinks = [{"symbol": symbol, "kink": kink} for symbol, kink in step.data.get("auxiliary") or ()]
+    return {"kinks": kinks, "norms": norms, "multipliers": multipliers}
+
+
+# ------------------------------------------------------------------------------- sites
+
+
+@facts_of("branches")
+def _branches(step: Step) -> Facts:
+    branches = list(step.data.get("branches") or ())
+    words = sentence("branches.counts").split()
+    return {
+        "several": len(branches) > 1,
+        "count": words[len(branches)] if len(branches) < len(words) else str(len(branches)),
+        "branches": branches,
+        "rows": [_branch_row(branch) for branch in branches],
+        "signs": relations(step.data) if step.data.get("sign_assumptions") else [],
+    }
+
+
+def _branch_row(branch: Any) -> tuple[Any, ...]:
+    names, region, values = (*branch, None, None)[:3] if isinstance(branch, list | tuple) else (branch, None, None)
+    given = isinstance(values, dict) and values
+    some = [Equation(state, value) for state, value in values.items()] if given else names
+    row = listed([some] if isinstance(some, str) else list(some or ()), ", ")
+    return (*row, *((*say("branches.if"), region) if region is not None else ()))
+
+
+@facts_of("joint")
+def _joint(step: Step) -> Facts:
+    return {"pairs": [Complementary(p, q) for p, q in step.data.get("pairs") or ()]}
+
+
+@facts_of("naive_drop")
+def _naive_drop(step: Step) -> Facts:
+    kept = step.data.get("kept") or ()
+    return {"kept": [{"other": one_of(other), "symbols": list(symbols)} for other, symbols in kept]}
+
+
+@facts_of("no_substitution")
+def _no_substitution(step: Step) -> Facts:
+    why, values = step.data["obstacle"]
+    return {"reason": Said(say(f"no_substitution.{why}", plural=values["kind"].plural, **values))}
+
+
+# ------------------------------------------------------------------------------- convex sets
+
+
+@facts_of("support_function")
+def _support(step: Step) -> Facts:
+    return {"gradient": step.data["node"].g}
+
+
+@facts_of(
+    "set_minimum", "regime_interior", "regime_touching", "regime_tip", "regimes", "regime_saturated", "vector_response",
+    "set_multiplier", "touching_response",
+)  # fmt: skip
+def _sets(step: Step) -> Facts:
+    data = step.data
+    out: Facts = {"second": len(step.claims) > 1}
+    if "softness" in data:
+        out["soft"] = data["softness"] != 0
+        out["hard"] = data["softness"] == 0 and data.get("cap", oo) == oo
+    if "cap" in data:
+        out["capped"] = data["cap"] != oo
+    if "source" in data:
+        source = data["source"]
+        out["sourced"] = f"{data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
+    if step.rule == "regime_interior":
+        out["support"] = tex(data["g"].g)
+    if step.rule == "vector_response":
+        out["size"] = data["g"].components.size
+    return out
+
+
+# ------------------------------------------------------------------------------- results
+
+
+@facts_of("symmetry")
+def _symmetry(step: Step) -> Facts:
+    return {"reason": obstacle(step.data)}
+
+
+def obstacle(data: Facts) -> Said:
+    """Why there is no rescaling symmetry, in words."""
+    return Said(say(f"no_symmetry.{data['obstacle']}", **data["values"])) if data.get("obstacle") else Said()
+
+
+@facts_of("inconsistency")
+def _inconsistency(step: Step) -> Facts:
+    first, *_, second = [claim.lhs for claim in step.claims] or ["once", "again"]
+    return {"loads": step.data.get("loads", True), "first": first, "second": second}
+
+
+@facts_of("consistency")
+def _consistency(step: Step) -> Facts:
+    return {"proved": step.data.get("proved", True)}
+
+
+@facts_of("proof")
+def _proof(step: Step) -> Facts:
+    why = proof_line(*step.data["why"])
+    return {"why": why, "Why": why[:1].upper() + why[1:]}
+
+
+def proof_line(name: str, values: Facts) -> str:
+    """Why a line of a proof holds."""
+    return sentence(f"proof.{name}", **values)
+
+
+@facts_of("truncated_moments")
+def _truncated_moments(step: Step) -> Facts:
+    variable = step.data.get("variable")
+    return {"z": "z" if variable is None else tex(variable)}
+
+
+@facts_of("messages")
+def _messages(step: Step) -> Facts:
+    return {"turns": len(step.data.get("order") or ()) > 1}
+
+
+@facts_of("spread")
+def _spread(step: Step) -> Facts:
+    def covariance(a: Any, b: Any, value: Any) -> Formula:
+        (found,) = say(f"spread.{'square' if a == b else 'product'}", a=a, b=b, value=value)
+        return found
+
+    return {"rows": [covariance(*row) for row in step.data.get("fields") or ()]}
+
+
+@facts_of("stability_average")
+def _stability_average(step: Step) -> Facts:
+    return {"matrix": any(claim.rhs.has(SLOPE2) for claim in step.claims)}
+
+
+# ------------------------------------------------------------------------------- assumptions
+
+
+def assumption(name: str, data: Facts) -> Fragments:
+    """Return the words of an assumption, by its name.
+
+    Parameters
+    ----------
+    name : str
+        The name; one that is unknown is said by itself.
+    data : dict
+        What it needs to be said; ``text`` (a string or fragments) overrides the words of the table.
+    """
+    if "text" in data:
+        own = data["text"]
+        return [own] if isinstance(own, str) else list(own)
+    known = {
+        **{key: _quantities(value) for key, value in data.items()},
+        "order": small(data.get("order")),
+        "inverse": 1 / N,
+        "signs": relations(data),
+        "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
+        "orders": [{"quantity": q, "power": str(p)} for q, p in data.get("orders", ())],
+    }
+    section = "assumption." + ("signs" if name == "sign" else name)
+    return say(section, **known) if has(section) else _unknown(name, data)
+
+
+def _unknown(name: str, data: Facts) -> Fragments:
+    extra = [v for v in data.values() if isinstance(v, Expr | Complementary) or hasattr(v, "rel_op")]
+    return [name.replace("_", " ").strip().capitalize(), *([": ", *listed(extra)] if extra else []), "."]
+
+
+def relations(data: Facts) -> list[Any]:
+    """The inequalities that an assumption of signs holds."""
+    found = data.get("relations", data.get("sign_assumptions", data.get("relation", [])))
+    every = list(found) if isinstance(found, list | tuple | set | frozenset) else [found]
+    return list(dict.fromkeys(map(_without_positive, every)))
+
+
+def _without_positive(relation: Any) -> Any:
+    """A sign without the parameters that are positive, which do not change it."""
+    if not isinstance(relation, Relational) or relation.rhs != 0 or not isinstance(relation.lhs, Mul):
+        return relation
+    number, body = relation.lhs.as_coeff_Mul()
+    kept = [f for f in Mul.make_args(body) if not (f.is_positive and is_given(f))]
+    return relation.func(number / abs(number) * Mul(*kept), 0, evaluate=False) if kept else relation

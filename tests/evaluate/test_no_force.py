@@ -1,0 +1,33 @@
+"""Minima at which no force is left: flat where the costs of the sites leave them open, else at rest."""
+
+import pytest
+from sympy import Abs, Max, Rational, Sum
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity.errors import Infeasible
+
+x, w = Coupling("x"), Feature("w")
+u = Sum(x[mu, i] * w[i], (i, 1, N))
+overshoot = 3 * Sum(Max(0, u - 1) ** 2, (mu, 1, P)) / 10  # no datum asks for anything at zero
+
+
+def test_a_quartic_cost_alone_holds_its_sites_at_zero():
+    solution = ConvexProblem(Sum(w[i] ** 4, (i, 1, N)) / 4 + overshoot).cavity().solve({alpha: Rational(1, 20)})
+    assert solution[average(w[i] ** 2)] == 0
+
+
+def test_a_cost_that_is_zero_on_an_interval_leaves_its_sites_open():
+    tube = Sum(Max(0, Abs(w[i]) - 1) ** 2, (i, 1, N)) / 2
+    with pytest.raises(Infeasible, match="flat"):
+        ConvexProblem(tube + overshoot).cavity().solve({alpha: Rational(1, 20)})
+
+
+def test_losses_without_curvature_at_their_minimum_still_fix_what_they_hear():
+    """As many data as weights, each with one best field: the weights are the teacher's, and no minimum is flat."""
+    t = Quenched("t", i)
+    loss = Sum(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) ** 4, (mu, 1, P)) / 4
+    tube = Sum(Max(0, Abs(w[i]) - 1) ** 2, (i, 1, N)) / 2
+    theory, at = ConvexProblem(loss + tube).cavity(), {t: {1: 1}}
+    assert theory.solve({**at, alpha: 5})[average((w[i] - t[i]) ** 2)] == pytest.approx(0, abs=1e-9)
+    with pytest.raises(Infeasible, match="flat"):
+        theory.solve({**at, alpha: Rational(1, 5)})

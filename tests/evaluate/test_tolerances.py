@@ -1,0 +1,71 @@
+"""No answer depends on a threshold: half of each, and twice, give the same outcomes."""
+
+import warnings
+from dataclasses import asdict
+
+import pytest
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, tanh
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, alpha, average, i, mu
+from symcavity.errors import SymcavityError
+from symcavity.evaluate.binding import task_of
+from symcavity.evaluate.tolerances import Tolerances, using
+
+x, J, w, v, y = Coupling("x"), Coupling("J", between=(i, i)), Feature("w"), Feature("v"), Quenched("y", mu)
+j, g, kappa = Symbol("j", integer=True), Symbol("g", positive=True), Symbol("kappa", positive=True)
+u = Sum(x[mu, i] * w[i], (i, 1, N))
+half = Sum(w[i] ** 2, (i, 1, N)) / 2
+
+
+def data(loss):
+    return Sum(loss, (mu, 1, P))
+
+
+margin = ConvexProblem(half, [u >= 1], fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)])
+ROWS = [
+    ("a margin at a load", margin.cavity(), {alpha: 1}),
+    ("a load beyond the capacity", margin.cavity(), {alpha: "5/2"}),
+    ("fewer data than weights", ConvexProblem(data((u - y[mu]) ** 2)).cavity(), {alpha: "1/2", y: {1: 1}}),
+    ("a kink", ConvexProblem(data(Max(0, 1 - u)) + half).cavity(), {alpha: 2}),
+    ("states at rest", ConvexProblem(data(Abs(u)) + half).cavity(), {alpha: 2}),
+    ("a root of a system", System([Eq(v[i], tanh(1 + g * Sum(J[i, j] * v[j], (j, 1, N))))]).cavity(), {g: "1/2"}),
+]
+
+
+SLOW = {"fewer data than weights", "states at rest"}
+ON_BRANCHES = {"close", "far", "settled", "vanished", "diverged", "steep"}  # what is read where these are solved
+
+
+def outcome(theory, values):
+    """The kind of answer, and its numbers."""
+    task_of(theory).maps.clear()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            solution = theory.solve(values)
+    except SymcavityError as error:
+        return type(error).__name__, {}
+    return type(solution).__name__, {s: float(value) for s, value in solution.values.items()}
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return {name: outcome(theory, values) for name, theory, values in ROWS}
+
+
+def test_the_rows_are_of_all_kinds(answers):
+    assert [kind for kind, _ in answers.values()] == [
+        "Solution", "Infeasible", "Infeasible", "Solution", "RestingSolution", "Solution"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("factor", [Rational(1, 2), 2], ids=["half", "twice"])
+@pytest.mark.parametrize("name", asdict(Tolerances()))
+def test_no_answer_depends_on_a_threshold(name, factor, answers):
+    with using(**{name: float(factor) * getattr(Tolerances(), name)}):
+        for row, theory, values in ROWS:
+            if row in SLOW and name not in ON_BRANCHES:
+                continue
+            kind, numbers = outcome(theory, values)
+            assert kind == answers[row][0], row
+            assert numbers == pytest.approx(answers[row][1], rel=1e-9, abs=1e-12), row

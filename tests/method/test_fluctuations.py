@@ -1,0 +1,144 @@
+"""The variance of the minimum between instances, against random matrices, hand integrals and instances."""
+
+import mpmath
+import numpy as np
+import pytest
+from sympy import Abs, Max, Rational, Sum, Symbol
+from sympy.stats import Normal
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    P,
+    Quenched,
+    UnsupportedLaw,
+    alpha,
+    average,
+    i,
+    mu,
+)
+from symcavity.derivations import competing_species, flipped_labels, manifold, soft_margin
+from symcavity.method.fluctuations import single_site_minima, variance_of_minimum
+
+x, w = Coupling("x"), Feature("w")
+y, t = Quenched("y", mu), Quenched("t", i)
+gamma = Symbol("gamma", positive=True)
+heard = Sum(x[mu, i] * w[i], (i, 1, N))
+weights = Sum(w[i] ** 2, (i, 1, N)) / 2
+
+
+def fit(residual, loss, penalty):
+    return ConvexProblem(Sum(loss(residual), (mu, 1, P)) + penalty)
+
+
+def variance(problem, values, dps=15):
+    theory = problem.cavity()
+    return theory.solve(values, dps=dps).variance("objective")
+
+
+def test_ridge_on_noise_is_a_trace_of_random_matrices():
+    """With labels of variance one, E = y'(1 + XX'/gamma)^-1 y/2, so that Var(E) = tr(A^2)/2 to leading order."""
+    load, ridge = mpmath.mpf(2), mpmath.mpf(1) / 3
+    with mpmath.workdps(30):
+        low, high = (1 - mpmath.sqrt(load)) ** 2, (1 + mpmath.sqrt(load)) ** 2
+
+        def density(s):  # eigenvalues of X'X per feature
+            return mpmath.sqrt((high - s) * (s - low)) / (2 * mpmath.pi * s)
+
+        trace = mpmath.quad(lambda s: density(s) / (1 + s / ridge) ** 2, [low, (low + high) / 2, high])
+        expected = (load - 1 + trace) / 2
+    problem = fit(y[mu] - heard, lambda r: r**2 / 2, gamma * weights)
+    found = variance(problem, {gamma: Rational(1, 3), alpha: 2, y: Normal("y", 0, 1)}, dps=20)
+    assert found == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_teacher_of_signs():
+    """By hand: alpha 2 M_d^2 + Var M_f - e alpha tau^2/(1 + S)^2, in fifteen digits."""
+    problem = fit(y[mu] + Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)), lambda r: r**2 / 2, gamma * weights)
+    law = {1: Rational(1, 2), -1: Rational(1, 2)}
+    values = {gamma: Rational(1, 3), alpha: 2, y: Normal("y", 0, Rational(1, 2)), t: law}
+    assert float(variance(problem, values)) == pytest.approx(0.0468459485688306, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("problem", "values", "expected"),
+    [
+        (soft_margin.problem, {soft_margin.C: Rational(3, 4), alpha: Rational(5, 2)}, 0.237132347125263),
+        (ConvexProblem(weights, [heard >= 1]), {alpha: Rational(4, 5)}, 8.70269699851088),
+    ],
+)
+def test_margins(problem, values, expected):
+    """The hand integrals over single sites, in fifteen digits."""
+    assert float(variance(problem, values)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_lasso():
+    """A sparse teacher of signs with noise: the hand integral in fifteen digits."""
+    residual = y[mu] + Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N))
+    problem = fit(residual, lambda r: r**2 / 2, gamma * Sum(Abs(w[i]), (i, 1, N)))
+    law = {1: Rational(1, 10), -1: Rational(1, 10), 0: Rational(4, 5)}
+    noise = Normal("y", 0, Rational(1, 10) ** Rational(1, 2))
+    found = variance(problem, {gamma: Rational(1, 5), alpha: Rational(4, 5), y: noise, t: law})
+    assert float(found) == pytest.approx(0.00460886593799773, rel=1e-10)
+
+
+def test_a_variance_that_differs_from_site_to_site():
+    """A weight per feature in the couplings is one in the penalty: the same problem in other units."""
+    scale = Quenched("s", i, positive=True)
+    z = Coupling("z", variance=scale[i] / N)
+    law = {scale: {Rational(1, 2): Rational(1, 2), Rational(3, 2): Rational(1, 2)}}
+    values = {alpha: Rational(3, 2), y: Normal("y", 0, 1), **law}
+    one = fit(y[mu] - Sum(z[mu, i] * w[i], (i, 1, N)), lambda r: r**2 / 2, weights)
+    other = fit(y[mu] - heard, lambda r: r**2 / 2, Sum(w[i] ** 2 / scale[i], (i, 1, N)) / 2)
+    assert variance(one, values) == pytest.approx(variance(other, values), rel=1e-12)
+
+
+def test_instances_scatter_as_much():
+    """A smooth and a bent loss together, in 2000 instances with exact minima by their linear equations."""
+    size, load, ridge = 40, 2, 0.5
+    rng, minima = np.random.default_rng(5), []
+    for _ in range(2000):
+        data = rng.standard_normal((load * size, size)) / np.sqrt(size)
+        labels = rng.choice([-1.0, 2.0], load * size)
+        found = np.linalg.solve(data.T @ data + ridge * np.eye(size), data.T @ labels)
+        minima.append(np.sum((labels - data @ found) ** 2) / 2 + ridge * found @ found / 2)
+    scatter = np.var(minima, ddof=1) / size
+    problem = fit(y[mu] - heard, lambda r: r**2 / 2, gamma * weights)
+    law = {-1: Rational(1, 2), 2: Rational(1, 2)}
+    theory = float(variance(problem, {gamma: Rational(1, 2), alpha: load, y: law}))
+    kurtosis = np.mean((minima - np.mean(minima)) ** 4) / np.var(minima) ** 2
+    assert abs(scatter - theory) < 4 * scatter * np.sqrt((kurtosis - 1) / 2000) + theory / size
+    naive = float(variance_without_edges(problem, {gamma: Rational(1, 2), alpha: load, y: law}))
+    assert abs(scatter - naive) > 10 * scatter * np.sqrt((kurtosis - 1) / 2000)
+
+
+def variance_without_edges(problem, values):
+    """The negative control: the sum over kinds alone."""
+    theory = problem.cavity()
+    solution = theory.solve(values)
+    minima = single_site_minima(theory)
+    return sum(
+        float(solution[k.ratio]) * float(solution[average(m**2)] - solution[average(m)] ** 2)
+        for k, m in minima.items()
+    )
+
+
+def test_other_quantities_are_refused():
+    solution = soft_margin.problem.cavity().solve(soft_margin.values)
+    with pytest.raises(UnsupportedLaw, match="objective"):
+        solution.variance("margin")
+
+
+def test_refusals_say_why():
+    teacher = Sum(Coupling("z")[mu, i] * t[i], (i, 1, N))
+    for theory, words in [
+        (competing_species.problem.cavity(), "minimises nothing"),
+        (soft_margin.problem.naive(), "naive"),
+        (manifold.problem.cavity(), "vector field"),
+        (flipped_labels.problem.cavity(), "label"),
+        (fit(teacher - heard, lambda r: Max(0, r), weights).cavity(), "without states"),
+    ]:
+        with pytest.raises(UnsupportedLaw, match=words):
+            variance_of_minimum(theory)

@@ -1,0 +1,67 @@
+"""Rules of composition prove convexity where a function is convex, and of nothing else."""
+
+from random import Random
+
+import pytest
+from sympy import Abs, Max, Min, Piecewise, Rational, S, cosh, exp, log, sqrt, symbols, tanh
+
+from symcavity.model.composition import Rules
+
+u, v, g = symbols("u v g", real=True)
+R, C, k = symbols("R C k", positive=True)
+STATES = u, v, R
+CONVEX = [
+    u**2 / 2,
+    C * (u - v) ** 2, u**2 - 2 * u * v + v**2, u**2 + u * v + v**2, u**4, Abs(u - 1) ** 3, (u - v) ** 2 / R,
+    u**4 / R**2,
+    1 / R, Max(0, u) ** Rational(3, 2), C * Max(0, 1 - u), Abs(u) - 2 * u, -Min(u, v, 0), Max(Abs(u) - 1, 0),
+    (Abs(u - 1) - S.Half + Abs(Abs(u - 1) - S.Half)) / 2, Max(0, 1 - u + k * R) ** 2, sqrt(u**2 + v**2) + 1,
+    sqrt(1 + u**2), -sqrt(R), -log(R), exp(-u), exp(u**2), cosh(u - v), log(1 + exp(-u)), u + log(1 + exp(-u)),
+    log(2 * cosh(u / 2)), log(exp(u) + exp(v)), exp(u) + u * g, C * u**2 / 2 - g * u,
+    Piecewise(((u - g) ** 2 / 2, Abs(u - g) <= C), (C * Abs(u - g) - C**2 / 2, True)),
+    Piecewise((0, u > 1), ((1 - u) ** 2 / (2 * C), u > 1 - C), (1 - u - C / 2, True)),
+    Piecewise((u**2, g > 0), (exp(u), True)),
+]  # fmt: skip
+OTHER = [
+    -(u**2), u * v, g * u**2, u**3, -exp(u), -Abs(u), sqrt(Abs(u)), Min(u, 0), Max(0, 1 - Abs(u)), u**2 * v**2, -(R**2),
+    log(1 + u**2), tanh(u), 1 / (1 + u**2), u**2 - 3 * u * v + v**2, Max(0, u) - 2 * Max(0, v), u**2 / v, u**2 / R**2,
+    (u - Abs(u)) / 2, exp(-(u**2)), cosh(Abs(u) - 1),
+    Piecewise((u, u < 0), (-u, True)), Piecewise((0, u > 0), (1, True)), Piecewise((u**2, g > 0), (-(u**2), True)),
+]  # fmt: skip
+
+
+def chords(expr):
+    """Whether an expression lies below its chords, at seeded points."""
+    rng = Random(5)  # noqa: S311
+    symbols_ = sorted(expr.free_symbols, key=str)
+
+    def draw(symbol):
+        value = rng.uniform(-3, 3)
+        return Rational(str(round(abs(value) + 0.1 if symbol.is_positive else value, 3)))
+
+    for _ in range(40):
+        fixed = {s: draw(s) for s in symbols_ if s not in STATES}
+        one, two = ({s: draw(s) for s in symbols_ if s in STATES} for _ in range(2))
+        middle = {s: (one[s] + two[s]) / 2 for s in one}
+        a, b, c = (float(expr.xreplace(fixed | at)) for at in (one, two, middle))
+        if c > (a + b) / 2 + 1e-9 * (1 + abs(a) + abs(b)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("expr", CONVEX, ids=str)
+def test_what_is_convex_is_proved(expr):
+    assert chords(expr)
+    assert Rules(STATES)(expr).convex
+    assert Rules(STATES)(-expr).concave
+
+
+@pytest.mark.parametrize("expr", OTHER, ids=str)
+def test_what_is_not_convex_is_not_proved(expr):
+    assert not chords(expr)
+    assert not Rules(STATES)(expr).convex
+
+
+def test_signs_that_a_range_gives():
+    assert Rules(STATES, [g - 1])((g - 1) * u**2).convex
+    assert not Rules(STATES)((g - 1) * u**2).convex

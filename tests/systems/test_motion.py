@@ -1,0 +1,276 @@
+"""States that move: declared, derived, run forward exactly or over paths, and held against spectra and instances."""
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from mpmath import mp
+from sympy import Derivative, Eq, Max, Rational, Sum, Symbol, symbols, tanh
+from sympy.stats import Normal
+
+from symcavity import (
+    Coupling,
+    DeclarationError,
+    N,
+    P,
+    Quenched,
+    Sites,
+    System,
+    Time,
+    UnsupportedLaw,
+    ValuesError,
+    Variable,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
+
+t, s = Time("t"), Time("s")
+j = Symbol("j")
+g, h, eta, gamma, m, theta = symbols("g h eta gamma m theta", positive=True)
+r = Symbol("r", real=True)
+HALF = {1: Rational(1, 2), -1: Rational(1, 2)}
+
+x, a = Variable("x", i, over=t), Quenched("a", i)
+J = Coupling("J", between=(i, i), variance=g**2 / N, reciprocity=r)
+heard = Sum(J[i, j] * tanh(x[j, t]), (j, 1, N))
+NETWORK = System([Eq(x[i, t + 1], (1 - h) * x[i, t] + h * heard)], initial=[Eq(x[i, 0], a[i])])
+
+X, w, lam = Coupling("x"), Variable("w", i, over=t), Variable("lambda", mu, over=t)
+teacher, noise = Quenched("w0", i), Quenched("e", mu)
+error = Sum(X[mu, i] * (w[i, t] - teacher[i]), (i, 1, N)) - noise[mu]
+pull = gamma * w[i, t] + Sum(X[mu, i] * lam[mu, t], (mu, 1, P))
+DESCENT = System([Eq(w[i, t + 1], w[i, t] - eta * pull), Eq(lam[mu, t], error)], initial=[Eq(w[i, 0], 0)])
+MOMENTUM = System(
+    [Eq(w[i, t + 1], w[i, t] + m * (w[i, t] - w[i, t - 1]) - eta * pull), Eq(lam[mu, t], error)],
+    initial=[Eq(w[i, 0], 0), Eq(w[i, -1], 0)],
+)
+RIDGE = {
+    alpha: 3, eta: Rational(1, 7), gamma: Rational(1, 8), teacher: HALF,
+    noise: {Rational(1, 2): Rational(1, 2), Rational(-1, 2): Rational(1, 2)},
+}  # fmt: skip
+TEST, TRAIN = average((w[i, t] - teacher[i]) ** 2), average(lam[mu, t] ** 2)
+
+
+def pastur(load, rate, ridge, noise, steps, momentum):
+    """Test and training error by the moments of the Marchenko-Pastur law, for a teacher of unit variance."""
+
+    def moment(k):
+        return 1 if k == 0 else sum(Fraction(comb(k, q) * comb(k, q - 1), k) * load**q for q in range(1, k + 1))
+
+    def times(p, q):
+        out = [Fraction(0)] * (len(p) + len(q) - 1)
+        for k, u in enumerate(p):
+            for n, v in enumerate(q):
+                out[k + n] += u * v
+        return out
+
+    def plus(p, q, factor=1):
+        size = max(len(p), len(q))
+        p, q = (list(e) + [Fraction(0)] * (size - len(e)) for e in (p, q))
+        return [u + factor * v for u, v in zip(p, q, strict=True)]
+
+    def mean(p):
+        return sum(u * moment(k) for k, u in enumerate(p))
+
+    first = last = [Fraction(-1)]  # w - w0 = first w0 + sqrt(eigenvalue) second e, along each eigenvector
+    second = before = [Fraction(0)]
+    for _ in range(steps + 1):
+        test = mean(times(first, first)) + noise * mean([0, *times(second, second)])
+        train = mean([0, *times(first, first)]) + noise * (mean([0, 0, *times(second, second)]) + load)
+        yield test, (train - 2 * noise * mean([0, *second])) / load
+        step, turn = [1 + momentum - rate * ridge, -rate], [-rate * ridge]
+        first, last = plus(plus(times(first, step), last, -momentum), turn), first
+        second, before = plus(plus(times(second, step), before, -momentum), [rate]), second
+        # at the first step there is no momentum: w(-1) = w(0)
+
+
+@pytest.mark.parametrize(("system", "momentum"), [(DESCENT, Fraction(0)), (MOMENTUM, Fraction(1, 2))])
+def test_descent_on_a_ridge_is_the_moments_of_the_spectrum_exactly(system, momentum):
+    values = RIDGE if momentum == 0 else {**RIDGE, m: "1/2"}
+    run = system.cavity().evolve(values, until=6)
+    known = list(pastur(Fraction(3), Fraction(1, 7), Fraction(1, 8), Fraction(1, 4), 6, momentum))
+    assert run.method == "exact"
+    assert list(run[TEST]) == [test for test, _ in known]
+    assert list(run[TRAIN]) == [train for _, train in known]
+
+
+def test_digits_and_doubles_are_those_of_the_fractions():
+    theory = DESCENT.cavity()
+    exact = theory.evolve(RIDGE, until=5)[TEST][-1]
+    with mp.workdps(45):
+        known = mp.mpf(exact.numerator) / exact.denominator
+        assert abs(theory.evolve(RIDGE, until=5, dps=40)[TEST][-1] - known) < mp.mpf(10) ** -38
+    assert theory.evolve(RIDGE, until=60)[TEST][5] == pytest.approx(float(exact), rel=1e-13)
+
+
+def test_message_passing_has_no_memory():
+    """Onsager's term cancels what comes back, exactly."""
+    local = Sum(X[mu, i] * (w[i, t] - teacher[i]), (i, 1, N)) - noise[mu]
+    system = System(
+        [
+            Eq(lam[mu, t], local + theta / alpha * lam[mu, t - 1]),
+            Eq(w[i, t + 1], theta * (w[i, t] - Sum(X[mu, i] * lam[mu, t], (mu, 1, P)) / alpha)),
+        ],
+        initial=[Eq(w[i, 0], 0), Eq(lam[mu, -1], 0)],
+    )
+    run = system.cavity().evolve({alpha: 2, theta: "1/3", teacher: HALF, noise: 0}, until=5)
+    assert (run[response(lam[mu, t], s)] == np.eye(6, dtype=int)).all()
+    q = run[TEST]  # theta (q - tau) of a linear denoiser: the state evolution, by hand
+    for k in range(5):
+        assert q[k + 1] == Fraction(1, 9) * q[k] / 2 + Fraction(4, 9)
+
+
+def test_sampled_paths_agree_with_the_exact_run():
+    theory = DESCENT.cavity()
+    exact, paths = theory.evolve(RIDGE, until=6), theory.evolve(RIDGE, until=6, method="paths", paths=8000)
+    z = (paths[TEST] - exact[TEST].astype(float))[1:] / paths.errors[TEST][1:]
+    assert np.abs(z).max() < 4
+    assert np.allclose(paths[response(w[i, t], s)], exact[response(w[i, t], s)].astype(float), atol=1e-12)
+
+
+def test_double_digits_of_two_hundred_steps():
+    run = DESCENT.cavity().evolve(RIDGE, until=120)
+    assert run[TEST][-1] == pytest.approx(run[TEST][-2], rel=1e-6)
+
+
+def agrees(system, values, observables, until=6, size=400, seeds=16, worst=4.5):
+    run = system.cavity().evolve(values, until=until, paths=12000, seed=2)
+    comparison = run.compare(system.simulate(values, N=size, seeds=seeds, until=until), observables)
+    for row in comparison:
+        assert row.rms < 2.5, str(comparison)
+        assert np.abs(row.z).max() < worst, str(comparison)
+
+
+@pytest.mark.parametrize(("reciprocity", "step"), [("-1/2", "1/5"), ("1/2", 1), (1, "1/5")])
+def test_networks_with_reciprocity_against_instances(reciprocity, step):
+    values = {g: "13/10", r: reciprocity, h: step, a: HALF}
+    agrees(NETWORK, values, [average(tanh(x[i, t]) * tanh(x[i, s])), average(x[i, t] ** 2)])
+
+
+def test_correlated_columns_and_a_kind_that_answers_at_once_against_instances():
+    b, K = Sites("b", "K")
+    rho = Symbol("rho", real=True)
+    L = Coupling("L", between=(i, b), variance=1 / N)
+    R = Coupling("R", between=(i, b), variance=1 / N, correlation={L: rho})
+    z, d = Variable("z", b, over=t), Quenched("d", b)
+    system = System(
+        [
+            Eq(x[i, t + 1], Sum(L[i, b] * d[b] * z[b, t], (b, 1, K))),
+            Eq(z[b, t], Sum(R[i, b] * tanh(x[i, t]), (i, 1, N))),
+        ],
+        initial=[Eq(x[i, 0], a[i])],
+    )
+    values = {K / N: "1/2", rho: "1/2", d: {"3/2": "1/2", "1/2": "1/2"}, a: Normal("a", 0, 1)}
+    agrees(system, values, [average(x[i, t] * x[i, s]), average(z[b, t] ** 2)])
+
+
+RECTIFIED = System(
+    [
+        Eq(w[i, t + 1], w[i, t] - eta * Sum(X[mu, i] * Max(0, lam[mu, t]), (mu, 1, P))),
+        Eq(lam[mu, t], Sum(X[mu, i] * w[i, t], (i, 1, N)) - Sum(X[mu, i] * teacher[i], (i, 1, N))),
+    ],
+    initial=[Eq(w[i, 0], 0)],
+)
+
+
+def test_a_teacher_heard_apart_and_a_kink_against_instances():
+    values = {alpha: 2, eta: "1/4", teacher: HALF}
+    agrees(RECTIFIED, values, [average(w[i, t] * teacher[i]), average(lam[mu, t] * lam[mu, s])])
+
+
+def test_couplings_that_differ_from_site_to_site_and_a_sum_at_an_earlier_time_against_instances():
+    gain, c, y = Quenched("gain", i, positive=True), Quenched("c", mu), Variable("y", mu, over=t)
+    H = Coupling("H", between=(mu, i), variance=gain[i] / N)
+    system = System(
+        [
+            Eq(x[i, t + 1], x[i, t] / 2 + Sum(H[mu, i] * tanh(y[mu, t]), (mu, 1, P)) / 2),
+            Eq(y[mu, t + 1], y[mu, t] / 3 - Sum(H[mu, i] * x[i, t - 1], (i, 1, N)) / 2 + c[mu]),
+        ],
+        initial=[Eq(x[i, 0], a[i]), Eq(x[i, 1], a[i]), Eq(y[mu, 0], c[mu]), Eq(y[mu, 1], 0)],
+    )
+    values = {alpha: 2, gain: {1: "1/2", 2: "1/2"}, a: Normal("a", 0, 1), c: HALF}
+    agrees(system, values, [average(x[i, t] * x[i, s]), average(y[mu, t] * c[mu])])
+
+
+# -- the record ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", [NETWORK, DESCENT])
+def test_every_claim_is_checked_and_holds(system):
+    rows = list(system.cavity().derivation.verify(dps=15))
+    assert all(row.ok for row in rows)
+    assert all(row.checked for row in rows if row.step.claims)
+
+
+def test_the_record_reads_as_one():
+    text = NETWORK.cavity().derivation.to_text()
+    assert "What happens later has no influence" in " ".join(text.split())
+    assert "the equations are filled forward" in " ".join(text.split())
+    assert "S^ux(t, s)" in text
+    latex = NETWORK.cavity().derivation.to_latex()
+    assert "\\eta_{0} ( t )" in latex
+
+
+def test_the_closed_system_holds_laws_statistics_and_averages():
+    theory = DESCENT.cavity()
+    assert len(theory.equations) == 8
+    known = {"C_w0_w(t, s)", "C_lambda(t, s)", "S_w(t, s)", "S_lambda(t, s)"}
+    assert {str(q) for q in theory.order_parameters} == known
+
+
+# -- what is refused ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("equations", "initial", "said"),
+    [
+        ([Eq(x[i, t + 1], heard)], [], "x\\[i, 0\\] is missing"),
+        ([Eq(x[i, t], heard)], [], "not causal"),
+        ([Eq(x[i, t + 1] + x[i, t], heard)], [Eq(x[i, 0], 0)], "newest value"),
+        ([Eq(x[i, t + 1], heard.xreplace({t: s}))], [Eq(x[i, 0], 0)], "a time of its own"),
+        ([Eq(x[i, t + 1], heard)], [Eq(x[i, 0], x[i, 1])], "no given number"),
+        ([Eq(x[i, t + 1], heard)], [Eq(x[i, 0], 0), Eq(x[i, 0], 1)], "two initial values"),
+        ([Eq(x[i, t + 1], heard), Eq(x[i, t + 1], 2 * heard)], [Eq(x[i, 0], 0)], "4 equations|Two equations"),
+    ],
+)
+def test_a_system_that_cannot_move_is_refused_as_it_is_declared(equations, initial, said):
+    with pytest.raises(DeclarationError, match=said):
+        System(equations, initial=initial)
+
+
+def test_what_is_not_supported_says_so():
+    with pytest.raises(UnsupportedLaw, match="continuous time"):
+        System([Eq(Derivative(x[i, t], t), heard)], initial=[Eq(x[i, 0], 0)])
+    mean = Coupling("M", between=(i, i), variance=1 / N, mean=1 / N)
+    with pytest.raises(UnsupportedLaw, match="has a mean"):
+        System([Eq(x[i, t + 1], Sum(mean[i, j] * x[j, t], (j, 1, N)))], initial=[Eq(x[i, 0], 0)])
+    theory = NETWORK.cavity()
+    with pytest.raises(UnsupportedLaw, match="move"):
+        theory.solve({g: 1, r: 0, h: 1, a: 1})
+    with pytest.raises(UnsupportedLaw, match="not exact"):
+        theory.evolve({g: 1, r: 0, h: 1, a: 1}, until=3, method="exact")
+    still = Variable("q", i)
+    rest = System([Eq(still[i], Sum(J[i, j] * still[j], (j, 1, N)) / 3 + a[i])])
+    with pytest.raises(UnsupportedLaw, match="keep still"):
+        rest.cavity().evolve({g: 1, r: 0, a: 1}, until=3)
+
+
+def test_values_and_observables_are_checked_before_any_work():
+    theory = DESCENT.cavity()
+    with pytest.raises(ValuesError, match="missing: gamma"):
+        theory.evolve({k: v for k, v in RIDGE.items() if k != gamma}, until=3)
+    with pytest.raises(ValuesError, match="until = 0"):
+        theory.evolve(RIDGE, until=0)
+    with pytest.raises(ValuesError, match="last step"):
+        DESCENT.simulate(RIDGE, N=50)
+    run = theory.evolve(RIDGE, until=3)
+    for key in (w[i, t], average(x[i, t]), average(w[i, t + 1]), average(w[i, 9])):
+        with pytest.raises(DeclarationError):
+            run[key]
+    with pytest.raises(UnsupportedLaw, match="second moments"):
+        run[average(w[i, t] ** 4)]
+    assert run[average(w[i, 2] * w[i, t])][1] == run[average(w[i, t] * w[i, s])][2, 1]

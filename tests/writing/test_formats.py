@@ -1,0 +1,62 @@
+"""What holds of every format in the table, so that a new one is tested by its entry."""
+
+import pytest
+
+from symcavity.cli import main
+from symcavity.derivations import gardner
+from symcavity.errors import ValuesError
+from symcavity.writing.formats import FORMATS
+
+
+@pytest.fixture(scope="module")
+def derivation():
+    return gardner.problem.cavity().derivation
+
+
+def check_format(one, derivation, folder):
+    """A format writes text, the same each time, by its method and by its option, and shows no object by its address."""
+    options = {"checked": None} if one.verified else {}
+    text = one.write(derivation, **options)
+    assert text == derivation.to(one.name, **options)
+    assert text.strip()
+    assert " object at 0x" not in text
+    assert hasattr(derivation, f"to_{one.name}")
+    file = folder / f"derivation{one.suffix}"
+    assert main(["derive", "gardner", f"--{one.name}", str(file), "--quiet"]) == 0
+    written = file.read_text(encoding="utf-8")
+    assert written == (text if not one.verified else derivation.to(one.name))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format(name, derivation, tmp_path):
+    check_format(FORMATS[name], derivation, tmp_path)
+
+
+def test_formats_have_endings_of_their_own():
+    assert len({one.suffix for one in FORMATS.values()}) == len(FORMATS)
+
+
+def test_an_unknown_format_is_refused(derivation):
+    with pytest.raises(ValuesError, match="latex"):
+        derivation.to("docx")
+
+
+@pytest.mark.parametrize("name", ["text", "latex", "html"])
+def test_a_paper_is_shorter_and_says_what_follows_likewise(name, derivation):
+    full, brief = derivation.to(name), derivation.to(name, detail="paper")
+    assert len(brief) < 0.9 * len(full)
+    assert "inserted likewise" in " ".join(brief.split())
+    assert "inserted likewise" not in full
+    assert "Onsager" in full
+    assert "Onsager" not in brief
+    with pytest.raises(ValuesError, match="full, paper"):
+        derivation.to(name, detail="short")
+
+
+def test_every_claim_of_the_theory_stands_in_the_paper(derivation):
+    from symcavity.writing.brief import LATER, REPEATED, in_brief
+
+    brief = in_brief(derivation)
+    left = {step.key for step in derivation} - {step.key for step in brief}
+    assert {derivation[key].rule for key in left} == LATER | REPEATED
+    assert brief.results == derivation.results

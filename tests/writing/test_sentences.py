@@ -1,0 +1,82 @@
+"""The sentences are data: each can be filled in, each is used, and the small language does what it says."""
+
+import re
+from importlib.resources import files
+
+import pytest
+from sympy import Symbol
+
+from symcavity.writing.fragments import Emphasis, Formula, Given, Show
+from symcavity.writing.words import BadTemplate, Said, names_in, say, sentence, templates
+
+a, b, c = map(Symbol, "abc")
+
+
+@pytest.fixture
+def section(monkeypatch):
+    """A section of our own, by its text."""
+    from symcavity.writing import words
+
+    def made(text):
+        whole = {"own": {"before": words._read(text, 0, inside=False)[0][0]}}
+        monkeypatch.setattr(words, "templates", lambda: whole)
+        return "own"
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "said"),
+    [
+        ("We insert a {kind}.", {"kind": "datum"}, ["We insert a datum."]),
+        ("Here {x} stand.", {"x": [a, b, c]}, ["Here ", a, ", ", b, " and ", c, " stand."]),
+        ("The {x: sum | sums} {x: is | are}", {"x": [a]}, ["The sum is"]),
+        ("The {x: sum | sums} {x: is | are}", {"x": [a, b]}, ["The sums are"]),
+        ("One{if x:, and {x}}.", {"x": a}, ["One, and ", a, "."]),
+        ("One {if x: and {x}}.", {"x": None}, ["One."]),
+        ("{unless x: No | A} word", {"x": 1}, ["A word"]),
+        ("{list rows: {s} to {t}}", {"rows": [{"s": a, "t": b}, {"s": c, "t": a}]},
+         [a, " to ", b, " and ", c, " to ", a]),
+        ("{chain rows: the {s}}", {"rows": [{"s": "x"}, {"s": "y"}]}, ["the x, and the y"]),
+        ("{each rows: Take {s}.} End.", {"rows": [{"s": "x"}, {"s": "y"}]}, ["Take x. Take y. End."]),
+        ("We solve {display rows} Then.", {"rows": [a]}, ["We solve", Show((a,)), "Then."]),
+        ("{premises}The sum {x} is", {"x": a}, [Given("The sum "), a, " is"]),
+        ("with $\\delta @x > 0$,", {"x": b}, ["with ", Formula("\\delta b > 0"), ","]),
+        ("It is *not* so.", {}, ["It is ", Emphasis("not"), " so."]),
+        ("So {why}", {"why": Said(["because ", a])}, ["So because ", a]),
+    ],
+)  # fmt: skip
+def test_the_small_language(section, text, values, said):
+    assert say(section(text), **values) == said
+
+
+@pytest.mark.parametrize("text", ["A {brace", "A | bar {x: one | two", "No {: name}"])
+def test_what_cannot_be_read_is_refused(section, text):
+    with pytest.raises(BadTemplate):
+        section(text)
+
+
+def test_a_value_that_is_not_there_is_refused(section):
+    with pytest.raises(BadTemplate, match="ask for kappa"):
+        say(section("The margin {kappa} is"), margin=1)
+
+
+def test_every_work_that_is_cited_is_there_and_no_other():
+    text = files("symcavity").joinpath("writing/sentences.txt").read_text(encoding="utf-8")
+    cited = {f"works.{name}" for name in re.findall(r"\{cite (\w+)\}", text)}
+    assert cited == {name for name in templates() if name.startswith("works.")}
+    assert all(re.search(r"\d{4}\)$", sentence(work)) for work in cited)
+
+
+def test_every_section_is_asked_for_somewhere():
+    """By its whole name, or as one of a family that code names by its first part."""
+    folder = files("symcavity").joinpath("writing")
+    code = "\n".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name.endswith(".py"))
+    code += files("symcavity").joinpath("face.py").read_text(encoding="utf-8")
+    for name in (name for name in templates() if not name.startswith("works.")):
+        family, _, member = name.partition(".")
+        assert not member or f"{name}" in code or f'"{family}.' in code or f'"{member}"' in code, name
+
+
+def test_names_of_values_are_found_wherever_they_stand():
+    assert names_in(templates()["branches"]["before"]) >= {"several", "paired", "branches", "rows", "field"}
