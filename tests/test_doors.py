@@ -274,7 +274,7 @@ WRONG_VALUES = {
     "a load below double": {**VALUES, alpha: 5e-324},
     "a load beyond double": {**VALUES, alpha: 1e305},
     "a tiny weight": {**VALUES, e: {1: "1e-5000", -1: 1}},
-    "a tiny number": {**VALUES, gamma: Rational(1, 10**400)},
+    "a tiny number": {**VALUES, gamma: Rational(1, 10**5001)},
     "a huge number": {**VALUES, gamma: 10**5000},
     "bytes": {**VALUES, gamma: b"1"},
     "bytes as a law": {**VALUES, e: b"1"},
@@ -300,6 +300,14 @@ def test_the_same_values_are_refused_in_theory_and_in_instances(name):
             act(WRONG_VALUES[name])
         said.append(caught.value.found)
     assert name == "a foreign key" or said[0] == said[1]
+
+
+def test_instances_refuse_what_a_double_cannot_hold_and_theories_take_it():
+    """A theory may be asked for 500 digits; an instance is computed in doubles."""
+    tiny = {**VALUES, gamma: Rational(1, 10**400)}
+    with pytest.raises(ValuesError, match="1e-300 to 1e300"):
+        PROBLEM.simulate(tiny, N=12, seeds=1)
+    assert THEORY.solve(tiny)["q_w"] > 0
 
 
 def test_values_by_name_are_those_by_symbol(solution, simulation):

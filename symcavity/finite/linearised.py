@@ -70,7 +70,7 @@ class Plane:
     def __init__(self, local: LocalSystem) -> None:
         n, k, m = local.hears.shape
         if not (np.isfinite(local.shared).all() and np.isfinite(local.condition).all()):
-            raise np.linalg.LinAlgError("The law of a site has no slope there, as a root has none at zero.")
+            raise np.linalg.LinAlgError("The law of a site has no slope there, as a norm has none at zero.")
         self.local, self.n, self.k, self.m = local, n, k, m
         self.senders = {sender for _, sender, _ in local.heard}
         chosen = slice(None) if local.groups is None else local.groups[0]

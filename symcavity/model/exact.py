@@ -32,7 +32,7 @@ from sympy import (
     zoo,
 )
 
-from symcavity.algebra.door import as_sympy
+from symcavity.algebra.door import as_sympy, told
 from symcavity.algebra.tails import log_gamma
 from symcavity.errors import DeclarationError
 
@@ -227,8 +227,8 @@ def finite_law(law: Mapping[Any, Any], name: str, *, exact_values: bool) -> Tupl
     wrong = abs(gap) > 1e-12 if gap.has(Float) else (gap.is_zero is False or not _vanishes(gap))
     if wrong:
         raise DeclarationError(
-            f"The weights of the law of {name} sum to {total}.",
+            f"The weights of the law of {name} sum to {told(total)}.",
             "non-negative weights that sum to one",
-            f"divide each weight by {total}" if total.is_positive else "",
+            f"divide each weight by {told(total)}" if total.is_positive else "",
         )
     return Tuple(*(Tuple(v, q) for v, q in pairs))
