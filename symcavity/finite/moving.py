@@ -166,14 +166,14 @@ class MovingEstimate:
 
 
 class MovingSimulation:
-    """Instances of a system whose states move.
+    """Instances of a system whose states move, with ``.N`` features each.
 
     Attributes
     ----------
     times : ndarray
         The steps.
-    N : int
     trajectories : list of Trajectory
+        One for each seed.
     """
 
     def __init__(self, setup: MovingSetup, N: int, trajectories: list[Trajectory]) -> None:
@@ -279,12 +279,12 @@ class MovingRow:
 
 @dataclass(frozen=True)
 class MovingComparison:
-    """A run of the theory against instances.
+    """A run of the theory against ``.instances`` instances with ``.N`` features each.
 
     Attributes
     ----------
     rows : tuple of MovingRow
-    N, instances : int
+        One for each observable.
     """
 
     rows: tuple[MovingRow, ...]
