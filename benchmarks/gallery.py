@@ -17,7 +17,10 @@ from symcavity.finite.labels import label
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER, PAGE = ROOT / "derivations", ROOT / "docs" / "gallery.md"
-NAMES = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
+EVERY = sorted(f.stem for f in FOLDER.glob("[a-z]*.py"))
+MOVING = [name for name in EVERY if "\nuntil" in (FOLDER / f"{name}.py").read_text(encoding="utf-8")]
+NAMES = [name for name in EVERY if name not in MOVING]
+PATHS, SEED = 6000, 1  # of runs over paths
 
 HEAD = """# The gallery
 
@@ -28,6 +31,16 @@ fixed point that is written down by hand (`tests/gallery`). Lines are those of t
 time when this table was last written.
 
 | system | lines | derive, ms | solve, ms | numbers | literature |
+|---|---|---|---|---|---|
+"""
+
+MOVES = """
+## Systems that move
+
+States that move are run forward, up to the last step or time that a file gives as `until`; the numbers are those at
+its end, over paths with their standard errors.
+
+| system | lines | derive, ms | run, ms | numbers | literature |
 |---|---|---|---|---|---|
 """
 
@@ -57,6 +70,31 @@ def cells(name: str, module: Any, solution: Any) -> tuple[str, int, str, str]:
     return f"[`{name}`](../derivations/{name}.py) {first}", lines(name), numbers, source
 
 
+def span(module: Any) -> dict[str, Any]:
+    """Up to when a system that moves is run, and in which steps."""
+    return {"until": module.until} | ({"step": module.step} if hasattr(module, "step") else {})
+
+
+def at_the_end(run: Any, observable: Any) -> tuple[float, float]:
+    """The value of an observable at the end of a run, and its error."""
+    return float(run[observable][-1]), float(run.errors[observable][-1])
+
+
+def moving_row(name: str) -> str:
+    """Derive and run a system that moves, and give its row."""
+    module = import_module(f"symcavity.derivations.{name}")
+    times = [time.process_time()]
+    theory = module.problem.cavity()
+    times.append(time.process_time())
+    run = theory.evolve(module.values, paths=PATHS, seed=SEED, **span(module))
+    ends = {o: at_the_end(run, o) for o in module.shown}
+    times.append(time.process_time())
+    numbers = ", ".join(f"{label(o)} = {value:.3g} ± {error:.1g}" for o, (value, error) in ends.items())
+    system, count, _, source = cells(name, module, dict.fromkeys(module.shown, 0))
+    derive, seconds = (round(1e3 * (b - a)) for a, b in pairwise(times))
+    return f"| {system} | {count} | {derive} | {seconds} | {numbers} | {source} |\n"
+
+
 def row(name: str) -> str:
     """Derive and solve a system, and give its row."""
     module = import_module(f"symcavity.derivations.{name}")
@@ -72,9 +110,9 @@ def row(name: str) -> str:
 
 def main() -> None:
     """Write the page."""
-    from timing import is_small  # beside this file, which the tests load from elsewhere
+    from timing import options  # beside this file, which the tests load from elsewhere
 
-    small = is_small("the first three systems; prints their rows, and writes nothing")
+    small = options("the first three systems; prints their rows, and writes nothing").small
     import_module("scipy.optimize")  # not the first system's time
     row(NAMES[0])
     reload(import_module(f"symcavity.derivations.{NAMES[0]}"))  # a problem remembers its theories
@@ -82,8 +120,12 @@ def main() -> None:
     for name in NAMES[:3] if small else NAMES:
         rows.append(row(name))
         print(rows[-1], end="", flush=True)
+    moving = []
+    for name in MOVING[:1] if small else MOVING:
+        moving.append(moving_row(name))
+        print(moving[-1], end="", flush=True)
     if not small:
-        PAGE.write_text(HEAD + "".join(rows), encoding="utf-8")
+        PAGE.write_text(HEAD + "".join(rows) + MOVES + "".join(moving), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,17 +5,25 @@ is printed as soon as it is known.  The machine may be busy: each ratio is of tw
 whatever disturbs one disturbs the other.  A full run leaves with status 1 where a ratio is past its bound; with
 ``--small`` everything runs once at its smallest size, ratios are printed and bind nothing, and only wrong
 results fail.
+
+``--history FILE`` appends one line of JSON: the commit, the machine, the date, and the times of each row.
+``python benchmarks/history.py FILE`` reads it; its status is 1 where a row has become slower by more than half.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NoReturn
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -43,6 +51,7 @@ class Bench:
     def __init__(self, small: bool) -> None:
         self.small = small
         self.missed: list[str] = []
+        self.rows: dict[str, dict[str, float]] = {}  # milliseconds, and the ratio
         self._line("", "ours, ms", "other, ms", "ratio", "bound")
 
     def size(self, full: Any, small: Any) -> Any:
@@ -108,6 +117,8 @@ class Bench:
         if late:
             self.missed.append(name)
         best = [f"{1e3 * min(column):.4g}" for column in zip(*pairs, strict=True)]
+        ours, other = (1e3 * min(column) for column in zip(*pairs, strict=True))
+        self.rows[name] = {"ours": ours, "other": other, "ratio": ratio}
         self._line(name, *best, f"{ratio:.3g}", f"{bound:.3g}", "  missed" if late else "")
 
     def error(self, name: str, value: float, bound: float) -> None:
@@ -122,11 +133,32 @@ class Bench:
         print(f"{name:<{WIDTH}} {ours:>11} {other:>11} {ratio:>9} {bound:>9}{end}", flush=True)
 
 
-def is_small(words: str) -> bool:
-    """Read the command line of the script that runs: whether it has ``--small``, which the words explain."""
+def options(words: str) -> argparse.Namespace:
+    """Read the command line of the script that runs: ``--small``, which the words explain, and ``--history``."""
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--small", action="store_true", help=words)
-    return bool(parser.parse_args().small)
+    parser.add_argument("--history", type=Path, metavar="FILE", help="append what was measured, as one line of JSON")
+    return parser.parse_args()
+
+
+def remember(file: Path, bench: Bench) -> None:
+    """Append a line to a history: what was measured, when, of which commit, on which machine."""
+    folder = Path(__file__).resolve().parent
+    said = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],  # noqa: S607 - the git of whoever runs this
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    line = {
+        "benchmark": Path(sys.argv[0]).stem,
+        "small": bench.small,
+        "commit": said.stdout.strip() or None,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.node()} {platform.machine()} python {platform.python_version()}",
+        "rows": bench.rows,
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
 
 
 def run(main: Callable[[Bench], None]) -> NoReturn:
@@ -135,8 +167,11 @@ def run(main: Callable[[Bench], None]) -> NoReturn:
         # the libraries read this when they are loaded, which they are by now: begin again
         command, single = [sys.executable, *sys.orig_argv[1:]], {**os.environ, **dict.fromkeys(THREADS, "1")}
         os.execve(sys.executable, command, single)  # noqa: S606 - this very process
-    bench = Bench(is_small("everything once, at its smallest size, no bounds"))
+    given = options("everything once, at its smallest size, no bounds")
+    bench = Bench(given.small)
     main(bench)
+    if given.history:
+        remember(given.history, bench)
     if bench.missed:
         print("missed: " + "; ".join(bench.missed))
     sys.exit(1 if bench.missed else 0)

@@ -1,5 +1,7 @@
 """Two Gaussian clusters of unequal size, hinge loss with a bias and a weight for each class.
 
+A fresh point of one of the classes is given to the other with the probability ``epsilon_g``.
+
 Values: ``alpha``, ``gamma``, the law of the labels, the means ``m`` of the features, the weight ``r`` of the
 class ``-1``.
 
@@ -8,16 +10,17 @@ F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn
 
 from sympy import Max, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, fresh, i, mu
 
 y, m = Quenched("y", mu, law={1: Rational(3, 4), -1: Rational(1, 4)}), Quenched("m", i)
 x, w, b = Coupling("x", mean=y[mu] * m[i] / N), Feature("w"), Global("b")
-gamma, r = Symbol("gamma", positive=True), Symbol("r", positive=True)
+gamma, r, epsilon_g = Symbol("gamma", positive=True), Symbol("r", positive=True), Symbol("epsilon_g")
 h = Sum(x[mu, i] * w[i], (i, 1, N)) + b
 weight = (1 + r) / 2 + (1 - r) / 2 * y[mu]
 
 problem = ConvexProblem(
     minimize=Sum(weight * Max(0, 1 - y[mu] * h), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Two clusters, hinge loss with class weights",
     cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
 )

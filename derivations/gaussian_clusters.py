@@ -1,5 +1,7 @@
 """Two Gaussian clusters told apart by a square loss; the noise differs from feature to feature.
 
+A fresh point is given to the wrong cluster with the probability ``epsilon_g``.
+
 Values: ``alpha``, ``gamma``, the law of the means ``v`` and of the variances ``Delta`` of the features.
 
 F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020).
@@ -8,17 +10,19 @@ F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn
 from sympy import Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu, response
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, fresh, i, mu, response
 
 half = Rational(1, 2)
 y, v = Quenched("y", mu, law={1: half, -1: half}), Quenched("v", i)
 Delta = Quenched("Delta", i, positive=True)
 x, w = Coupling("x", mean=y[mu] * v[i] / N, variance=Delta[i] / N), Feature("w")
-gamma = Symbol("gamma", positive=True)
+gamma, epsilon_g = Symbol("gamma", positive=True), Symbol("epsilon_g")
+h = Sum(x[mu, i] * w[i], (i, 1, N))
 
 problem = ConvexProblem(
-    minimize=Sum((y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2
+    minimize=Sum((y[mu] - h) ** 2, (mu, 1, P)) / 2
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Two clusters, square loss",
     cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
 )

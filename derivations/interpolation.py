@@ -7,17 +7,20 @@ one datum.
 T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, Ann. Statist. 50, 949 (2022).
 """
 
-from sympy import Eq, Rational, Sum
+from sympy import Eq, Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, alpha, average, i, mu, response
+from symcavity import ConvexProblem, Coupling, Feature, N, Quenched, alpha, average, fresh, i, mu, response
 
 x, w = Coupling("x"), Feature("w")
 t, noise = Quenched("t", i), Quenched("noise", mu)
+h, y = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu]
+E_test = Symbol("E_test")
 
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
-    subject_to=[Eq(Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu])],
+    subject_to=[Eq(h, y)],
+    named={E_test: average(fresh((y - h) ** 2))},
     name="Interpolation by the least norm",
     cite="T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, Ann. Statist. 50, 949 (2022)",
 )

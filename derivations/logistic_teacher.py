@@ -2,21 +2,24 @@
 
 Values: ``alpha`` and the law of the teacher's weights ``t``. The estimate is too long by a factor that does
 not vanish at finite ``P/N``. It exists above a line in the plane of ``N/P`` and the signal,
-``logistic_existence``.
+``logistic_existence``. The share ``epsilon_g`` of fresh labels that the sign of the field misses does not depend
+on that factor.
 
 P. Sur, E. J. Candes, Proc. Natl. Acad. Sci. 116, 14516 (2019).
 """
 
-from sympy import Sum, exp, log, sqrt
+from sympy import Sum, Symbol, exp, log, sqrt
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, fresh, i, mu
 
 x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
 h, u = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N))
 y = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+epsilon_g = Symbol("epsilon_g")
 
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)),
+    named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Maximum likelihood with a logistic teacher",
     cite="P. Sur, E. J. Candes, Proc. Natl. Acad. Sci. 116, 14516 (2019)",
 )

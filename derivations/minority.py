@@ -7,17 +7,19 @@ of the couplings times ``N``. Below ``alpha = 0.3374`` the minimum is zero, and 
 D. Challet, M. Marsili, R. Zecchina, Phys. Rev. Lett. 84, 1824 (2000).
 """
 
-from sympy import Sum
+from sympy import Sum, Symbol
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
 
 x, s, o = Coupling("x"), Feature("s"), Quenched("o", mu)
+H = Symbol("H")  # the predictability
 market = o[mu] + Sum(x[mu, i] * s[i], (i, 1, N))
 
 problem = ConvexProblem(
     minimize=Sum(market**2, (mu, 1, P)) / 2,
     subject_to=[s[i] >= -1, s[i] <= 1],
+    named={H: average(market**2)},
     name="The minority game",
     cite="D. Challet, M. Marsili, R. Zecchina, Phys. Rev. Lett. 84, 1824 (2000)",
 )

@@ -11,15 +11,17 @@ L. H. Dicker, Bernoulli 22, 1 (2016); T. Hastie, A. Montanari, S. Rosset, R. J. 
 from sympy import Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu, response
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, fresh, i, mu, response
 
 x, w = Coupling("x"), Feature("w")
 t, noise = Quenched("t", i), Quenched("noise", mu)
 gamma = Symbol("gamma", positive=True)
+E_train, E_test = Symbol("E_train"), Symbol("E_test")  # mean square errors
 error = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - noise[mu]
 
 problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    named={E_train: average(error**2), E_test: average(fresh(error**2))},
     name="Ridge regression with a noisy teacher",
     cite=(
         "L. H. Dicker, Bernoulli 22, 1 (2016); T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, "

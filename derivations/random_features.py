@@ -11,7 +11,7 @@ L. Zdeborova, Int. Conf. Mach. Learn. (2020).
 from sympy import Eq, Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, N, P, Quenched, Sites, Variable, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, N, P, Quenched, Sites, Variable, alpha, average, fresh, i, mu
 
 a, K = Sites("a", "K", "hidden unit")
 x, F, z = Coupling("x"), Coupling("F", between=(a, i)), Coupling("z", between=(mu, a))
@@ -20,10 +20,12 @@ t, noise = Quenched("t", i), Quenched("noise", mu)
 c, d, gamma = Symbol("c", positive=True), Symbol("d", positive=True), Symbol("gamma", positive=True)
 output = c * Sum(x[mu, i] * s[i], (i, 1, N)) + d * Sum(z[mu, a] * v[a], (a, 1, K))
 y = Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu]
+E_test = Symbol("E_test")
 
 problem = ConvexProblem(
     minimize=Sum((y - output) ** 2, (mu, 1, P)) / 2 + gamma * Sum(v[a] ** 2, (a, 1, K)) / 2,
     subject_to=[Eq(s[i], Sum(F[a, i] * v[a], (a, 1, K)))],
+    named={E_test: average(fresh((y - output) ** 2))},
     name="Ridge regression on random features",
     cite=(
         "S. Mei, A. Montanari, Commun. Pure Appl. Math. 75, 667 (2022); F. Gerace, B. Loureiro, F. "

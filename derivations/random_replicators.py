@@ -1,7 +1,7 @@
 """Replicators with random interactions: strategies that share one population.
 
 Values: the cooperation pressure ``u`` and the reciprocity ``g`` of the payoffs. For symmetric payoffs (``g =
-1``) all is a maximum of the fitness, which is single above ``u = 1/sqrt(2)``.
+1``) all is a maximum of the fitness, which is single above ``u = sqrt(2)``.
 
 S. Diederich, M. Opper, Phys. Rev. A 39, 4333 (1989).
 """

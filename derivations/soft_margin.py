@@ -1,5 +1,7 @@
 """Classification of random points with slack: the soft-margin support vector machine.
 
+Points on the margin or inside of it are the support vectors, which alone fix the weights; their share is ``n_SV``.
+
 Values: ``alpha`` and the penalty ``C``; ``C -> oo`` is the hard margin.
 """
 
@@ -14,6 +16,7 @@ C = Symbol("C", positive=True)
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(xi[mu], (mu, 1, P)),
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1 - xi[mu], xi[mu] >= 0],
+    named={Symbol("n_SV"): average(Datum("lambda")[mu] > 0)},
     name="Soft-margin classification of random points",
 )
 values = {alpha: 2, C: 1}

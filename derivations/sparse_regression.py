@@ -11,16 +11,17 @@ R. Tibshirani, J. R. Stat. Soc. B 58, 267 (1996); M. Bayati, A. Montanari, IEEE 
 from sympy import Abs, Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, fresh, i, mu
 
 x, w = Coupling("x"), Feature("w")
 s, size, noise = Quenched("s", i), Quenched("size", i), Quenched("noise", mu)
-C = Symbol("C", positive=True)
+C, E_test = Symbol("C", positive=True), Symbol("E_test")
 t = s[i] * size[i]
 error = Sum(x[mu, i] * (w[i] - t), (i, 1, N)) - noise[mu]
 
 problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + C * Sum(Abs(w[i]), (i, 1, N)),
+    named={E_test: average(fresh(error**2))},
     name="Sparse regression with an absolute penalty",
     cite=(
         "R. Tibshirani, J. R. Stat. Soc. B 58, 267 (1996); M. Bayati, A. Montanari, IEEE Trans. Inf. "

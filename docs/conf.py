@@ -8,17 +8,24 @@ from docutils.nodes import SkipNode
 sys.path.insert(0, str(Path(__file__).parent))
 
 import gallery_of_derivations
+import inventories
 import paper_rows
-from latex2mathml.converter import convert
 from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
 import symcavity
+from symcavity.evaluate.solution import Solution
+from symcavity.writing.markup import parse
+from symcavity.writing.mathml import element
 
+BLOCK = ' display="block"'
 project, author, copyright = "symcavity", "the authors of symcavity", "the authors of symcavity"  # noqa: A001
 version = release = symcavity.__version__
 BUILT = Path(__file__).parent / "_build"
 ENGINE = gallery_of_derivations.fingerprint()  # what was executed with another engine is executed again
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"]
+extensions += ["sphinx_gallery.gen_gallery", "sphinx_copybutton"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 exclude_patterns = ["_build", "README.md", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
 exclude_patterns += ["**/GALLERY_HEADER.rst"]
 root_doc = "index"
@@ -33,7 +40,9 @@ nb_execution_cache_path = str(BUILT / f"pages-{ENGINE}")
 nb_render_markdown_format = "myst"
 nb_merge_streams = True
 
-autodoc_typehints = "none"
+intersphinx_mapping = inventories.write(BUILT / "inventories")  # names of SymPy and others lead to their pages
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
@@ -81,12 +90,12 @@ exclude_patterns += ["_gallery_scripts", "gallery/sg_execution_times.rst", "sg_e
 
 
 def _inline(translator, node):
-    translator.body.append(convert(node.astext()))
+    translator.body.append(element(parse(node.astext())))
     raise SkipNode
 
 
 def _display(translator, node):
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="math">{element(parse(node.astext()), BLOCK)}</div>')
     raise SkipNode
 
 
@@ -106,8 +115,18 @@ def _bars(_app, _what, _name, _thing, _options, lines):
         lines[k] = "``".join(parts)
 
 
+def _no_machinery(_app, _what, name, thing, skip, _options):
+    """Leave out what classes do not offer to users."""
+    found = getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
+    owner = getattr(found, "__qualname__", "").rpartition(".")[0]
+    classes = (symcavity.ConvexProblem, symcavity.System, symcavity.Theory, Solution)
+    hidden = {(base.__name__, n) for cls in classes for base in cls.__mro__ for n in cls.MACHINERY}
+    return True if (owner, name) in hidden else skip
+
+
 def setup(app):
     """Show formulas as MathML, which browsers draw without scripts."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
     app.connect("autodoc-process-docstring", _no_type, priority=600)
     app.connect("autodoc-process-docstring", _bars)
+    app.connect("autodoc-skip-member", _no_machinery)

@@ -80,11 +80,16 @@ def script(name):
         "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
     ]
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
-    if values is not None and shown:
+    moves = hasattr(module, "until")
+    if moves:
+        parts.append(_moved(hasattr(module, "step")))
+    elif values is not None and shown:
         parts.append(_confronted(values, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
         parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
+    if moves:
+        return "\n".join(parts)
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 400)))
     elif values is not None and shown:
@@ -157,6 +162,21 @@ try:
     print(f"after 40 steps they still move by {{max(moves[-1] for moves in run.changes):.1e}}")
 except NotConverged as error:
     print(error)
+'''
+
+
+def _moved(flowing):
+    """Return the part in which a run forward in time is held against instances."""
+    span = "until=until, step=step" if flowing else "until=until"
+    return f'''# %%
+# **Theory against instances** of the same declaration, in time: lines are the theory, points instances
+
+from symcavity.finite.canvas import panel
+
+run = theory.evolve(values, paths=6000, seed=1, {span})
+simulation = problem.simulate(values, N=200, seeds=8, {span})
+picture = run.plot(*shown, sim=simulation, ax=panel((5.0, 3.4)))
+run.compare(simulation, shown)
 '''
 
 

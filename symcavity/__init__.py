@@ -1,4 +1,4 @@
-"""Derive, print, evaluate and test zero-temperature cavity theories of convex learning problems."""
+"""Derive, print, evaluate and test cavity theories of convex learning problems."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from symcavity.errors import (
     ValuesError,
 )
 from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, System, Theory, prove
-from symcavity.model.averages import average, norm, response
+from symcavity.model.averages import average, expect, fresh, norm, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kernels import Kernel
@@ -36,6 +36,7 @@ from symcavity.model.kinds import (
     i,
     mu,
 )
+from symcavity.model.noise import Noise
 from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched, Variable
 from symcavity.model.support import SupportFunction
 from symcavity.model.times import Time
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     )
     from symcavity.study.spectrum import spectrum
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Ball",
@@ -81,6 +82,7 @@ __all__ = [
     "MissingDependency",
     "N",
     "NoClosedForm",
+    "Noise",
     "NotConverged",
     "NotConvex",
     "OutOfTime",
@@ -108,6 +110,8 @@ __all__ = [
     "alpha",
     "average",
     "check",
+    "expect",
+    "fresh",
     "gaussian_average",
     "i",
     "mu",
@@ -148,4 +152,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, "derivations", "errors", "shapes"})

@@ -1,4 +1,4 @@
-"""The command line: paper, derive, check, solve, simulate, messages, sweep, experiment, report, manifold."""
+"""The command line: paper, derive, check, solve, simulate, messages, sweep, evolve, experiment, report, manifold."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ TRACEBACK = "SYMCAVITY_TRACEBACK"
 
 _AS_DATA = (
     *("list", "show", "check", "simulate", "messages", "sweep", "sensitivity", "optimize", "boundary", "experiment"),
+    "evolve",
 )
 _TARGET = "a name that 'symcavity list' shows, or FILE.py with a declaration of your own"
 _VALUES = """values:
@@ -71,6 +72,12 @@ def _add_loudness(parser: argparse.ArgumentParser, default: Any) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", default=default, help="tracebacks, and the time spent")
 
 
+def _seeds(text: str) -> int | list[int]:
+    """How many instances, or the seeds of a part of them, ``40:50``, as the jobs of an array share them out."""
+    first, colon, last = text.partition(":")
+    return list(range(int(first), int(last))) if colon else int(text)
+
+
 def _later(module: str, verb: str) -> Callable[[argparse.Namespace], int]:
     """A command whose file is loaded once it is asked for."""
 
@@ -107,7 +114,7 @@ def _add(
     if instances:
         sizes = "features of an instance, as 400; several, as 100,200,400, extrapolate"
         add("--N", metavar="N[,N...]", help=sizes)
-        add("--seeds", type=int, default=10, help="instances at every point (default: 10)")
+        add("--seeds", type=_seeds, default=10, help="instances at every point (default: 10), or their seeds: 40:50")
         add("--couplings", default="gaussian", help="gaussian (default), rademacher or uniform")
         add("--jobs", type=int, metavar="JOBS", help="processes to run on (default: this one)")
     return parser
@@ -119,6 +126,11 @@ def _add_digits(parser: argparse.ArgumentParser, default: int = 15, what: str = 
 
 def _add_shown(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--show", action="append", default=[], metavar="OBSERVABLE", help=f"{what} (repeatable)")
+
+
+def _add_fresh(parser: argparse.ArgumentParser) -> None:
+    words = "fresh sites in each instance, for average(fresh(...)) (default: 1000)"
+    parser.add_argument("--fresh", type=int, default=1000, metavar="COUNT", help=words)
 
 
 def _add_studies(commands: Any) -> None:
@@ -258,11 +270,13 @@ def build_parser() -> argparse.ArgumentParser:
         "symcavity simulate soft_margin alpha=2 C=1 --N 100,200,400",
         "symcavity simulate gardner kappa=1 --N 200              # at the load that the theory gives",
         "symcavity simulate gardner alpha=1.2 --N 200 --couplings rademacher --plot z.pdf",
+        'symcavity simulate soft_margin alpha=2 C=1 --N 100 --show "average(fresh(Sum(x[mu,i]*w[i], (i,1,N)) < 1))"',
         "symcavity simulate anisotropic alpha=0.8 l=0.2:1/2,1.8:1/2 --N 200 --method naive",
         values=True,
         instances=True,
     )
     _add_shown(simulate, "compare only this observable")
+    _add_fresh(simulate)
     simulate.add_argument("--plot", metavar="F", help="draw the z-scores")
     messages = _add(
         commands,
@@ -291,6 +305,7 @@ def build_parser() -> argparse.ArgumentParser:
         instances=True,
         notes="\n\ngrids:\n  kappa=0:3:61    start:stop:count, both ends included\n  kappa=0.5,1,2   these values",
     )
+    _add_fresh(sweep)
     sweep.add_argument("--simulate", action="store_true", help="simulate at every point of the grid")
     sweep.add_argument(
         "--csv", metavar="F", help="write rows as they finish (simulations go to F's name with .simulation)"
@@ -302,6 +317,29 @@ def build_parser() -> argparse.ArgumentParser:
     sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it comes out)")
     _add_shown(sweep, "a column for this observable")
     _add_studies(commands)
+    evolve = _add(
+        commands,
+        "evolve",
+        _later("moving", "evolve"),
+        "Run a theory of states that move forward in time: a declared system, or gradient descent on a problem.",
+        "symcavity evolve reciprocal_network g=3/2 r=1/2 h=1/2 a=1:1/2,-1:1/2 --until 20 --plot network.pdf",
+        'symcavity evolve reciprocal_network g=3/2 r=1/2 h=1/2 a=1 --until 9 --show "average(x[i, t]*x[i, s])" --json',
+        "symcavity evolve chaotic_network g=2 a=1:1/2,-1:1/2 --until 6 --step 1/5",
+        "symcavity evolve noisy_teacher alpha=2 gamma=1 t=1:1/2,-1:1/2 noise=0 --rate 1/10 --until 20",
+        "symcavity evolve noisy_teacher alpha=2 gamma=1 t=1:1/2,-1:1/2 noise=0 --until 4 --step 1/20    # flow",
+        "symcavity evolve my_system.py alpha=2 --until 10 --N 300 --seeds 8    # with instances beside it",
+        values=True,
+        instances=True,
+    )
+    evolve.add_argument("--until", metavar="T", required=True, help="the last step, or time")
+    evolve.add_argument("--step", metavar="DT", help="of continuous time: the step of the scheme, as 1/20")
+    evolve.add_argument("--paths", type=int, default=20000, help="paths to sample, where laws are not linear")
+    evolve.add_argument("--seed", type=int, default=0, help="seed of the paths (default: 0)")
+    evolve.add_argument("--dps", type=int, help="digits of an exact run (default: fractions, or double)")
+    evolve.add_argument("--rate", metavar="R", help="of a convex problem: descend its objective at this rate")
+    evolve.add_argument("--momentum", metavar="M", help="of a convex problem: the part of a step that is repeated")
+    _add_shown(evolve, "show only this observable")
+    evolve.add_argument("--plot", metavar="F", help="draw the observables of one time")
     experiment = _add(
         commands,
         "experiment",
@@ -381,7 +419,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     tracebacks, began = bool(os.environ.get(TRACEBACK)), time.monotonic()
     hush = silent.set(False)
     try:
-        args = _parse(build_parser(), argv)
+        parser = build_parser()
+        if "_ARGCOMPLETE" in os.environ:
+            import_module("symcavity.commands.completing").complete(parser)
+        args = _parse(parser, argv)
         tracebacks |= args.verbose
         silent.set(args.quiet)
         status = args.run(args)

@@ -14,6 +14,9 @@ from symcavity.algebra.prove import Proof as ProofData
 from symcavity.algebra.prove import ProofStep as ProofStepData
 from symcavity.algebra.prove import prove as find_proof
 from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
+from symcavity.method.fluctuation_steps import fluctuation_steps
+from symcavity.method.pair import Pair as PairData
 from symcavity.method.symmetry import Symmetry as SymmetryData
 from symcavity.model.problem import Problem
 from symcavity.model.system import System as SystemData
@@ -25,12 +28,15 @@ from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
+    from symcavity.evaluate.moving.flow import FlowRun
     from symcavity.evaluate.moving.run import MovingRun
+    from symcavity.evaluate.moving.stationary import Stationary
     from symcavity.evaluate.solution import Solution
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.experiment import CavityExperiment
     from symcavity.finite.sweep import Sweep
+    from symcavity.method.equivalent import LinearEquivalent as LinearEquivalentData
 
 # -- what is declared ----------------------------------------------------------------------------
 
@@ -41,6 +47,22 @@ def _still(system: SystemData, verb: str) -> None:
         raise UnsupportedLaw(
             f"The states move, and {verb} is about states that keep still.",
             "theory.evolve(values, until=...), system.simulate(values, N=..., until=...), run.compare(sim, ...)",
+        )
+
+
+def _without_temperature(system: SystemData, verb: str) -> None:
+    """Refuse what is about instances of states that do not fluctuate."""
+    _still(system, verb)
+    _minimised(system, verb)
+
+
+def _minimised(system: SystemData, verb: str) -> None:
+    """Refuse instances of a Gibbs measure."""
+    if system.weights:
+        raise UnsupportedLaw(
+            f"The states of a Gibbs measure fluctuate, and {verb} solves instances for one state.",
+            "theory.solve, theory.derivation.verify() of a Gibbs measure; instances of the problem at its minimum",
+            "problem.simulate(...), the limit of large beta",
         )
 
 
@@ -77,7 +99,7 @@ class _Confrontable(ABC):
             A number of processes, or any executor of ``concurrent.futures``.
         **options
             ``progress`` (a bar, or a function of done, total, seconds elapsed, seconds left), ``method``;
-            where states move ``until``, the last step.
+            where states move ``until``, the last step, and in continuous time ``step``, that of Euler's rule.
 
         Returns
         -------
@@ -91,12 +113,16 @@ class _Confrontable(ABC):
         MissingDependency
             If the solver that the structure asks for is not installed.
         """
+        from symcavity.finite.flow import simulate_flow
         from symcavity.finite.moving import simulate_moving
         from symcavity.finite.run import simulate
         from symcavity.witness.simulated import with_witness
 
+        _minimised(self._system(), "simulate")
         if self._system().time is not None:
             drawn: dict[str, Any] = {"seeds": seeds, "couplings": couplings, "executor": executor}
+            if self._system().flowing:
+                return simulate_flow(self._system(), values, N, **drawn, **options)
             return simulate_moving(self._system(), values, N, **drawn, **options)
         found = simulate(self._system(), values, N=N, seeds=seeds, couplings=couplings, executor=executor, **options)
         return with_witness(found)
@@ -115,7 +141,7 @@ class _Confrontable(ABC):
         **options
             ``values``, ``observables``, ``file``, ``executor``, ``progress``, ``retry``, ``couplings``.
         """
-        _still(self._system(), "sweep")
+        _without_temperature(self._system(), "sweep")
         from symcavity.finite.sweep import sweep_simulation
 
         return sweep_simulation(self._system(), grid, N=N, seeds=seeds, **options)
@@ -127,7 +153,7 @@ class _Confrontable(ABC):
 
         ``theory`` is that of this declaration by default; :func:`symcavity.finite.experiment.cavity_experiment`.
         """
-        _still(self._system(), "the cavity experiment")
+        _without_temperature(self._system(), "the cavity experiment")
         from symcavity.finite.experiment import cavity_experiment
 
         system = self._system()
@@ -188,7 +214,7 @@ class BipartiteSystem(_Confrontable, SystemData):
         return {name: value for name, value in vars(self).items() if name not in ("_cavity", "_naive")}
 
     def cavity(self) -> Theory:
-        """Derive the zero-temperature cavity theory; the same one when it is asked for again."""
+        """Derive the cavity theory; the same one when it is asked for again."""
         return self._cavity
 
     def naive(self) -> Theory:
@@ -283,6 +309,28 @@ class ConvexProblem(_Confrontable, Problem):
         """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
         return self._conditions
 
+    def gibbs(self, beta: Any) -> BipartiteSystem:
+        """Return the Gibbs measure ``exp(-beta*objective)`` of this problem, as a system of thermal means.
+
+        Its theory takes the temperature along: ``average(w[i]**2)`` is a thermal second moment, averaged over the
+        disorder, and ``average(expect(w[i])**2)`` the square of a thermal mean.
+
+        Parameters
+        ----------
+        beta : Symbol or number
+            The inverse temperature, positive, in units of the objective.
+
+        Raises
+        ------
+        DeclarationError
+            If beta is not positive.
+        UnsupportedLaw
+            For constraints, global variables, and sites with several states or fields.
+        """
+        from symcavity.method.gibbs import gibbs
+
+        return with_verbs(BipartiteSystem, gibbs(self, self.kkt(), beta))
+
     def cavity(self) -> Theory:
         """Derive the cavity theory of the optimality conditions."""
         return self.kkt().cavity()
@@ -294,6 +342,65 @@ class ConvexProblem(_Confrontable, Problem):
     def symmetry(self) -> Symmetry:
         """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
         return self.kkt().symmetry()
+
+    def descent(self, rate: Any, momentum: Any = 0, batch: Any = 1, *, initial: Any = ()) -> BipartiteSystem:
+        """Gradient descent on this problem, as a system whose states move in steps.
+
+        ``w(t + 1) = w(t) + momentum*(w(t) - w(t - 1)) - rate*(slope of the objective in w)``, from zero on.
+
+        Parameters
+        ----------
+        rate : Expr or number
+            By how much a step goes against the slope of the objective, written such that it is in proportion to N: a
+            mean over data is taken times N.
+        momentum : Expr or number
+            Which part of the last step is repeated.
+        batch : Expr or number
+            Which share of the data a step looks at: each with this probability, drawn anew at each step. Their losses
+            count ``1/batch`` times, so that the mean of many steps is a step with all data; 1 is all data.
+        initial : sequence of Eq
+            Where states begin, if not at zero: ``Eq(w[i], a[i])``.
+
+        Returns
+        -------
+        System
+            Its observables are asked for in the words of the problem: ``run[average(w[i]**2)]`` is an array over the
+            steps.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If there are constraints, or a slope of the objective jumps.
+        DeclarationError
+            For a rate, a momentum, a batch or initial values that are none.
+        """
+        from symcavity.method.descent import descent
+
+        if rate is None:
+            raise ValuesError("The rate of the descent is None.", "a positive rate; problem.flow() in continuous time")
+        return with_verbs(BipartiteSystem, descent(self, rate, momentum, batch, initial))
+
+    def flow(self, *, initial: Any = ()) -> BipartiteSystem:
+        """Gradient flow on this problem, as a system in continuous time: ``dw/dt = -(slope of the objective in w)``.
+
+        Parameters
+        ----------
+        initial : sequence of Eq
+            Where states begin, if not at zero: ``Eq(w[i], a[i])``.
+
+        Returns
+        -------
+        System
+            Its observables are asked for in the words of the problem, as those of :meth:`descent`.
+
+        Raises
+        ------
+        UnsupportedLaw, DeclarationError
+            As :meth:`descent`.
+        """
+        from symcavity.method.descent import descent
+
+        return with_verbs(BipartiteSystem, descent(self, None, initial=initial))
 
     def _repr_latex_(self) -> str:
         from symcavity.writing.displays import problem_latex
@@ -387,7 +494,7 @@ class Theory(StudiedTheory):
 
         return make_function(self, target, arguments, values or {}, backend, errors)
 
-    def compare(self, sim: Any, observables: Any = None) -> Comparison:
+    def compare(self, sim: Any, observables: Any = None, *, scatter: bool = False) -> Comparison:
         """Hold this theory against a simulation of the same declaration.
 
         Parameters
@@ -396,6 +503,8 @@ class Theory(StudiedTheory):
             What ``problem.simulate(...)`` returned.
         observables : iterable of Expr, optional
             Averages, sums, responses; by default moments, fractions and responses of all variables.
+        scatter : bool
+            Whether the variance between the instances is held against :meth:`Solution.variance`, too.
 
         Returns
         -------
@@ -405,52 +514,93 @@ class Theory(StudiedTheory):
         _still(self.system, "this comparison")
         from symcavity.finite.compare import compare
 
-        return compare(self, sim, observables)
+        return compare(self, sim, observables, scatter=scatter)
 
     def evolve(
         self,
         values: Mapping[Any, Any],
-        until: int,
+        until: Any,
         *,
+        step: Any = None,
         paths: int = 20000,
         seed: int = 0,
         method: str | None = None,
         dps: int | None = None,
-    ) -> MovingRun:
+    ) -> MovingRun | FlowRun:
         """Run a theory of states that move forward in time; nothing is iterated.
 
         Parameters
         ----------
         values : mapping
             Parameters, ratios of sizes, quenched parameters.
-        until : int
-            The last step.
+        until : int or number
+            The last step; in continuous time, its end.
+        step : number, optional
+            In continuous time, and there alone: the step of Euler's rule.  The run is made with half of it too.  Where
+            nothing is sampled both are extrapolated to steps of length zero, and ``run.errors`` says how far they
+            differ.
         paths : int
             How many paths are sampled, where the laws are not linear.
         seed : int
             Of these.
         method : str, optional
-            ``'exact'``, for laws that are linear in states and fields, or ``'paths'``; by default what serves.
+            ``'exact'``, for laws that are linear in states and fields; ``'gaussian'``, where smooth functions of such
+            states are sent that do not come back; or ``'paths'``; by default the first that serves.
         dps : int, optional
-            Digits of an exact run.  By default fractions up to 30 steps, and doubles beyond.
+            Digits of a run without paths.  By default fractions up to 30 steps, and doubles beyond.
 
         Returns
         -------
-        MovingRun
+        MovingRun or FlowRun
             ``run.times``, ``run[average(x[i, t]*x[i, s])]``, ``run[response(x[i, t], s)]``, ``run.errors[...]``.
 
         Raises
         ------
         ValuesError
-            For values that are missing or superfluous, before any work.
+            For values that are missing or superfluous, and a step with which the scheme is unstable, before any work.
         UnsupportedLaw
             If the states keep still, or the law is not of the form that the method needs.
         """
+        from symcavity.evaluate.moving.flow import evolve_flow
         from symcavity.evaluate.moving.run import evolve
 
         if self.system.time is None:
             raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+        if self.system.flowing:
+            return evolve_flow(self, values, until, step, paths, seed, method, dps)
+        if step is not None:
+            raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
         return evolve(self, values, until, paths, seed, method, dps)
+
+    def stationary(self, values: Mapping[Any, Any], dps: int = 15) -> Stationary:
+        """Find the state that a network in continuous time reaches after long times, where nothing comes back to sites.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters; quenched parameters of the beginning, which is forgotten, too.
+        dps : int, optional
+            Digits.
+
+        Returns
+        -------
+        Stationary
+            ``rest[average(x[i, t]**2)]`` is a number, ``rest[average(x[i, t]*x[i, s])]`` a function of the lag,
+            ``rest.moves`` says whether the states fluctuate.
+
+        Raises
+        ------
+        NotConverged
+            If no stationary state is reached, or there are several.
+        UnsupportedLaw
+            If the law is not of the form that is supported: one state with a rate that is linear in it and in fields
+            without memory, smooth functions of it, and noise.
+        """
+        from symcavity.evaluate.moving.stationary import stationary
+
+        if self.system.time is None:
+            raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+        return stationary(self, values, dps)
 
     def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
         """Solve over all combinations of the values in a grid.
@@ -478,12 +628,116 @@ class Theory(StudiedTheory):
 
         return settling(self, values)
 
+    def pair(self, over: Any, of: Any = None) -> Pair:
+        """Insert two sites at once: what they have in common at given couplings, while some parameters vary.
+
+        Parameters
+        ----------
+        over : sequence of Quenched
+            What varies; the couplings and all other quenched parameters are given.
+        of : Variable or Expr, optional
+            The quantity of a site whose covariances are asked for; by default what the first kind of sites sends.
+
+        Returns
+        -------
+        Pair
+            With ``.equations``, linear in what joins two sites, and ``.derivation``; ``solution.dimension`` and
+            ``solution.covariance`` have the numbers.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For the naive analysis, states that move, vector fields, and what varies within a kind of sites beside
+            what is given.
+        """
+        from symcavity.method.pair import first_sent, pair_of
+
+        _still(self.system, "a pair of sites")
+        return with_verbs(Pair, pair_of(self, first_sent(self) if of is None else of, over))
+
+    def fluctuations(self) -> Fluctuations:
+        """How the minimum of a convex problem scatters between instances: share, close, coincide.
+
+        Returns
+        -------
+        Fluctuations
+            With ``.minima`` of single sites, ``.equation`` of the variance, and ``.derivation``;
+            ``solution.variance('objective')`` is its number.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For systems of equations, labels drawn on a field, vector fields and couplings with a reciprocity.
+        """
+        from symcavity.method.fluctuation_steps import fluctuations_of
+
+        _still(self.system, "the scatter of a minimum")
+        return with_verbs(Fluctuations, fluctuations_of(self))
+
+    def linear_equivalent(self) -> LinearEquivalent:
+        """The system of the same couplings whose sites answer with their mean responses, and independent noise.
+
+        It has the overlaps and responses of this theory, and its covariances between sites at given couplings.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For sites that hear several fields, or send several quantities.
+        """
+        from symcavity.method.equivalent import linear_equivalent
+
+        return LinearEquivalent(linear_equivalent(self))
+
     @cached_property
     def derivation(self) -> Derivation:
         """The record of the derivation: steps with reasons, which print and check themselves."""
         from symcavity.method.record import record
 
         return Derivation.of(record(self))
+
+
+class LinearEquivalent(BipartiteSystem):
+    """A linear system with the couplings of another one, as :meth:`Theory.linear_equivalent` returns it.
+
+    Attributes
+    ----------
+    slopes, noises : dict
+        The parameters of its equations, in averages of the theory that it is equivalent to.
+    """
+
+    def __init__(self, found: LinearEquivalentData) -> None:
+        super().__init__(list(found.equations), name="A linear equivalent")
+        self._found = found
+        self.slopes, self.noises = dict(found.slopes), dict(found.noises)
+
+    def at(self, solution: Any) -> dict[Any, Any]:
+        """The values at which it is equivalent to a solution of the theory."""
+        return self._found.at(solution)
+
+
+class Fluctuations(FluctuationsData):
+    """How the minimum scatters; :class:`symcavity.method.fluctuation_steps.Fluctuations` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two copies that share their couplings in part."""
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
+
+
+class Pair(PairData):
+    """Two sites at given couplings; :class:`symcavity.method.pair.Pair` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two sites."""
+        from symcavity.method.pair_steps import pair_steps
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *pair_steps(self))))
 
 
 # -- the record ----------------------------------------------------------------------------------
@@ -563,7 +817,7 @@ class Derivation(DerivationData):
         Parameters
         ----------
         name : str
-            ``'text'``, ``'latex'``, ``'html'``, ``'json'`` or ``'lean'``.
+            ``'text'``, ``'latex'``, ``'html'`` or ``'json'``.
         detail : str
             ``'full'``, or ``'paper'``: without stability and message passing, and cavities of further kinds in short.
 
@@ -596,10 +850,6 @@ class Derivation(DerivationData):
     def to_json(self, *, verify: bool = True, dps: int = 50) -> str:
         """Return a record for machines: claims, reasons, declaration, and what ``verify(dps)`` says of each step."""
         return self.to("json", checked=self.verify(dps) if verify else None)
-
-    def to_lean(self) -> str:
-        """Return the claims that are plain algebra as Lean 4 statements, with their hypotheses; proofs are open."""
-        return self.to("lean")
 
     def to_text(self, detail: str = "full") -> str:
         """Return the derivation as plain text for a terminal."""

@@ -601,3 +601,13 @@ def test_the_package_on_disk_has_the_derivations():
     import symcavity.derivations
 
     assert Path(next(iter(symcavity.derivations.__path__))).is_dir()
+
+
+def test_the_jobs_of_an_array_share_out_the_seeds():
+    from symcavity.cli import build_parser
+
+    words = ["sweep", "soft_margin", "alpha=1", "C=1", "--simulate", "--N", "20"]
+    assert build_parser().parse_args([*words, "--seeds", "40:43"]).seeds == [40, 41, 42]
+    assert build_parser().parse_args([*words, "--seeds", "3"]).seeds == 3
+    with pytest.raises(SystemExit):
+        build_parser().parse_args([*words, "--seeds", "3:x"])

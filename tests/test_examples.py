@@ -105,7 +105,11 @@ def test_versions_agree():
 
     import symcavity
 
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert symcavity.__version__ == version
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "symcavity.__version__"}
+    version = symcavity.__version__
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert citation.count(f"version: {version}\n") == 2
+    (date,) = re.findall(r'date-released: "([\d-]+)"', citation)
+    assert f"## {version} ({date})\n\n### Added\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -1,38 +1,24 @@
-"""Factors of polynomials, found in the same way in every session.
+"""Factors of polynomials, by FLINT: the same in every session, in any number of symbols.
 
-SymPy factors a polynomial in several symbols at points that it draws from one generator of the whole process.  With
-unlucky points that takes minutes or does not end, so that the same call is quick in one session and hangs in another.
-Polynomials in many symbols hardly ever have factors but those that stand in each of their terms: only these are sought.
-What is linear in a symbol needs no search at all.
+SymPy factors a polynomial in several symbols at points that it draws from one generator of the whole process: with
+unlucky points that takes minutes or does not end, and the same call is quick in one session and hangs in another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache, reduce
+from math import lcm
 from typing import Any
 
-import sympy
-from sympy import QQ, ZZ, Add, Expr, Mul, Poly, S, default_sort_key, factor_terms, gcd_terms, sympify
+from flint import Ordering, fmpz_mpoly_ctx
+from sympy import Add, Expr, Integer, Mul, S, default_sort_key, gcd_terms, sympify
 from sympy.core.exprtools import decompose_power
 from sympy.core.mul import _keep_coeff
-from sympy.core.random import rng
-from sympy.polys.polyerrors import BasePolynomialError
-from sympy.polys.rings import PolyRing
+from sympy.polys.polyerrors import GeneratorsNeeded, PolynomialError
+from sympy.polys.polyutils import dict_from_expr
 
-MOST_SYMBOLS = 16
-
-
-@contextmanager
-def _same_draws() -> Iterator[None]:
-    """Let SymPy draw what it would draw first of all; the session's own sequence goes on afterwards."""
-    state = rng.getstate()
-    rng.seed(0)
-    try:
-        yield
-    finally:
-        rng.setstate(state)
+Powers = list[tuple[Expr, Expr]]
 
 
 @lru_cache(maxsize=4096)
@@ -82,64 +68,72 @@ def _over_one_denominator(terms: Sequence[Expr]) -> Expr:
 
 
 @lru_cache(maxsize=4096)
-def factor_list(expr: Expr, *symbols: Any) -> tuple[Expr, Sequence[tuple[Expr, int]]]:
-    """Return the constant and the factors of a polynomial, whatever was drawn before."""
-    if len(expr.free_symbols) > MOST_SYMBOLS and not symbols:
-        constant, rest = factor_terms(expr).as_coeff_Mul()
-        powers = [f.as_base_exp() for f in Mul.make_args(rest)]
-        return constant, tuple((base, int(power)) for base, power in powers)
-    with _same_draws():
-        return (None if symbols else _by_a_linear_symbol(expr)) or sympy.factor_list(expr, *symbols)
+def factor_list(expr: Expr) -> tuple[Expr, Sequence[tuple[Expr, Expr]]]:
+    """Return the constant of a polynomial, and its factors with their powers.
 
-
-def _by_a_linear_symbol(expr: Expr) -> tuple[Expr, list[tuple[Expr, int]]] | None:
-    """The factors of ``a*x + b``: those of what divides both, and one that cannot be split; None without an x."""
-    if not expr.free_symbols or not expr.is_polynomial(*expr.free_symbols):
-        return None
-    return _of_poly(Poly(expr, *sorted(expr.free_symbols, key=default_sort_key)))
-
-
-def _of_poly(poly: Poly) -> tuple[Expr, list[tuple[Expr, int]]] | None:
-    if poly.domain not in (ZZ, QQ):
-        return None
-    below, poly = poly.clear_denoms(convert=True)
-    whole = PolyRing(poly.gens, ZZ).from_dict(poly.as_dict(native=True))  # most of its powers are zero
-    if not (linear := [k for k, degree in enumerate(whole.degrees()) if degree == 1]):
-        return None
-    k = min(linear, key=lambda k: (sum(powers[k] for powers in whole.itermonoms()), str(poly.gens[k])))
-    a = whole.diff(k)
-    common = a.gcd(whole - a * whole.ring.gens[k])
-    rest = whole.exquo(common)
-    if rest.LC < 0:
-        common, rest = -common, -rest
-    constant, others = factor_list(common.as_expr())
-    return constant / below, [*others, (rest.as_expr(), 1)]
+    Raises
+    ------
+    PolynomialError
+        For a quotient.
+    """
+    constant, powers = _split(expr)
+    if any(power.is_Rational and power < 0 for _, power in powers):
+        raise PolynomialError(f"{expr} is no polynomial.")
+    return constant, powers
 
 
 @lru_cache(maxsize=4096)
 def factor(expr: Expr) -> Expr:
-    """Return an expression as a product of factors, whatever was drawn before."""
-    if len(expr.free_symbols) > MOST_SYMBOLS:
-        return factor_terms(expr)
-    with _same_draws():
-        found = _by_a_linear_symbol(expr)
-        return Mul(found[0], *(f**n for f, n in found[1])) if found else _of_quotient(expr) or sympy.factor(expr)
+    """Return an expression as a product of factors, over one denominator."""
+    constant, powers = _split(expr)
+    return _keep_coeff(constant, _product(powers))
 
 
-def _of_quotient(expr: Expr) -> Expr | None:
-    """What SymPy's own ``factor`` gives, where each factor over a common denominator is linear in something."""
-    constant, out = S.One, []
-    for part in Mul.make_args(together(expr)):
+def _product(powers: Powers) -> Expr:
+    return Mul(*(base**power for base, power in powers))
+
+
+def _split(expr: Expr) -> tuple[Expr, Powers]:
+    constant: Expr = S.One
+    out: Powers = []
+    for part in Mul.make_args(together(sympify(expr))):
         base, power = part.as_base_exp()
-        if part.is_Rational:
+        if part.is_Number:
             constant *= part
-            continue
-        try:
-            found = _of_poly(Poly(base)) if power.is_Integer else None
-        except BasePolynomialError:
-            return None
-        if found is None:
-            return None
-        constant *= found[0] ** power
-        out += [f ** (n * power) for f, n in found[1]]
-    return _keep_coeff(constant, Mul(*out))
+        elif base.is_number:
+            out.append((base, power))
+        else:
+            content, found = _of_polynomial(base)
+            if power.is_integer:
+                constant *= content**power if power.is_Integer else 1
+                out += [(content, power)] if not power.is_Integer and content != 1 else []
+                out += [(f, n * power) for f, n in found]
+            else:  # a root is split where its factors are positive
+                found = [(content, S.One), *found]
+                out += [(f, n * power) for f, n in found if f.is_positive and f != 1]
+                rest = [(f, n) for f, n in found if not f.is_positive]
+                out += [(_product(rest), power)] if rest else []
+    return constant, out
+
+
+def _of_polynomial(expr: Expr) -> tuple[Expr, Powers]:
+    """The content and the irreducible factors of what holds no quotient, with functions and roots for symbols."""
+    if not (expr.is_Add or expr.is_Mul):
+        return S.One, [(expr, S.One)]
+    try:
+        terms, symbols = dict_from_expr(expr)
+    except GeneratorsNeeded:
+        return S.One, [(expr, S.One)]
+    if not all(c.is_Rational for c in terms.values()):
+        return S.One, [(expr, S.One)]
+    order = sorted(range(len(symbols)), key=lambda k: default_sort_key(symbols[k]))
+    below = lcm(*(int(c.q) for c in terms.values()))
+    ring = fmpz_mpoly_ctx.get([f"x{k}" for k in range(len(symbols))], Ordering.lex)
+    whole = {tuple(powers[k] for k in order): int(c * below) for powers, c in terms.items()}
+    content, factors = ring.from_dict(whole).factor()
+
+    def read(factor: Any) -> Expr:
+        return Add(*(Mul(Integer(int(c)), *(symbols[k] ** int(n) for k, n in zip(order, powers, strict=True)))
+                     for powers, c in factor.to_dict().items()))
+
+    return Integer(int(content)) / below, [(read(f), Integer(n)) for f, n in factors]

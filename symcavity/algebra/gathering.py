@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Mul, expand_mul, factor
+from sympy import Add, Expr, Mul, expand_mul
 
+from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import phi
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Heaviside, Max, Mul, Pow
+from typing import Any
+
+from sympy import DiracDelta, Dummy, Expr, Heaviside, Max, Mul, Piecewise, Pow, S
 
 
 def without_steps(expr: Expr) -> Expr:
@@ -21,3 +23,58 @@ def without_steps(expr: Expr) -> Expr:
         return Mul(*(f for f in factors if not (isinstance(f, Heaviside) and Max(0, f.args[0]) in bases)))
 
     return expr.replace(Mul, plain)
+
+
+def slope_of(expr: Expr, variable: Any) -> Expr:
+    """The derivative of a function, without jumps that it does not have.
+
+    What jumps outside of its own case is no jump, and a sign times what vanishes with its argument is none.
+
+    Examples
+    --------
+    >>> from sympy import Abs, Max, Piecewise, Symbol, sign
+    >>> x = Symbol("x", real=True)
+    >>> slope_of(Piecewise((x, Abs(x) <= 1), (sign(x), True)), x)
+    Piecewise((1, Abs(x) <= 1), (0, True))
+    >>> slope_of(sign(x) * Max(0, Abs(x) - 1), x)
+    Heaviside(Abs(x) - 1)*sign(x)**2
+    """
+
+    def within(*cases: Any) -> Expr:
+        held: list[Any] = []
+        before: list[Any] = []
+        for value, test in cases:
+            rule = {d: S.Zero for d in value.atoms(DiracDelta) if _elsewhere(d.args[0], variable, test, before)}
+            held.append((value.xreplace(rule), test))
+            before.append(test)
+        return Piecewise(*held)
+
+    found = expr.diff(variable)
+    if not found.has(DiracDelta):
+        return found
+    found = found.replace(Piecewise, within)
+    return found.xreplace({d: S.Zero for d in found.atoms(DiracDelta) if _is_stilled(found, d, variable)})
+
+
+def _is_stilled(slope: Expr, jump: Expr, variable: Any) -> bool:
+    """Whether what stands before a delta function vanishes where the delta function does not."""
+    rule = _where_it_vanishes(jump.args[0], variable)
+    mark = Dummy()
+    factor = slope.xreplace({jump: mark}).diff(mark)
+    return rule is not None and not factor.has(mark) and factor.subs(rule) == 0
+
+
+def _elsewhere(place: Expr, variable: Any, test: Any, before: list[Any]) -> bool:
+    """Whether a case does not hold where an expression, linear in a variable, vanishes."""
+    rule = _where_it_vanishes(place, variable)
+    if rule is None:
+        return False
+    return any(t.subs(rule) == S.true for t in before) or test.subs(rule) == S.false
+
+
+def _where_it_vanishes(place: Expr, variable: Any) -> dict[Any, Expr] | None:
+    """The value of a variable at which an expression that is linear in it vanishes."""
+    rate = place.diff(variable)
+    if rate == 0 or rate.has(variable):
+        return None
+    return {variable: (variable - place / rate).expand()}

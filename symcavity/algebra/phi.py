@@ -255,8 +255,8 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         below, at = Symbol("PhiOfOrderZero", real=True), kappa if kappa.is_Symbol else Symbol("KappaOfPhi", real=True)
         a, b = (e.xreplace({_coefficient_symbol: at}) for e in phi_coefficients(int(n)))
         code = printer._print(((a + at * b) * below + b * gaussian_density(at)).expand())  # noqa: SLF001 - as above
-        tail, whole = (printer._print(e) for e in (-kappa / sym_sqrt(2), kappa))  # noqa: SLF001 - as above
-        code = code.replace(below.name, f"0.5*{name}({tail})")
+        whole = printer._print(kappa)  # noqa: SLF001 - as above
+        code = code.replace(below.name, f"0.5*{name}(-0.7071067811865476*({whole}))")  # over the root of two
         return f"({code if at == kappa else code.replace(at.name, f'({whole})')})"
 
     # -- writing ----------------------------------------------------------------------------------

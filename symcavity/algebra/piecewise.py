@@ -28,6 +28,7 @@ from sympy import (
     S,
     Symbol,
     binomial,
+    fraction,
     sign,
     sqrt,
     sympify,
@@ -35,7 +36,7 @@ from sympy import (
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.logic.boolalg import ITE, Boolean, BooleanFalse, BooleanTrue
 
-from symcavity.algebra.factors import factor, factor_list
+from symcavity.algebra.factors import factor, factor_list, together
 from symcavity.algebra.signs import (
     NotPiecewisePolynomial,
     OpenSlope,
@@ -201,7 +202,7 @@ def _real_roots(p: Coefficients, lead: int, signs: Signs) -> list[Expr]:
         root = sqrt(factor(gap)) if gap.has(Add) else sqrt(gap)
         return [tidy(signs.tidy((-b + side * lead * root) * inverse / 2)) for side in (-1, 1)]
     z = Dummy("z", real=True)
-    _, factors = factor_list(_expression(p, z), z)
+    _, factors = factor_list(fraction(together(_expression(p, z)))[0])
     found: list[Expr] = []
     for one, multiplicity in factors:
         coefficients = tuple(reversed(Poly(one, z).all_coeffs()))

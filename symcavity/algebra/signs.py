@@ -30,6 +30,10 @@ class FewValued:
         return ()
 
 
+class Averaging:
+    """A node that averages its first argument: values of few-valued quantities are no cases of what it is."""
+
+
 def sign_of(expr: Any) -> int | None:
     """Return the sign of a real expression where it can be proved.
 
@@ -65,9 +69,7 @@ def _sign_of(expr: Expr) -> int | None:
     found = _signs(expr)
     if len(found) == 1:
         return next(iter(found))
-    few = [leaf for leaf in expr.atoms(FewValued) if leaf.few]
-    if few and prod(len(leaf.few) for leaf in few) <= _MOST_CASES:
-        cases = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
+    if (cases := _by_few_values(expr)) is not None:
         return next(iter(cases)) if len(cases) == 1 else None
     if expr.has(Add):
         if expr.count_ops() > _MAX_OPS:
@@ -85,16 +87,31 @@ def _sign_of(expr: Expr) -> int | None:
     return None
 
 
+def _by_few_values(expr: Expr) -> set[int | None] | None:
+    """The signs at all values of the quantities that take few; None where there are none, or too many.
+
+    What is averaged over them stands for one number: it has the sign that all values have.
+    """
+    if not any(leaf.few for leaf in expr.atoms(FewValued)):
+        return None
+    averages: list[Any] = [node for node in expr.atoms(Averaging) if node != expr]
+    signs = {node: sign_of(node.args[0]) for node in averages}
+    stand_ins = {1: {"positive": True}, -1: {"negative": True}, 0: {"zero": True}, None: {"real": True}}
+    is_average = isinstance(expr, Averaging)
+    whole = expr.args[0] if is_average else expr
+    open_ = whole.xreplace({node: Dummy(**stand_ins[s]) for node, s in signs.items()})
+    few = [leaf for leaf in open_.atoms(FewValued) if leaf.few]
+    if prod(len(leaf.few) for leaf in few) > _MOST_CASES:
+        return None
+    return {_sign_of(open_.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
+
+
 def weak_sign_of(expr: Any) -> int | None:
     """Return 1 where an expression is never negative, -1 where it is never positive, None where neither is proved."""
     expr = sympify(expr)
     if expr.is_nonnegative or expr.is_nonpositive:
         return 1 if expr.is_nonnegative else -1
-    few = [leaf for leaf in expr.atoms(FewValued) if leaf.few]
-    if few and prod(len(leaf.few) for leaf in few) <= _MOST_CASES:
-        found = {_sign_of(expr.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
-    else:
-        found = {_sign_of(expr)}
+    found = _by_few_values(expr) or {_sign_of(expr)}
     if None in found:
         found = set(_signs(expr))
     return 1 if found <= {0, 1} else -1 if found <= {-1, 0} else None

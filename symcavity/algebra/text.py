@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Basic, Float
+from sympy import Basic, Float, Integral, Sum
 from sympy.printing.str import StrPrinter
 
+from symcavity.algebra.flow import integrand
 from symcavity.algebra.memory import Memory
 
 _KNOWN = Memory(20_000)
 
 
-class _Printer(StrPrinter):
+class _Integrals(StrPrinter):
+    def _print_Sum(self, expr: Any) -> str:
+        body, sums, integrals = integrand(expr)
+        if not integrals:
+            return str(super()._print_Sum(expr))
+        whole = Integral(body, *integrals)
+        return str(self._print(Sum(whole, *sums) if sums else whole))
+
+
+class _Printer(_Integrals):
     def _print(self, expr: Any, **options: Any) -> str:
         if options or not isinstance(expr, Basic) or isinstance(expr, Float):  # a Float alone has all its digits
             return str(super()._print(expr, **options))
@@ -26,7 +36,7 @@ def text(expr: Basic) -> str:
     return str(_Printer({"order": None}).doprint(expr))
 
 
-class _PlainPrinter(StrPrinter):
+class _PlainPrinter(_Integrals):
     def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
         terms = super()._as_ordered_terms(expr, order=order)
         lead = next((k for k, term in enumerate(terms) if not term.as_coeff_Mul()[0].is_negative), 0)

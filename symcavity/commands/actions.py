@@ -214,7 +214,7 @@ def simulate(args: argparse.Namespace) -> int:
     check_figure(args.plot)
     system, theory, values, options = _instances(args)
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
-    simulation = run(system, values, **options)
+    simulation = run(system, values, fresh=args.fresh, **options)
     comparison = compare(theory, simulation, shown or None)
     if args.json:
         print_json({"sizes": comparison.sizes, "infeasible": comparison.infeasible, "failed": comparison.failed}

@@ -39,7 +39,7 @@ def show_list(args: argparse.Namespace) -> int:
     names = installed()
     rows: list[dict[str, Any]] = [{"name": name, "words": words} for name, words in names.items()]
     if args.parameters:
-        rows = [row | {"parameters": _takes(row["name"])} for row in rows]
+        rows = [row | {"parameters": takes(row["name"])} for row in rows]
     if args.json:
         print_json(rows)
         return 0
@@ -59,7 +59,7 @@ def _system(target: str, wanted: str = "") -> tuple[Any, Any]:
     return problem, problem.kkt() if isinstance(problem, ConvexProblem) else problem
 
 
-def _takes(target: str, wanted: str = "") -> list[str]:
+def takes(target: str, wanted: str = "") -> list[str]:
     """What takes a value: parameters, the load, ratios, laws and sets."""
     _, system = _system(target, wanted)
     ratios = [kind.ratio for kind in system.kinds if kind.ratio.is_Symbol]
@@ -78,7 +78,7 @@ def show(args: argparse.Namespace) -> int:
         "title": system.name,
         "path": str(Path(args.target) if is_file(args.target) else path_of(args.target)),
         "declaration": str(problem),
-        "values": _takes(args.target, args.object),
+        "values": takes(args.target, args.object),
         "laws": given,
         "fixed": [str(e) for e in system.fixed],
         "variables": [*system.variables, *(g.name for g in system.globals)],

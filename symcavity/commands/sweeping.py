@@ -74,6 +74,7 @@ def run_sweep(
             values=fixed,
             observables=columns,
             couplings=args.couplings,
+            fresh=args.fresh,
             file=files[1],
             executor=args.jobs,
         )

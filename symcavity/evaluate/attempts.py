@@ -17,7 +17,15 @@ from symcavity.evaluate import saddle_attempt
 from symcavity.evaluate.admissible import inadmissible, sift
 from symcavity.evaluate.choice import chosen
 from symcavity.evaluate.closed_map import ClosedMap, Root
-from symcavity.evaluate.continuation import NEAR, STRONGEST, WEAKEST, along_load, along_values, by_load, explicit_range
+from symcavity.evaluate.continuation import (
+    NEAR,
+    STRONGEST,
+    WEAKEST,
+    along_load,
+    along_values,
+    explicit_range,
+    root_by_load,
+)
 from symcavity.evaluate.eliminated import Eliminated, roots_of
 from symcavity.evaluate.evidence import BranchEnd, NothingButZero, OnlyRoot
 from symcavity.evaluate.finish import finish, finished, limit_at_rest, where
@@ -124,7 +132,10 @@ def state_evolution(search: Search) -> Outcome:
 
 def saddle(search: Search) -> Outcome:
     """The root of a convex problem in the coordinates of its saddle, or the proof that there is none."""
-    return saddle_attempt.attempt(search.task, search.given)
+    outcome = saddle_attempt.attempt(search.task, search.given)
+    if isinstance(outcome, Handover) and search.given.solve_for:
+        return Lost()  # a minimum exists, and the saddle does not know the parameter that names a result of it
+    return outcome
 
 
 def continued_map(search: Search) -> Outcome:
@@ -192,13 +203,15 @@ def by_signs(search: Search) -> Outcome:
     return Lost()
 
 
-def by_range(search: Search) -> Outcome:
-    """The load as a function of the parameter that is sought: the root, or the loads that it ranges over."""
-    evidence, root = explicit_range(search.eliminated), None
-    if evidence is None:
-        root, evidence = by_load(search.eliminated)
-    if evidence is not None:
-        return Ended(evidence, tuple(search.complaints))
+def explicit_load(search: Search) -> Outcome:
+    """A proof by the load as an explicit function of the parameter that is sought: the range of its values."""
+    evidence = explicit_range(search.eliminated)
+    return Lost() if evidence is None else Ended(evidence, tuple(search.complaints))
+
+
+def by_load(search: Search) -> Outcome:
+    """Follow the load as a function of the parameter that is sought to the load that is given."""
+    root = root_by_load(search.eliminated)
     admitted = [] if root is None else search.admitted([root], first=True)
     return search.chosen(admitted) if admitted else Lost()
 
@@ -217,12 +230,13 @@ def _at_given_values(search: Search) -> bool:
 
 ATTEMPTS = (
     Attempt("state evolution", lambda s: s.is_mapped, state_evolution),
+    Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
     Attempt("continuation of the map", _at_given_values, continued_map),
     Attempt("states at rest", lambda s: _at_given_values(s) and (s.seen is None or s.seen.is_at_rest), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),
-    Attempt("range of the load", lambda s: bool(s.given.solve_for), by_range),
+    Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
     Attempt("continuation of what elimination leaves", lambda _: True, continued_core),
     Attempt("the only root", lambda _: True, only_root),
     Attempt("more starting points", lambda s: not s.every, from_all_starts),

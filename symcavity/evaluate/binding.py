@@ -32,6 +32,8 @@ from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.values import Task, read_values
 from symcavity.evaluate.watch import watched
 from symcavity.method.fluctuations import variance_of_minimum
+from symcavity.method.pair import pair_of
+from symcavity.method.perturbed import as_averages, in_states, perturbed
 from symcavity.method.saddle import saddle_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
@@ -108,6 +110,8 @@ def task_of(theory: Theory) -> Task:
             lambda: theory.gains,
             lambda: theory.objective,
             lambda: variance_of_minimum(theory),
+            lambda: (perturbed(theory), lambda key: as_averages(theory, key), lambda body: in_states(theory, body)),
+            lambda observed, over: pair_of(theory, observed, over),
             theory.units,
             theory.assumed(),
             system.name,
@@ -148,9 +152,6 @@ def solve_theory(
     if certify:
         from symcavity.evaluate.certificate import certify as enclosed
         from symcavity.evaluate.certificate import enclosable
-        from symcavity.evaluate.jets import flint
-
-        flint()
     near = read_guess(theory, guess)
     with watched(timeout):
         bound, rest = bind(theory, {} if values is None else values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from flint import arb, arb_mat, ctx
 from sympy import Expr, Float, Rational, Symbol
 
 from symcavity.errors import NotConverged, UnsupportedLaw
@@ -36,8 +37,6 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
 
     Raises
     ------
-    MissingDependency
-        Without python-flint.
     UnsupportedLaw
         For averages over convex sets, polyhedra, several fields or several densities; over a field, without a closed
         form, together with a density; for limits: unknowns that are infinite, or states that vanish.
@@ -53,17 +52,16 @@ def certify(solution: Solution) -> dict[Symbol, Any]:
     """
     task, given = solution.task, solution.given
     balls, equations = enclosable(task, given)
-    library = balls.lib
     names = [*task.unknowns, *given.solve_for]
     values = [solution.values[s] for s in names]
     if solution.is_limit:
         raise UnsupportedLaw("A limit is not enclosed: an unknown is infinite, or states vanish.", "other values")
-    before = library.ctx.prec
+    before = ctx.prec
     try:
-        library.ctx.prec = balls.bits + SPARE
+        ctx.prec = balls.bits + SPARE
         return _enclosed(balls, equations, names, values, given.exact)
     finally:
-        library.ctx.prec = before
+        ctx.prec = before
 
 
 def enclosable(task: Task, given: Given) -> tuple[Enclosure, list[Any]]:
@@ -73,7 +71,7 @@ def enclosable(task: Task, given: Given) -> tuple[Enclosure, list[Any]]:
 
     Raises
     ------
-    MissingDependency, UnsupportedLaw
+    UnsupportedLaw
         As :func:`certify`.
     """
     laws = {kind: replace(law, continuous=_exact(law.continuous)) for kind, law in given.laws.items()}
@@ -94,8 +92,6 @@ def _exact(continuous: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 def _enclosed(
     balls: Enclosure, equations: list[Any], names: list[Symbol], values: list[Any], exact: Any
 ) -> dict[Symbol, Any]:
-    library = balls.lib
-    arb, matrix = library.arb, library.arb_mat
     count = len(names)
     fixed = {s: Jet(balls.number(v)) for s, v in exact.items()}
     place = [balls.number(v).mid() for v in values]
@@ -105,7 +101,7 @@ def _enclosed(
         tick("the certificate")
         balls.bits = bits
         env = fixed | {s: Jet(v) for s, v in zip(names, place, strict=True)}
-        return matrix([[balls(e, env).v] for e in equations])
+        return arb_mat([[balls(e, env).v] for e in equations])
 
     def slopes_on(box: list[Any]) -> Any:
         """Their derivatives on a box: a step needs few digits of them."""
@@ -114,10 +110,10 @@ def _enclosed(
         unit = [[arb(int(k == n)) for k in range(count)] for n in range(count)]
         env = fixed | {s: Jet(v, d) for s, v, d in zip(names, box, unit, strict=True)}
         found = [balls(e, env) for e in equations]
-        return matrix([[*f.d, *[arb(0)] * (count - len(f.d))] for f in found])
+        return arb_mat([[*f.d, *[arb(0)] * (count - len(f.d))] for f in found])
 
     bits = balls.bits
-    inverse = _inverse(slopes_on(place), matrix)
+    inverse = _inverse(slopes_on(place))
     least = arb(2) ** -bits
     for _ in range(ROUNDS):  # the digits of the solution, and then those of the certificate
         step = inverse * values_at(place)
@@ -133,9 +129,9 @@ def _enclosed(
             jacobian = slopes_on(box)
         except Undecided:
             break
-        unit = matrix([[int(k == n) for k in range(count)] for n in range(count)])
-        offset = matrix([[b - x] for b, x in zip(box, place, strict=True)])
-        image = matrix([[x] for x in place]) - step + (unit - inverse * jacobian) * offset
+        unit = arb_mat([[int(k == n) for k in range(count)] for n in range(count)])
+        offset = arb_mat([[b - x] for b, x in zip(box, place, strict=True)])
+        image = arb_mat([[x] for x in place]) - step + (unit - inverse * jacobian) * offset
         if all(b.contains_interior(image[k, 0]) for k, b in enumerate(box)):
             return {s: image[k, 0] for k, s in enumerate(names)}
     raise NotConverged(
@@ -145,9 +141,9 @@ def _enclosed(
     )
 
 
-def _inverse(slope: Any, matrix: Any) -> Any:
+def _inverse(slope: Any) -> Any:
     """An approximate inverse of the Jacobian at the middle of its balls."""
     try:
-        return matrix(slope.mid()).inv().mid()
+        return arb_mat(slope.mid()).inv().mid()
     except ZeroDivisionError:
         raise NotConverged("The equations are degenerate at the solution.", None) from None

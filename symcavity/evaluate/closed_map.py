@@ -7,12 +7,13 @@ elimination leaves of them, where expressions vanish.  Unknowns of known sign ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Add, Symbol
+from sympy import Abs, Add, Expr, Mul, Pow, Symbol, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -21,9 +22,12 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.integrals import LAWS, Grids, Pass, lighter
 from symcavity.evaluate.nodes import BOXES
+from symcavity.evaluate.tolerances import tolerances
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 
 ROUNDED = 1e-14  # what rounding leaves of a sum
+FADED = 1e-3  # and of what was not zero, but for steps that had not come to their end: a share of it
 
 INTEGRALS = (GaussianAverage, ImplicitAverage, *BOXES)
 
@@ -92,6 +96,7 @@ class ClosedMap:
         self.cancelling = Cancelling(closed, self.unknowns, range(len(self.mapped), len(self.exprs)))
         self._values: Pass | None = None
         self._slopes: Pass | None = None
+        self._sizes: Pass | None = None
         # where derivatives cost as much as many values, iterating to the end is quicker than Newton's method
         self.why = ""  # of the last averages that had no value
         self.patient = any(e.has(JointAverage) for e in self.exprs) and bool(self.mapped)
@@ -211,10 +216,42 @@ class ClosedMap:
             there = np.where(np.arange(len(x)) == p, 0.0, out)
             if (found := self.gap(there, env, grids)) is not None and np.max(np.abs(found[0])) < ROUNDED:
                 out = there
-        for k, p in enumerate(self.places):
-            if not self.signs[p] and abs(x[p]) < ROUNDED:
-                out[p] *= abs(x[p]) >= ROUNDED * sum(map(abs, Pass(Add.make_args(self.exprs[k]))(at)))
-        return out
+        return self._without_cancelled(out, at, env, grids)
+
+    def _without_cancelled(
+        self, x: np.ndarray, at: Mapping[Any, Any], env: Mapping[Any, Any], grids: Grids
+    ) -> np.ndarray:
+        """The point with zeros for averages of either sign that vanish together, as those of odd laws do.
+
+        They are measured by averages of moduli: what is left of a sum that vanishes is rounding of its terms.
+        """
+        either = [k for k, p in enumerate(self.places) if not self.signs[p] and x[p] != 0]
+        if not either:
+            return x
+        if self._sizes is None:
+            self._sizes = Pass([_moduli(self.exprs[k]) for k in self.places_of_either_sign])
+        sizes = dict.fromkeys(self.places_of_either_sign, 0.0)
+        with suppress(NotConverged), np.errstate(all="ignore"):
+            for _ in range(2):  # of averages of what vanishes as well, too
+                found = zip(sizes, map(float, self._sizes(at)), strict=True)
+                sizes |= {k: v for k, v in found if np.isfinite(v)}
+                at = {**at, **{self.unknowns[self.places[k]]: v for k, v in sizes.items()}}
+        kept, most = tolerances().kept, float(np.max(np.abs(x)))
+        small = {k for k in either if abs(x[self.places[k]]) < kept * max(sizes[k], most)}
+        while small:
+            there = np.where(np.isin(np.arange(len(x)), [self.places[k] for k in small]), 0.0, x)
+            called = self.call(self.values, there, env, grids)
+            least = {k: max(ROUNDED * sizes[k], FADED * abs(x[self.places[k]])) for k in small}
+            left = {k for k in small if called is None or not abs(called[0][k]) < least[k]}
+            if not left:
+                return there
+            small -= left
+        return x
+
+    @cached_property
+    def places_of_either_sign(self) -> list[int]:
+        """The numbers of the averages that may have either sign."""
+        return [k for k, p in enumerate(self.places) if not self.signs[p]]
 
     def admissible(self, x: np.ndarray) -> bool:
         """Whether a point has numbers of the right signs, and no zeros where a logarithm is followed."""
@@ -254,6 +291,19 @@ class ClosedMap:
         if found is None:
             raise NotConverged("The equations are not defined near the root.", dict(point))
         return Root(dict(point), found[1], self.slopes, grids)
+
+
+def _moduli(expr: Expr) -> Expr:
+    """An expression with moduli in the place of its terms, and of what is averaged: no less than any of them."""
+    if isinstance(expr, Add | Mul):
+        return expr.func(*map(_moduli, expr.args))
+    if isinstance(expr, JointAverage):  # a modulus would be a kink, and a law with kinks has other nodes
+        return sqrt(expr.func(expr.body**2, *expr.args[1:]))
+    if isinstance(expr, (*INTEGRALS, Average)):
+        return expr.func(_moduli(expr.args[0]), *expr.args[1:])
+    if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp.is_positive:
+        return _moduli(expr.base) ** expr.exp
+    return Abs(expr)
 
 
 def _says_zero(difference: Any, s: Symbol) -> bool:

@@ -55,17 +55,14 @@ def explicit_range(system: Eliminated) -> LoadRange | None:
     return found if found.excludes else None
 
 
-def by_load(system: Eliminated) -> tuple[np.ndarray | None, LoadRange | None]:
-    """For a parameter sought at a given load: follow the load as a function of the parameter.
-
-    Returns the root, or the range of the load, if it was found as far as the parameter goes.
-    """
+def root_by_load(system: Eliminated) -> np.ndarray | None:
+    """For a parameter sought at a given load: follow the load as a function of the parameter to the one given."""
     task, given = system.task, system.given
     if len(given.solve_for) != 1 or alpha not in given.exact:
-        return None, None
+        return None
     (parameter,) = given.solve_for
     if not parameter.is_nonnegative:
-        return None, None
+        return None
     exact = {k: v for k, v in given.exact.items() if k not in (alpha, N, P)}
     wanted = float(given.exact[alpha])
     states: dict[float, Point] = {}
@@ -87,49 +84,43 @@ def by_load(system: Eliminated) -> tuple[np.ndarray | None, LoadRange | None]:
         states[t] = point
         return float(np.log(states[t][alpha] / wanted))
 
-    bracket, whole = _bracket(excess)
-    loads = [point[alpha] for point in states.values()]
-    if whole and loads and (found := LoadRange(parameter, wanted, min(loads), max(loads), len(loads))).excludes:
-        return None, found
+    bracket = _bracket(excess)
     if bracket is None:
-        return None, None
+        return None
     from scipy.optimize import brentq
 
     t = brentq(excess, *bracket, xtol=1e-10)
     point = {**states.get(t, states[min(states, key=lambda s: abs(s - t))]), parameter: float(np.exp(t))}
     polished = root_near(system.frame[0], given.environment("numpy"), point)
-    return (None if polished is None else system.of_left(polished.point)), None
+    return None if polished is None else system.of_left(polished.point)
 
 
-def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[tuple[float, float] | None, bool]:
-    """Search a change of sign on a line, outwards from 0; and whether all of the line has been seen.
+def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, float] | None:
+    """Search a change of sign on a line, outwards from 0.
 
     Where the function is undefined the step was too long, or the function ends: steps become shorter, and then the
-    direction ends.  What lies beyond has been seen only if the function had settled before.
+    direction ends.
     """
     centre = f(0.0)
     if not np.isfinite(centre):
-        return None, False
-    ends = {1: (0.0, centre, FIRST, False), -1: (0.0, centre, FIRST, False)}
-    whole = True
+        return None
+    ends = {1: (0.0, centre, FIRST), -1: (0.0, centre, FIRST)}
     while ends:
         for way in list(ends):
-            t, value, step, settled = ends[way]
+            t, value, step = ends[way]
             if abs(t) > reach:
                 del ends[way]
                 continue
             here = f(t + way * step)
             if not np.isfinite(here):
-                ends[way] = (t, value, step / 2, settled)
-                if settled or step < SHORTEST:
-                    whole = whole and settled
+                ends[way] = (t, value, step / 2)
+                if step < SHORTEST:
                     del ends[way]
             elif here * value <= 0:
-                return (min(t, t + way * step), max(t, t + way * step)), True
+                return min(t, t + way * step), max(t, t + way * step)
             else:
-                settled = step >= FIRST and abs(here - value) < tolerances().edge
-                ends[way] = (t + way * step, here, step * 1.15, settled)
-    return None, whole
+                ends[way] = (t + way * step, here, step * 1.15)
+    return None
 
 
 # -- following a solution ---------------------------------------------------------------------------

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
+from flint import acb, arb, ctx
+
 from symcavity.errors import NotConverged
+from symcavity.evaluate.legendre import legendre_balls
 from symcavity.evaluate.watch import tick
 
 ELLIPSES = (8.0, 4.0, 2.2)  # sums of their half axes, as multiples of the half panel
@@ -24,7 +27,7 @@ class Undecided(NotConverged):
     """Balls that are too wide to tell which case holds."""
 
 
-def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> list[Any]:
+def integrals(pieces: Sequence[Piece], count: int, bits: int) -> list[Any]:
     """Enclose the sums of the integrals over (0, 1) of some functions.
 
     Parameters
@@ -34,8 +37,6 @@ def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> l
     count : int
     bits : int
         What is sought, relative to the integrals of the moduli; less where the integrands themselves are less sharp.
-    library : module
-        python-flint.
 
     Returns
     -------
@@ -52,7 +53,6 @@ def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> l
     bounds the integrand on the ellipse of Bernstein with half axes ``r (rho + 1/rho)/2`` and ``r (rho - 1/rho)/2``: its
     Chebyshev coefficients are below ``2 M/rho**k``, and the rule is wrong on even ones from 2n on, by at most 32/15.
     """
-    arb = library.arb
     size, blur = [arb(0)] * count, [arb(0)] * count
     for piece in pieces:
         for k in range(SAMPLES):
@@ -67,7 +67,7 @@ def integrals(pieces: Sequence[Piece], count: int, bits: int, library: Any) -> l
     goals = [(s * fine).max(least).max(r / 8).mid() for s, r in zip(size, blur, strict=True)]
     total: list[Any] = [arb(0)] * count
     for piece in pieces:
-        for part in _halved(piece, goals, bits, library):
+        for part in _halved(piece, goals, bits):
             total = [a + b for a, b in zip(total, part, strict=True)]
     return total
 
@@ -82,9 +82,8 @@ def _tried(piece: Piece, t: Any) -> list[Any] | None:
     return found if all(v.is_finite() for v in found) else None
 
 
-def _halved(piece: Piece, goals: list[Any], bits: int, library: Any) -> list[list[Any]]:
+def _halved(piece: Piece, goals: list[Any], bits: int) -> list[list[Any]]:
     """The integrals over panels, which are halved until a rule is good enough on each."""
-    arb = library.arb
     most = bits // 2 + 10
     out: list[list[Any]] = []
     stack = [(arb(0), arb(1), 0)]
@@ -94,12 +93,12 @@ def _halved(piece: Piece, goals: list[Any], bits: int, library: Any) -> list[lis
         for rho in ELLIPSES:
             factor = half * 64 / 15 / (1 - arb(rho) ** -2)
             limits = [g * arb(rho) ** (2 * most - 2) / factor for g in goals]
-            bounds = _bounded(piece, middle, half, rho, limits, library)
+            bounds = _bounded(piece, middle, half, rho, limits)
             if bounds is None:
                 continue
             gains = [float((factor * b / g).log().upper()) for b, g in zip(bounds, goals, strict=True) if b > 0]
             nodes = max([2, *(int(gain / (2 * float(arb(rho).log()))) + 2 for gain in gains)])
-            out.append(_ruled(piece, middle, half, nodes, library))
+            out.append(_ruled(piece, middle, half, nodes))
             errors = [b * factor * arb(rho) ** (-2 * nodes) for b in bounds]
             out.append([arb(0, e.upper()) for e in errors])
             break
@@ -110,11 +109,8 @@ def _halved(piece: Piece, goals: list[Any], bits: int, library: Any) -> list[lis
     return out
 
 
-def _bounded(
-    piece: Piece, middle: Any, half: Any, rho: float, limits: list[Any], library: Any
-) -> list[Any] | None:
+def _bounded(piece: Piece, middle: Any, half: Any, rho: float, limits: list[Any]) -> list[Any] | None:
     """Bounds on an integrand on an ellipse, from rectangles that cover it; None where they exceed limits."""
-    arb, acb = library.arb, library.acb
     axes = (1 + 1e-9) * (rho + 1 / rho) / 2, (1 + 1e-9) * (rho - 1 / rho) / 2
     out, boxes = [], [(-axes[0], axes[0], -axes[1], axes[1], 0)]
     while boxes:
@@ -134,9 +130,9 @@ def _bounded(
     return [reduce(arb.max, column) for column in zip(*out, strict=True)]
 
 
-def _ruled(piece: Piece, middle: Any, half: Any, nodes: int, library: Any) -> list[Any]:
+def _ruled(piece: Piece, middle: Any, half: Any, nodes: int) -> list[Any]:
     found = []
-    for node, weight in _rule(nodes + nodes % 2, library.ctx.prec):
+    for node, weight in legendre_balls(nodes + nodes % 2, ctx.prec):
         values = _tried(piece, middle + half * node)
         if values is None:
             raise Undecided("An integrand is not finite.", None)
@@ -144,16 +140,7 @@ def _ruled(piece: Piece, middle: Any, half: Any, nodes: int, library: Any) -> li
     return [sum(column[1:], column[0]) for column in zip(*found, strict=True)]
 
 
-@lru_cache(maxsize=256)
-def _rule(count: int, prec: int) -> list[tuple[Any, Any]]:
-    """The nodes and weights of Gauss and Legendre, as balls of the precision that is set."""
-    from flint import arb, ctx
-
-    with ctx.workprec(prec):
-        return [arb.legendre_p_root(count, k, weight=True) for k in range(count)]
-
-
-def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
+def tail(piece: Piece, count: int, ratio: float) -> list[Any]:
     """Bound the integrals of a function of u from 1 on to infinity, or to zero for a ratio below one.
 
     On intervals that grow, or shrink, by a ratio it is enclosed; beyond the last, which lies FARTHEST times as far, the
@@ -164,7 +151,6 @@ def tail(piece: Piece, count: int, ratio: float, library: Any) -> list[Any]:
     list of real balls
         They are not finite where nothing falls.
     """
-    arb = library.arb
     bounds = []
     for n in range(STEPS):
         spans, size = [(n, n + 1, 1)], [arb(0)] * count

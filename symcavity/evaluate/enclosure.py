@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from flint import acb, arb
 from sympy import (
     Abs,
     Dummy,
@@ -73,7 +74,6 @@ class Enclosure(Arithmetic):
     """
 
     def __init__(self, laws: Mapping[Any, Any], bits: int) -> None:
-        super().__init__()
         self.laws, self.bits = laws, bits
 
     def _function(self, expr: Any, of: Callable[[Any], Jet], env: dict[Any, Jet]) -> Jet:
@@ -134,7 +134,7 @@ class Enclosure(Arithmetic):
         families = [q.family for q in plain]
         if law.arrays and plain:
             rows = list(zip(*(law.arrays[q].tolist() for q in families), strict=True))
-            points = [(row, self.lib.arb(1) / len(rows)) for row in rows]
+            points = [(row, arb(1) / len(rows)) for row in rows]
         else:
             points = [(row, self.number(w)) for row, w in law.marginal(families).items()]
         base = {k: v for k, v in env.items() if isinstance(k, Symbol)}
@@ -164,7 +164,6 @@ class Enclosure(Arithmetic):
 
     def _segments(self, cuts: list[Jet], low: float, high: float) -> list[Segment]:
         """A line with tails, that ends beyond all cuts."""
-        arb = self.lib.arb
         cuts, centre = sorted(cuts, key=_middle), Jet(arb((low + high) / 2))
         low = min([low, *(_middle(c) - 1 for c in cuts[:1])])
         high = max([high, *(_middle(c) + 1 for c in cuts[-1:])])
@@ -182,11 +181,11 @@ class Enclosure(Arithmetic):
         segments = self._segments([e for e in ends if e is not None], first, last)
         segments = segments[int(ends[0] is not None) : len(segments) - int(ends[1] is not None)]
         out = self._integral(integrand, x, segments, env).scaled(self._norm())
-        middle = self(psi.diff(x), {**leaves(env), x: Jet(self.lib.arb((first + last) / 2))}).v
+        middle = self(psi.diff(x), {**leaves(env), x: Jet(arb((first + last) / 2))}).v
         return out if self._is_positive(middle) else out.scaled(-1)
 
     def _norm(self) -> Any:
-        return 1 / (2 * self.lib.arb.pi()).sqrt()
+        return 1 / (2 * arb.pi()).sqrt()
 
     def _reach(self) -> float:
         """Where the Gaussian weight is below what is sought."""
@@ -197,7 +196,7 @@ class Enclosure(Arithmetic):
         reach, base = self._reach(), leaves(env)
 
         def field(place: float) -> float:
-            return _middle(self(psi, {**base, x: Jet(self.lib.arb(place))})) / reach
+            return _middle(self(psi, {**base, x: Jet(arb(place))})) / reach
 
         far, ends = 1.0, (field(-1.0), field(1.0))
         while not (min(map(abs, ends)) > 1 and ends[0] * ends[1] < 0):
@@ -221,7 +220,6 @@ class Enclosure(Arithmetic):
 
         Towards an end where the integrand is not analytic, and into a tail, the pieces get shorter, and longer.
         """
-        arb, acb = self.lib.arb, self.lib.acb
         base, (centre, spread) = leaves(env), location(variable)
         step = Jet(arb(spread))
         support = variable.pspace.domain.set
@@ -291,26 +289,24 @@ class Enclosure(Arithmetic):
         def piece(expr: Expr, known: Mapping[Any, Jet], start: Jet, width: Jet) -> Piece:
             def components(t: Any) -> list[Any]:
                 found = self(expr, {**known, z: start + width * Jet(t)}) * width
-                return [found.v, *found.d, *[self.lib.arb(0)] * (count - 1 - len(found.d))]
+                return [found.v, *found.d, *[arb(0)] * (count - 1 - len(found.d))]
 
             return components
 
-        pieces, rest = [], [self.lib.arb(0)] * count
+        pieces, rest = [], [arb(0)] * count
         for part in segments:
             expr = self._smooth(integrand, z, part.ends[0], part.ends[-1], base)
             known = {**base, **{e: self(e, env) for e in _settled(expr, z)}}
             pieces += [piece(expr, known, a, b - a) for a, b in pairwise(part.ends)]
             for anchor, start, ratio in part.tails:
-                found = tail(piece(expr, known, anchor, start - anchor), count, ratio, self.lib)
+                found = tail(piece(expr, known, anchor, start - anchor), count, ratio)
                 rest = [a + b for a, b in zip(rest, found, strict=True)]
-        total = integrals(pieces, count, self.bits, self.lib)
-        out = [v + self.lib.arb(0, r) for v, r in zip(total, rest, strict=True)]
+        total = integrals(pieces, count, self.bits)
+        out = [v + arb(0, r) for v, r in zip(total, rest, strict=True)]
         return Jet(out[0], out[1:])
 
     def _smooth(self, expr: Expr, z: Symbol, a: Jet, b: Jet, base: Mapping[Any, Jet]) -> Expr:
         """The integrand between two cuts: there each kink has one side, which is tested throughout."""
-        arb = self.lib.arb
-
         flat = {k: Jet(j.v) for k, j in base.items()}
 
         def of(gap: Expr, place: Any, *along: Any) -> Jet:

@@ -103,10 +103,10 @@ def evolve(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grid
             t, trail, before = trail[-1][0] + trail[-1][1], [], np.inf
             continue
         before = size
-        if closed.patient and size < ARRIVED and not closed.rest:
-            point = dict(zip(closed.unknowns, place(t).tolist(), strict=True))
-            if closed.refined(place(t), env, grids) is False:
-                return Root(point, np.array([]), closed.slopes, grids)
+        arrived = closed.patient and size < ARRIVED and not closed.rest
+        if arrived and closed.refined(place(t), env, grids) is False:
+            here = closed.without_rounding(place(t), env, grids)
+            return Root(dict(zip(closed.unknowns, here.tolist(), strict=True)), np.array([]), closed.slopes, grids)
         if (size < close or not closed.mapped) and size < tried:
             if (root := newton(closed, place(t), env, grids)) is not None:
                 return root

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from flint import acb, arb
 from sympy import (
     Abs,
     Add,
@@ -35,29 +36,12 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Or
 
 from symcavity.algebra.phi import phi
-from symcavity.errors import MissingDependency, UnsupportedLaw
+from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.enclosed import Undecided
 from symcavity.model.quantities import SiteQuantity
 
 KINKS = (Piecewise, Max, Min, Abs, sign, Heaviside)
 FUNCTIONS = (*KINKS, phi, exp, log, tanh, sinh, cosh, erf, erfc, gamma)
-
-
-def flint() -> Any:
-    """The library of balls.
-
-    Raises
-    ------
-    MissingDependency
-        If it is not installed.
-    """
-    try:
-        import flint as library
-    except ImportError:
-        raise MissingDependency(
-            "Certificates are made by python-flint, which is not installed.", hint="pip install python-flint"
-        ) from None
-    return library
 
 
 def unknown(expr: Any) -> UnsupportedLaw:
@@ -107,12 +91,8 @@ class Arithmetic:
     Functions that it does not know are refused.
     """
 
-    def __init__(self) -> None:
-        self.lib = flint()
-
     def number(self, value: Any) -> Any:
         """An exact value as a ball; a float stands for itself."""
-        arb = self.lib.arb
         if isinstance(value, float | int):
             return arb(value)
         if hasattr(value, "_mpf_"):
@@ -129,7 +109,6 @@ class Arithmetic:
         return found
 
     def _value(self, expr: Any, env: dict[Any, Jet]) -> Jet:
-        arb = self.lib.arb
         if expr.is_Rational:
             return Jet(arb(int(expr.p)) / int(expr.q))
         if expr.is_Float:
@@ -185,14 +164,13 @@ class Arithmetic:
         logarithm = self._analytic(base.v, "log")
         rate = of(power)
         value = (rate.v * logarithm).exp()
-        return base.through(value, rate.v * value / base.v) + rate.through(self.lib.arb(0), value * logarithm)
+        return base.through(value, rate.v * value / base.v) + rate.through(arb(0), value * logarithm)
 
     def _analytic(self, v: Any, name: str) -> Any:
         """A function with a cut, across which it is not finite."""
-        return getattr(v, name)(analytic=True) if isinstance(v, self.lib.acb) else getattr(v, name)()
+        return getattr(v, name)(analytic=True) if isinstance(v, acb) else getattr(v, name)()
 
     def _phi(self, order: int, x: Jet) -> Jet:
-        arb = self.lib.arb
         root = arb(2).sqrt()
         values = [((-x.v) / root).erfc() / 2]
         density = (-x.v * x.v / 2).exp() / (2 * arb.pi()).sqrt()
@@ -204,7 +182,7 @@ class Arithmetic:
 
     def _function(self, expr: Any, of: Callable[[Any], Jet], env: dict[Any, Jet]) -> Jet:  # noqa: ARG002
         x = of(expr.args[0])
-        v, arb = x.v, self.lib.arb
+        v = x.v
         if isinstance(expr, exp):
             return x.through(v.exp(), v.exp())
         if isinstance(expr, log):
@@ -224,7 +202,7 @@ class Arithmetic:
 
     def _is_positive(self, v: Any) -> bool:
         """Whether a ball is positive, or negative: of a complex one its real part, where a kink is not crossed."""
-        real = v.real if isinstance(v, self.lib.acb) else v
+        real = v.real if isinstance(v, acb) else v
         if real >= 0:
             return True
         if real <= 0:

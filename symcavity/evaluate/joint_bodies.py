@@ -61,12 +61,12 @@ class Body:
         return [given[s] for s in self.own]
 
     def switches(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
-        """On which side of its kinks and conditions each node is."""
+        """What changes its sign at its kinks and conditions, at each node; zero where the law holds it at zero."""
         shape = next(iter(columns.values())).shape
         found = self.line(*(columns[s] for s in self.edges), *self._of(given))[: len(self.sides)]
         zero = self._vanish(columns, given)
-        sides = [np.broadcast_to(side > 0, shape) & ~z for side, z in zip(found, zero, strict=False)]
-        return np.array(sides, dtype=bool).reshape(-1, *shape)
+        sides = [np.where(z, 0.0, np.broadcast_to(side, shape)) for side, z in zip(found, zero, strict=False)]
+        return np.array(sides, dtype=float).reshape(-1, *shape)
 
     def _vanish(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """Which sides, and which differences of what is compared, are zero at each node because the law holds them."""

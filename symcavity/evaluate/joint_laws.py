@@ -34,7 +34,7 @@ from symcavity.evaluate.edges import HELD
 from symcavity.evaluate.faces import Faces
 from symcavity.evaluate.joint_bodies import Body, leaves_of
 from symcavity.evaluate.law_code import LawCode
-from symcavity.evaluate.rays import REACH, along, crossings, scrambled, spread, turned
+from symcavity.evaluate.rays import REACH, along, crossings, scrambled, sign_changes, spread, turned
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
@@ -340,39 +340,63 @@ class Family:
                 face, columns = faces.find(fields), self._met(faces, fields)
                 if face is None or columns is None:
                     return None, None
-                return fields, np.concatenate([face[None], *(body.switches(columns, own) for body in switching)])
+                return fields, np.concatenate([face[None], *(body.switches(columns, own) > 0 for body in switching)])
             x = self.code.solve(fields, params, start)
             if x is None:
                 return None, None
-            marks = [self.code.marks(x, fields, params)]
+            sides = [self.code.sides(x, fields, params)]
             if switching:
                 columns = self.code.columns(x, fields, params, slopes=answering)
-                marks += [body.switches(columns, own) for body in switching]
-            return x, np.concatenate(marks)
+                sides += [body.switches(columns, own) for body in switching]
+            return x, np.concatenate(sides)
 
-        centre = _centre(lambda z: look(z, None)[1]) if planar else self.code.aside(root, params)
+        def marks(sides: np.ndarray) -> np.ndarray:
+            return sides if faces is not None else sides > 0
+
+        def seen(z: np.ndarray) -> np.ndarray | None:
+            sides = look(z, None)[1]
+            return None if sides is None else marks(sides)
+
+        centre = _centre(seen) if planar else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 
         def at(ray: np.ndarray, r: np.ndarray) -> np.ndarray:
             return centre[:, None] + rays[:, ray] * r
 
-        x, marks = look(at(ray, r), self.last.get(("scan", level)))
+        x, sides = look(at(ray, r), self.last.get(("scan", level)))
         if x is None:
             return None
         self.last["scan", level] = x
-        hits = np.flatnonzero((marks[:, 1:] != marks[:, :-1]).any(axis=0) & (ray[1:] == ray[:-1]))
-        low, high, start = r[hits], r[hits + 1], x[:, hits]
-        for _ in range(BISECTIONS if hits.size else 0):
-            middle = (low + high) / 2
-            start, here = look(at(ray[hits], middle), start)
-            if start is None:
-                return None
-            same = (here == marks[:, hits]).all(axis=0)
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        changes = (marks(sides)[:, 1:] != marks(sides)[:, :-1]) & (ray[1:] == ray[:-1])
+        hits = np.flatnonzero(changes.any(axis=0))
+        found: np.ndarray | None = r[hits]
+        if hits.size and faces is not None:
+            low, high = r[hits], r[hits + 1]
+            for _ in range(BISECTIONS):
+                middle = (low + high) / 2
+                _, here = look(at(ray[hits], middle), None)
+                if here is None:
+                    return None
+                same = (here == sides[:, hits]).all(axis=0)
+                low, high = np.where(same, middle, low), np.where(same, high, middle)
+            found = (low + high) / 2
+        elif hits.size:
+            rows, start = changes[:, hits].argmax(axis=0), x[:, hits].copy()
+
+            def side(r: np.ndarray, some: np.ndarray) -> np.ndarray | None:
+                there, here = look(at(ray[hits[some]], r), start[:, some])
+                if there is None:
+                    return None
+                start[:, some] = there
+                return here[rows[some], np.arange(len(some))]
+
+            found = sign_changes(side, *_bracketed(ray, r, sides, hits, rows))
+        if found is None:
+            return None
         place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
         cuts = np.full((count, max(place, default=-1) + 1), reach)
-        cuts[ray[hits], place] = (low + high) / 2
+        cuts[ray[hits], place] = found
         points, weights, _ = along(cuts, rays, shares, reach=reach)
         return centre[:, None] + points, weights * np.exp(-centre @ points - centre @ centre / 2)
 
@@ -431,6 +455,22 @@ class Family:
         except np.linalg.LinAlgError:
             said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
             raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
+
+
+def _bracketed(
+    ray: np.ndarray, r: np.ndarray, sides: np.ndarray, hits: np.ndarray, rows: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """The ends of the intervals in which rows change their sign, with the neighbours of these on the same ray."""
+    ends, values, beyond, values_beyond = [], [], [], []
+    for end, way in ((hits, -1), (hits + 1, 1)):
+        next_one = np.clip(end + way, 0, len(r) - 1)
+        there = (ray[next_one] == ray[end]) & (next_one != end)
+        there &= (sides[rows, next_one] > 0) == (sides[rows, end] > 0)
+        ends.append(r[end])
+        values.append(sides[rows, end])
+        beyond.append(np.where(there, r[next_one], np.nan))
+        values_beyond.append(sides[rows, next_one])
+    return tuple((low, high) for low, high in (ends, values, beyond, values_beyond))
 
 
 def _round(count: int) -> np.ndarray:

@@ -165,18 +165,18 @@ class LawCode:
         return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
 
     def switches(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
-        """Which member of each pair is zero."""
+        """Of each pair, the second member without the first: where it is positive, the first is zero."""
         plain, pairs = len(self.law.equations), len(self.law.pairs)
         values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
-        return values[plain : plain + pairs] < values[plain + pairs :]
+        return values[plain + pairs :] - values[plain : plain + pairs]
 
-    def marks(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
-        """Which member of each pair is zero, and on which side of its own kinks the law is."""
+    def sides(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """The same, and what changes its sign at the kinks of the law itself."""
         found = self.switches(x, fields, params)
         if self.bends is None:
             return found
-        sides = [np.broadcast_to(side > 0, x.shape[1:]) for side in _called(self.bends, [*x, *fields, *params])]
-        return np.concatenate([found, sides])
+        bends = [np.broadcast_to(side, x.shape[1:]) for side in _called(self.bends, [*x, *fields, *params])]
+        return np.concatenate([found, bends])
 
     def aside(self, root: np.ndarray, params: Sequence[float]) -> np.ndarray:
         """A place beside all planes through the origin on which the law switches, at a root of the covariance."""
@@ -193,7 +193,7 @@ class LawCode:
         count, size = x.shape[1], len(self.unknowns)
         first = np.zeros((0, count), dtype=bool)
         if self.law.pairs:  # what is zero is so without rounding
-            first = self.switches(x.real, fields.real, np.real(params))
+            first = self.switches(x.real, fields.real, np.real(params)) > 0
             x = x.copy()
             for (p, q), zero in zip(self.law.pairs, first, strict=True):
                 for member, where in ((p, zero), (q, ~zero)):

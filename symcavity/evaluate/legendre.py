@@ -1,40 +1,37 @@
-"""Gauss-Legendre rules in double and to any number of digits."""
+"""Gauss-Legendre rules in double, to any number of digits, and as balls."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import count as count_from
 from typing import Any
 
 import numpy as np
-from mpmath.libmp import from_man_exp
+from flint import arb, ctx
+from mpmath import libmp
+
+
+@lru_cache(maxsize=256)
+def legendre_balls(count: int, prec: int) -> list[tuple[Any, Any]]:
+    """Return nodes and weights of a Gauss-Legendre rule on (-1, 1), from right to left, as balls."""
+    with ctx.workprec(prec):
+        return [arb.legendre_p_root(count, k, weight=True) for k in range(count)]
 
 
 @lru_cache(maxsize=64)
 def exact_legendre(count: int, prec: int) -> list[tuple[Any, Any]]:
-    """Return nodes and weights of a Gauss-Legendre rule on (-1, 1), by Newton steps from doubles; raw mpf.
+    """Return nodes and weights of a Gauss-Legendre rule on (-1, 1); raw mpf."""
+    for spare in count_from(20, 20):  # another thread may have set another precision: balls know theirs
+        balls = legendre_balls(count, prec + spare)
+        if min(v.rel_accuracy_bits() for pair in balls for v in pair if v != 0) >= prec + 10:
+            break
+    return [(raw(x, prec + 10), raw(weight, prec + 10)) for x, weight in reversed(balls)]
 
-    The recurrence is taken in integers, which stand for fixed points.
-    """
-    bits = prec + 20 + 4 * count.bit_length()  # beside an end weights lose some
-    one = 1 << bits
-    right = []
-    for start in np.polynomial.legendre.leggauss(count)[0][count // 2 :]:
-        x = int(float(start) * 2.0**60) << bits - 60 if start > 1e-12 else 0
-        for _ in range(3 + prec.bit_length()):
-            below, here = one, x
-            for k in range(1, count):
-                below, here = here, ((2 * k + 1) * (x * here >> bits) - k * below) // (k + 1)
-            inside = one - (x * x >> bits)
-            slope = (count * (below - (x * here >> bits)) << bits) // inside
-            step = (here << bits) // slope
-            x -= step
-            if abs(step) >> (bits - prec) == 0:
-                break
-        weight = (2 << 3 * bits) // (inside * (slope * slope >> bits))
-        right.append((x, weight))
-    left = [(-x, weight) for x, weight in reversed(right) if x]
-    found = [*left, *right]
-    return [(from_man_exp(x, -bits, prec + 10), from_man_exp(weight, -bits, prec + 10)) for x, weight in found]
+
+def raw(ball: Any, prec: int) -> Any:
+    """Return the middle of a ball as a raw mpf."""
+    mantissa, exponent = ball.mid().man_exp()
+    return libmp.from_man_exp(int(mantissa), int(exponent), prec)
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations, product
 from math import gamma
@@ -17,6 +17,7 @@ REACH, ALONG, PARTS = 9.0, 14, 4  # of rays: in standard deviations, nodes a pan
 TURNS, CLOSE = 6, 2.0  # panels of a turn; lines this close to the origin are met at more radii
 AT = (0.02, 0.2, 1.0, 3.0, REACH)
 APART = 1e-13  # what ends of panels are at least from each other
+STEPS, AGREED = 100, 1e-9  # of a search for a change of sign, and how long, of the interval, the last of them is
 
 
 def spread(rank: int, numbers: Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -138,3 +139,53 @@ def along(
 def scrambled(count: int) -> list[np.ndarray]:
     """Independent sets of quasi-random Gaussian points."""
     return list(gaussian_scrambles(count, DEFAULT, 0))
+
+
+def sign_changes(
+    call: Callable[[np.ndarray, np.ndarray], np.ndarray | None],
+    ends: tuple[np.ndarray, np.ndarray],
+    values: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[np.ndarray, np.ndarray],
+    values_beyond: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray | None:
+    """Find where functions change their sign, each in its interval: by secants on one side of it, else by halving.
+
+    A member of a pair is zero on one side of a switch and leaves it at an angle: a secant across it leads nowhere, one
+    on either side does.
+
+    Parameters
+    ----------
+    call : callable
+        Takes places, and the numbers of the functions there; returns their values, or None where there are none.
+    ends, values : pair of array
+        The ends of the intervals, and the values there: positive on one side only.
+    beyond, values_beyond : pair of array
+        A place outside of each end, and the value there; not a number where there is none on the same side.
+    """
+    at = [[end.copy(), value.copy()] for end, value in zip(ends, values, strict=True)]
+    outer = [[end.copy(), value.copy()] for end, value in zip(beyond, values_beyond, strict=True)]
+    width = ends[1] - ends[0]
+    place, todo = (ends[0] + ends[1]) / 2, np.arange(len(ends[0]))
+    for k in range(STEPS):
+        low, high = at[0][0][todo], at[1][0][todo]
+        best, near = (low + high) / 2, high - low
+        if k % 3 < 2:
+            for (end, value), (far, far_value) in zip(at, outer, strict=True):
+                with np.errstate(all="ignore"):
+                    step = value[todo] * (end[todo] - far[todo]) / (far_value[todo] - value[todo])
+                lies = (low <= end[todo] + step) & (end[todo] + step <= high) & (np.abs(step) < near)
+                best, near = np.where(lies, end[todo] + step, best), np.where(lies, np.abs(step), near)
+        place[todo] = best
+        going = near > AGREED * width[todo]
+        todo, best = todo[going], best[going]
+        if not todo.size:
+            break
+        found = call(best, todo)
+        if found is None:
+            return None
+        like_low = (found > 0) == (at[0][1][todo] > 0)
+        for side, mine in ((0, like_low), (1, ~like_low)):
+            own = todo[mine]
+            outer[side][0][own], outer[side][1][own] = at[side][0][own], at[side][1][own]
+            at[side][0][own], at[side][1][own] = best[mine], found[mine]
+    return place

@@ -121,6 +121,11 @@ def read_given(
             compared[target] = _positive(exact_value(value, str(key), dps), key)
         elif isinstance(target, Quenched):
             found.laws[target] = read_law(target, value, dps)
+            if target.over is not None and isinstance(found.laws[target], list):
+                raise ValuesError(
+                    f"{target} is drawn anew at each step, and is given as an array.",
+                    "a law: {value: weight}, or a random variable of sympy.stats",
+                )
         else:
             found.plain[target] = exact_value(value, str(target), dps)
             if target not in held:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
-LARGE, LARGEST = 1e6, 1e8  # how far a root is looked for, in its own units, while steps agree; and while they do not
-STEADY, WIDEST = 1e-4, 1e12  # by which share steps that agree may differ; the longest step
-SMALL, CLEAR = 1e-7, 1e-5  # the barrier at which the steps end, where what is zero and what is not are apart by then
+WIDEST = 1e12  # the longest step
+SMALL = 1e-7  # the barrier at which the steps end, where what is zero and what is not are apart by then
 SMALLEST = 1e-12  # and where they are not
 OUTER, INNER, HALVED = 40, 80, 40  # proximal steps, Newton steps of each, halvings of these
 NEAR, TIGHT = 0.05, 1e-9  # how far a step is carried out, as a share of the barrier, and at the least
@@ -80,7 +80,7 @@ def root(
     refine : callable, optional
         Called with the point before each step.
     """
-    z, c, barrier, count = start.astype(float), 1.0, 1.0, 0
+    z, c, barrier, count, limits = start.astype(float), 1.0, 1.0, 0, tolerances()
     moved = last = value = np.zeros(len(z))
     for n in range(OUTER):
         tick(f"proximal step {n}")
@@ -104,10 +104,10 @@ def root(
         value = found[0]
         moved, last = (before - z) / c, moved
         far, apart = float(np.linalg.norm(z)), float(np.linalg.norm(moved - last))
-        if far > LARGEST or (far > LARGE and apart < STEADY * np.linalg.norm(moved)):
+        if far > limits.lost_sight or (far > limits.gone and apart < limits.agree * np.linalg.norm(moved)):
             return Ending("gone", z, value, moved, last, c * moved, n + 1, count)
         left = np.where(low, np.minimum(z, value), value)
-        if (barrier <= SMALL and np.max(np.abs(left)) < CLEAR) or (barrier <= SMALLEST and c >= WIDEST):
+        if (barrier <= SMALL and np.max(np.abs(left)) < limits.clear) or (barrier <= SMALLEST and c >= WIDEST):
             return Ending("settled", z, value, moved, last, c * moved, n + 1, count)
         barrier, c = max(barrier / 10, SMALLEST), min(c * 10, WIDEST)
     return Ending("lost", z, value, moved, last, c * moved, OUTER, count)

@@ -15,16 +15,13 @@ from symcavity.algebra.text import plain
 from symcavity.evaluate.outcomes import Ended, Handover, Lost, Outcome
 from symcavity.evaluate.saddle import Ending, root
 from symcavity.evaluate.saddle_map import GroupPlaces, SaddleMap
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.values import Given, Task
 from symcavity.model.kinds import DATUM, N, P, alpha
 from symcavity.model.quantities import Global, SiteQuantity
 
 START = 1.0  # of the coordinates that range from zero on
-STEADY = 1e-3  # by how much the displacements of two steps may differ where they have become one
-SHOWN = 1e-4  # components of a displacement smaller than the largest by this factor belong to what stays finite
-CLOSE = 1e-4  # how closely the load is known at which solutions end
-POLISHED, SETTLED, SMALL = 12, 1e-6, 1e-3  # Newton steps, the last of which is short; what is compared with one
-GROWN = 1e-2  # by which share a step moves what goes on growing
+POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
 FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
 DOUBLED = 40  # how many times a load is doubled, or halved, to find one with a solution
 SOMEWHERE = Integer(1) / 3  # a value of what stands beside a field
@@ -66,7 +63,7 @@ class Proof:
             there, here = there * factor, there
         else:
             return float("nan")
-        while abs(there - here) > CLOSE * there:
+        while abs(there - here) > tolerances().beside * there:
             middle = (there + here) / 2
             there, here = (middle, here) if self.solvable(middle) else (there, middle)
         return there
@@ -155,8 +152,15 @@ class Unattained(Flat):
 
 
 def applies(task: Task, given: Given) -> bool:
-    """Whether the problem has these coordinates, and no parameter is looked for."""
-    return task.convex and not given.solve_for and task.saddle() is not None
+    """Whether the problem has these coordinates, and its own parameters are all given.
+
+    A parameter that names a result, as the margin names the norm, may be looked for: the problem is the same whatever
+    its value, and has a minimum or not.
+    """
+    if not task.convex:
+        return False
+    saddle = task.saddle()
+    return saddle is not None and not any(saddle.depends_on(s) for s in given.solve_for)
 
 
 def attempt(task: Task, given: Given) -> Outcome:
@@ -217,7 +221,7 @@ class _Attempt:
             z[open_] += step
             if not np.all(z[open_ & self.map.low] > 0):
                 return False
-            if np.max(np.abs(step) / np.maximum(np.abs(z[open_]), SMALL), initial=0.0) < SETTLED:
+            if np.max(np.abs(step) / np.maximum(np.abs(z[open_]), SMALL), initial=0.0) < tolerances().short:
                 return True
         return False
 
@@ -250,7 +254,7 @@ class _Attempt:
         return isinstance(attempt(self.task, self._at(load)), Handover)
 
     def _proof(self) -> Outcome:
-        if not self.end.is_steady(STEADY):
+        if not self.end.is_steady(tolerances().steady):
             return Lost("The proximal point steps went on for ever, and no direction became clear.")
         v, size = self.end.displacement, self._displaced
         if self._descends:
@@ -258,7 +262,8 @@ class _Attempt:
         found = self._contradiction(v, size)
         # just before solutions end they are so large that steps towards them look like steps that go on for ever;
         # what contradicts itself with some data left out does so with them
-        if found.way == "smaller" and not _Attempt(self.task, self._at(found.wanted * (1 - CLOSE))).contradicts:
+        less = self._at(found.wanted * (1 - tolerances().beside))
+        if found.way == "smaller" and not _Attempt(self.task, less).contradicts:
             return Lost(
                 f"The load alpha = {found.wanted:.10g} is so close to that at which solutions end that it is open "
                 "whether there is one."
@@ -269,7 +274,7 @@ class _Attempt:
     def _displaced(self) -> np.ndarray:
         """The components of the displacement that do not belong to what stays finite."""
         size = np.abs(self.end.displacement)
-        return size * (size > SHOWN * np.max(size))
+        return size * (size > tolerances().negligible * np.max(size))
 
     @property
     def _descends(self) -> bool:
@@ -280,7 +285,7 @@ class _Attempt:
     @property
     def contradicts(self) -> bool:
         """Whether the steps go on for ever, and move multipliers."""
-        return self.end.kind == "gone" and self.end.is_steady(STEADY) and not self._descends
+        return self.end.kind == "gone" and self.end.is_steady(tolerances().steady) and not self._descends
 
     def _contradiction(self, v: np.ndarray, size: np.ndarray) -> Contradiction:
         missed, grow, way = [], [], ""
@@ -326,7 +331,7 @@ class _Attempt:
 
     def _growing(self) -> tuple[Symbol, ...]:
         """The global variables that the last step still moved."""
-        moved = np.abs(self.end.last_step) > GROWN * np.maximum(1.0, np.abs(self.end.point))
+        moved = np.abs(self.end.last_step) > tolerances().growing * np.maximum(1.0, np.abs(self.end.point))
         shared = zip(self.map.places, self.saddle.shared, strict=True)
         return tuple(number.variable for place, number in shared if moved[place] and not number.is_multiplier)
 

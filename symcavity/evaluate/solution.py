@@ -12,17 +12,20 @@ from sympy import Basic, Expr, Float, Integer, S, Symbol, nan, zoo
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
-from symcavity.algebra.precision import alone, given_out, mp
+from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.cancelling import followed
 from symcavity.evaluate.integrals import LAWS
 from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.sizes import completed, ratio_named, sized
+from symcavity.evaluate.spreads import Spreads, parts_of
 from symcavity.evaluate.table import Table
 from symcavity.evaluate.tails import check_tails
 from symcavity.evaluate.twice import evaluate_twice, limited
+from symcavity.evaluate.two_sites import two_sites
 from symcavity.evaluate.values import GUARD, GUARDS, Given, Task
 from symcavity.method.eliminate import tidy_arguments
+from symcavity.model.content import without
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
@@ -35,6 +38,9 @@ IN_DOUBLE = 15  # digits up to which integrals that an observable needs are take
 Values = dict[Symbol, Any]
 
 
+@without(
+    "dimension", "environment", "expression", "loose", "number", "origin", "quick", "rows", "sharpen", "task",
+)  # fmt: skip
 class Solution(Table):
     """The solved theory at given values.
 
@@ -284,33 +290,93 @@ class Solution(Table):
         """
         return self[self._task.objective()]
 
-    def variance(self, what: str = "objective") -> Any:
+    def variance(self, what: Any = "objective") -> Any:
         """N times the variance between instances of a quantity per feature, to leading order in N.
+
+        Couplings and quenched parameters are drawn anew in each instance.  An observable of one instance scatters about
+        the theory by ``sqrt(solution.variance(observable)/N)``.
 
         Parameters
         ----------
-        what : str
+        what : str or Expr
             ``'objective'``: the minimum of a declared convex problem, so that this is ``Var(E)/N`` of the minimum
-            ``E``.  Couplings and quenched parameters are drawn anew in each instance.
+            ``E``.  Or a function of averages over sites, ``average(w[i]**2)``.
 
         Returns
         -------
         mpf
-            ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>`` for one coupling between features and data, with
-            the minima ``M`` of single sites; in general a sum over kinds minus a sum over couplings.
+            ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>`` for the minimum and one coupling between features
+            and data, with the minima ``M`` of single sites; in general a sum over kinds minus a sum over couplings.
 
         Raises
         ------
         UnsupportedLaw
-            For other quantities, systems of equations, labels drawn on a field, vector fields and reciprocities.
+            For systems of equations, labels drawn on a field, vector fields and reciprocities; and for observables
+            of problems with variables that all sites share, or with fields that are correlated.
         """
-        if what != "objective":
+        if isinstance(what, str) and what == "objective":
+            return self[self._task.variance_of_minimum()]
+        return self._spread(what, what)
+
+    def _spread(self, one: Any, other: Any) -> Any:
+        """N times the covariance of two observables between instances."""
+        found, read, in_states = self._task.perturbed()
+        if self.is_limit or not self.stability < 1:
             raise UnsupportedLaw(
-                f"The variance of {what!s:.80} between instances is not derived.",
-                "solution.variance('objective'), the minimum of a convex problem",
-                "simulate(...): the standard errors of instances scale with it",
+                "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
+                "solutions of closed equations, of a stability below one",
             )
-        return self[self._task.variance_of_minimum()]
+        exprs = [self._task.objective() if key == "objective" else read(key) for key in (one, other)]
+        parts = [parts_of(self, expr, found.shares, in_states) for expr in exprs]
+        return with_digits(given_out(Spreads(self, found).covariance(*parts)), self.dps)
+
+    def covariance(self, what: Any, other: Any = None, *, over: Any = None) -> Any:
+        """Covariances: of two observables between instances, or of two sites at given couplings.
+
+        Parameters
+        ----------
+        what : Variable or Expr
+            A quantity of one kind of site, ``w`` or ``w[i] - t[i]``, with ``over=``; or an observable of an instance, a
+            function of averages or ``'objective'``, with another one.
+        other : Expr, optional
+            The other observable.
+        over : sequence of Quenched, optional
+            What varies; the couplings and all other quenched parameters are given.
+
+        Returns
+        -------
+        mpf or SiteCovariance
+            Of observables N times their covariance, as :meth:`variance`.  Of sites ``.variance``, ``.off_diagonal``
+            (N times the mean square of ``C_ij``, i and j different), ``.dimension``, ``.moments`` of the eigenvalues.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where it is not derived: vector fields, and sites whose states have a mean over what varies, which
+            differs from site to site.
+        NotConverged
+            Where the solution is not stable, so that covariances grow without bound.
+        ValuesError
+            If neither another observable nor what varies is given, or both.
+        """
+        if (other is None) == (over is None):
+            raise ValuesError(
+                "A covariance is one of two observables, or one of two sites over what varies.",
+                "solution.covariance(average(w[i]**2), 'objective'), solution.covariance(w, over=[xi])",
+            )
+        if other is not None:
+            return self._spread(what, other)
+        return two_sites(self, self._task.pair(what, over), self.stability)
+
+    def dimension(self, what: Any, *, over: Any) -> Any:
+        """The share of all directions that a quantity of the sites explores at given couplings.
+
+        ``(sum C_ii)**2 / (n sum C_ij**2)`` for the covariances ``C`` of ``n`` sites over what varies, in the limit: the
+        participation ratio of the eigenvalues over ``n``.  It is one for independent sites of one variance.
+
+        Parameters and errors are those of :meth:`covariance`.
+        """
+        return self.covariance(what, over=over).dimension
 
     def pace(self, damping: float = 0.0) -> float:
         """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.
@@ -370,7 +436,8 @@ class Solution(Table):
         """Every unknown with its value."""
         own = {e.lhs for e in self._task.equations}  # a scale is an order parameter like others
         hats = {h for e in self._task.units.values() for h in e.atoms(Symbol)} - set(self._task.units) - own
-        out = [(s, v) for s, v in self.values.items() if s not in hats or s in self._given.solve_for]
+        known = ((s, v) for s, v in self.values.items() if s not in self.loose)
+        out = [(s, v) for s, v in known if s not in hats or s in self._given.solve_for]
         return out + [(g, self[g]) for g in self._task.units if g not in self.values and g not in self.loose]
 
     @property

@@ -50,6 +50,25 @@ class Tolerances:
         large compared with its typical one, and changes faster than this power of the load.
     marginal : float
         By how much rounding may lift a marginal stability above one.
+    balanced : float
+        The share of a mean square below which the square of a mean is rounding.
+    gone, lost_sight : float
+        Distances, in units of the coordinates of a saddle, beyond which proximal steps have no root to go to: while
+        they agree, and while they do not.
+    agree : float
+        The share by which two such steps may differ in their displacement, and agree.
+    clear : float
+        The slope in a coordinate of a saddle that is zero once the barrier has gone.
+    steady : float
+        The share by which the displacements of two steps may differ that prove that there is no root.
+    negligible : float
+        The share of a displacement that belongs to what stays finite.
+    growing : float
+        The share of a coordinate by which a step moves what goes on growing.
+    short : float
+        The last step, as a share of the point, of Newton's method at a root of a saddle.
+    beside : float
+        How closely the load is known at which solutions end.
     """
 
     close: float = 0.3
@@ -70,6 +89,16 @@ class Tolerances:
     diverged: float = 30.0
     steep: float = 10.0
     marginal: float = 1e-9
+    gone: float = 1e6
+    lost_sight: float = 1e8
+    agree: float = 1e-4
+    clear: float = 1e-5
+    steady: float = 1e-3
+    negligible: float = 1e-4
+    growing: float = 1e-2
+    short: float = 1e-6
+    beside: float = 1e-4
+    balanced: float = 1e-18
 
 
 _FROZEN = Tolerances()

@@ -31,6 +31,8 @@ from symcavity.evaluate.reading import Vocabulary, read_given
 from symcavity.evaluate.sizes import complete, ratio_named, sized
 from symcavity.evaluate.tails import check_tails
 from symcavity.method.eliminate import Closed
+from symcavity.method.pair import Pair
+from symcavity.method.perturbed import Perturbed
 from symcavity.method.saddle import Saddle
 from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
@@ -67,6 +69,10 @@ class Task:
         The minimum of a convex problem per feature, as an observable; raises UnsupportedLaw without one.
     variance_of_minimum : callable
         N times the variance of the minimum per feature between instances; raises UnsupportedLaw likewise.
+    perturbed : callable
+        What a small term in the objective moves; the reading of observables, and of what a site has, in states.
+    pair : callable
+        Two sites at given couplings: of an observed quantity and what varies; raises UnsupportedLaw likewise.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -98,6 +104,8 @@ class Task:
     gains: Callable[[], Gains]
     objective: Callable[[], Expr]
     variance_of_minimum: Callable[[], Expr]
+    perturbed: Callable[[], tuple[Perturbed, Callable[[Any], Any], Callable[[Expr], Expr]]]
+    pair: Callable[[Any, Any], Pair]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""

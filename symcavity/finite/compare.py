@@ -15,6 +15,8 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex
+from symcavity.finite.scatter import Scatter
+from symcavity.finite.scatter import scatter as scattered
 from symcavity.finite.tables import aligned, to_pandas, with_error
 from symcavity.method.theory import Theory
 from symcavity.model.averages import average, response
@@ -28,7 +30,7 @@ from symcavity.model.typed import observable_of
 from symcavity.shapes.base import WHOLE
 from symcavity.writing.displays import Formula, html
 
-LIMIT, _MANY = 3.0, 10
+LIMIT, _MANY, FEWEST = 3.0, 10, 10
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,15 @@ class Row:
         What the instances say.
     note : str
         Why there is no theoretical value, if there is none.
+    scatter : Scatter or None
+        N times the variance between instances, in theory and simulation, where it was asked for.
     """
 
     observable: Expr
     theory: float
     simulation: Estimate | Extrapolation
     note: str = ""
+    scatter: Scatter | None = None
 
     @property
     def z(self) -> float:
@@ -65,10 +70,11 @@ class Row:
         return {}
 
     @property
-    def cells(self) -> tuple[str, str, str]:
-        """The numbers of the row: theory, simulation with its standard error in the last digits, z."""
+    def cells(self) -> tuple[str, ...]:
+        """Theory, simulation with its standard error in the last digits, z; and the same of the scatter."""
         simulated = with_error(self.simulation.mean, self.simulation.stderr)
-        return _told(self.theory, ".6g"), simulated, _told(self.z, "+.2f")
+        spread = self.scatter.cells if self.scatter else ()
+        return _told(self.theory, ".6g"), simulated, _told(self.z, "+.2f"), *spread
 
 
 def _told(value: float, form: str) -> str:
@@ -76,7 +82,7 @@ def _told(value: float, form: str) -> str:
     return "-" if np.isnan(value) else format(value, form)
 
 
-_HEAD = ("theory", "simulation", "z")
+_HEAD, _SCATTER = ("theory", "simulation", "z"), ("N var, theory", "instances", "z")
 
 
 @dataclass(frozen=True)
@@ -131,8 +137,13 @@ class Comparison:
         return float(np.max(found)) if found else float("nan")
 
     def agrees(self, limit: float = LIMIT) -> bool:
-        """Whether every observable with a theoretical value is within ``limit`` standard errors."""
-        return self.worst <= limit
+        """Whether every observable with a theoretical value is within ``limit`` standard errors; so is its scatter."""
+        scatters = [row.scatter for row in self.rows if row.scatter is not None and not row.scatter.note]
+        return self.worst <= limit and all(abs(s.z) <= limit for s in scatters)
+
+    @property
+    def _head(self) -> tuple[str, ...]:
+        return _HEAD + (_SCATTER if any(row.scatter for row in self.rows) else ())
 
     @property
     def notes(self) -> list[str]:
@@ -164,10 +175,11 @@ class Comparison:
             )
         out += [self.remark] if self.remark else []
         out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
+        out += [f"{label(row.observable)}: {row.scatter.note}" for row in self.rows if row.scatter and row.scatter.note]
         return out
 
     def __str__(self) -> str:
-        lines = aligned([("observable", *_HEAD), *((label(r.observable), *r.cells) for r in self.rows)])
+        lines = aligned([("observable", *self._head), *((label(r.observable), *r.cells) for r in self.rows)])
         if len(self.sizes) > 1:
             lines += ["z at each size:"]
             lines += [
@@ -180,17 +192,17 @@ class Comparison:
 
     def to_latex(self) -> str:
         """Return the table as a LaTeX tabular."""
-        head = " & ".join(("observable", *_HEAD[:2], "$z$"))
+        head = " & ".join(("observable", *("$z$" if word == "z" else word for word in self._head)))
         body = [
             f"${label_tex(r.observable)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
             for r in self.rows
         ]
-        rule = r"\hline"
-        return "\n".join([r"\begin{tabular}{lrrr}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
+        rule, columns = r"\hline", "l" + "r" * len(self._head)
+        return "\n".join([rf"\begin{{tabular}}{{{columns}}}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
         rows = ((Formula.read(label_tex(r.observable)), *r.cells) for r in self.rows)
-        return html(("observable", *_HEAD), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
+        return html(("observable", *self._head), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas DataFrame: observable, theory, simulation, stderr, z, note."""
@@ -309,7 +321,9 @@ def _others(setup: Any) -> dict[Any, Any]:
     return out
 
 
-def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> Comparison:
+def compare(
+    theory: Any, sim: Any, observables: Iterable[Any] | None = None, *, scatter: bool = False
+) -> Comparison:
     """Hold a theory against a simulation of the same declaration.
 
     Parameters
@@ -322,13 +336,25 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
     observables : iterable of Expr, optional
         Averages, sums, responses and their combinations; by default second moments, means and signs of
         the variables, and responses.
+    scatter : bool
+        Whether the variance between instances is compared, too: of one size.
 
     Returns
     -------
     Comparison
         The table.
+
+    Raises
+    ------
+    ValuesError
+        For the scatter of several sizes, or of one instance.
     """
     remark = ""
+    if scatter and (len(sim.sizes) > 1 or len(sim) < FEWEST):
+        raise ValuesError(
+            f"The scatter of {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
+            f"one size, and {FEWEST} instances or more",
+        )
     solution = theory
     if isinstance(theory, Theory):
         try:
@@ -359,7 +385,8 @@ def compare(theory: Any, sim: Any, observables: Iterable[Any] | None = None) -> 
             value, note = float(solution[observable]), ""
         except SymcavityError as error:
             value, note = float("nan"), error.found
-        rows.append(Row(observable, value, measured, note))
+        found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
+        rows.append(Row(observable, value, measured, note, found))
     root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root)
 

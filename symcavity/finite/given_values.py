@@ -18,6 +18,7 @@ from symcavity.errors import ValuesError
 from symcavity.evaluate.numbers import read_law
 from symcavity.evaluate.reading import Vocabulary, read_given
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
+from symcavity.model.noise import Noise
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import check_ranges
 from symcavity.model.refusals import parameters_of
@@ -96,7 +97,8 @@ def _words(system: System) -> tuple[frozenset[Symbol], frozenset[Quenched], froz
 
 def _law_symbols(system: System) -> set[Symbol]:
     exprs: list[Expr] = [body for parts in system.global_conditions for body in parts.values()]
-    exprs += [e.rhs for e in system.initial]
+    exprs += [e.rhs for e in (*system.initial, *system.shared)]
+    exprs += [q.variance for q in system.drawn_anew if isinstance(q, Noise)]
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
         exprs += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]

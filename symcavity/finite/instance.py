@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sympy import Float
 
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
@@ -18,7 +19,8 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched
 
-_QUENCHED, _COUPLINGS, _LABELS = 0, 1, 3
+_QUENCHED, _COUPLINGS, _LABELS, _ANEW = 0, 1, 3, 4
+FRESH = 1000
 
 
 @dataclass
@@ -93,21 +95,28 @@ class Instance:
         The instance is a function of this seed alone.
     law : callable
         Draws couplings of unit variance.
+    fresh : int
+        How many fresh sites of each kind are drawn, where an observable is about them.
     """
 
-    def __init__(self, system: CompiledSystem, values: Values, features: int, seed: int, law: Law) -> None:
+    def __init__(
+        self, system: CompiledSystem, values: Values, features: int, seed: int, law: Law, fresh: int = FRESH
+    ) -> None:
         self.system, self.values, self.seed, self.features = system, values, seed, features
+        self.fresh = fresh
         self.size = values.sizes(features)
         self.constants = system.numbers(values, self.size)
         self.quenched: dict[Quenched, np.ndarray] = {}
         for k, q in enumerate(sorted(values.quenched, key=lambda q: q.name)):
+            if q.over is not None:
+                continue  # drawn anew at each step
             rng = stream(seed, _QUENCHED, k)
             if q.given is not None:
                 self.quenched[q] = np.zeros(self.size[q.slots[0]])
                 continue
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
         check_memory([self._shape(k) for k in range(len(system.couplings))])
-        self._law = law
+        self.law = law
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
         self.held: dict[int, float] = {}  # or is held at another number
@@ -115,10 +124,19 @@ class Instance:
         for k, label in enumerate(q for q in self.quenched if q.given is not None):
             self.quenched[label] = self.drawn(label, stream(seed, _LABELS, k))
 
+    def anew(self, family: Any, step: int) -> np.ndarray:
+        """What is drawn anew at each step, at one of them: by the seed, the name and the step alone."""
+        size = self.size[family.slots[0]]
+        rng = stream(self.seed, _ANEW, int.from_bytes(family.name.encode(), "big"), step)
+        if isinstance(family, Quenched):
+            return draw_quenched(family, self.values.quenched[family], size, rng)
+        variance = family.variance.xreplace(dict(zip(self.system.constants, map(Float, self.constants), strict=True)))
+        return float(variance) ** 0.5 * rng.standard_normal(size)
+
     @cached_property
     def couplings(self) -> list[np.ndarray]:
         """The couplings, drawn when they are first asked for."""
-        drawn = [self._law(stream(self.seed, _COUPLINGS, k), self._shape(k)) for k in range(len(self.system.couplings))]
+        drawn = [self.law(stream(self.seed, _COUPLINGS, k), self._shape(k)) for k in range(len(self.system.couplings))]
         return [self._draw(k, sample) for k, sample in enumerate(self.tied(drawn))]
 
     def drawn(self, label: Quenched, rng: np.random.Generator) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Add, Expr, cancel, expand_mul
 
 from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.finite.fresh import FreshSites
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import Solved
 from symcavity.finite.observables import Reader
@@ -37,18 +38,18 @@ class _Without(Reader):
             raise ValuesError(f"{own[0]} belongs to the datum that is left out.", "sums, and parameters of the datum")
         return super()._values(body, kind, numbers, mean=mean)
 
-    def _field(self, f: RandomField, numbers: Any) -> np.ndarray:
+    def _field(self, f: RandomField, numbers: Any, sites: Instance | FreshSites) -> np.ndarray:
         heard = self.system.laws[DATUM].fields
         for m, own in enumerate(heard if f.hearer == DATUM else ()):
             if f.coupling == own.coupling and f.states() and set(f.states()) == set(own.states()):
                 share = cancel(f.emission.diff(own.states()[0]) / own.emission.diff(own.states()[0]))
                 rest = expand_mul(f.emission - share * own.emission)
                 if not (site_quantities(share) or site_quantities(rest, Variable, Field)):
-                    told = super()._field(replace(f, emission=rest), numbers) if rest != 0 else 0
+                    told = super()._field(replace(f, emission=rest), numbers, sites) if rest != 0 else 0
                     return float(share.xreplace(numbers)) * self.cavity[:, m] + told
         if f.states():
             raise ValuesError(f"The data do not hear {f.as_sum}.", ", ".join(str(g.as_sum) for g in heard))
-        return super()._field(f, numbers)
+        return super()._field(f, numbers, sites)
 
 
 class LeftOut(Mapping[Any, np.ndarray]):

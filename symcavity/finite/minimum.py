@@ -13,6 +13,7 @@ from symcavity.finite.certificate import proof
 from symcavity.finite.compiled import CompiledSystem
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.held import by_held, open_conditions
+from symcavity.finite.homotopy import follow
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.interior import TARGETS, follow_path
 from symcavity.finite.messages import message_passing
@@ -282,6 +283,8 @@ def _by_newton(instance: Instance) -> Iterator[Solved | Missed]:
         state, _, _ = solve_active(instance, start.copy())
         if not _holds(instance.residuals(state), state):
             state, _, _ = solve_active(instance, full_step(instance, start))
+        if instance.system.declared.convex and not _holds(instance.residuals(state), state):
+            state = follow(instance, start) or state
     except np.linalg.LinAlgError as error:
         yield Missed(None, f": {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}")
         return

@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Expr, Float, Integer, S
 
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
-from symcavity.evaluate.moving.drawing import Formula
+from symcavity.evaluate.moving.drawing import Formula, in_averages
 from symcavity.evaluate.moving.run import Observables, combined
 from symcavity.evaluate.moving.values import read_steps
 from symcavity.evaluate.progress import counted
@@ -24,9 +24,11 @@ from symcavity.finite.tables import aligned
 from symcavity.method.close import kind_of_body
 from symcavity.model.averages import SiteResponse
 from symcavity.model.fields import RandomField
+from symcavity.model.motion import is_shared
+from symcavity.model.noise import Noise
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.system import System
-from symcavity.model.times import Time, lag_of
+from symcavity.model.times import Time, step_of
 
 LIMIT = 3.0
 
@@ -66,6 +68,7 @@ class Trajectory:
         self.instance = Instance(compiled, setup.values, features, seed, coupling_law(setup.couplings))
         self.numbers = dict(zip(compiled.constants, map(Float, self.instance.constants), strict=True))
         self._formulas: dict[Expr, Formula] = {}
+        self._anew: dict[Any, np.ndarray] = {}
         self.states: dict[SiteQuantity, dict[int, np.ndarray]] = {q: {} for q in system.motion.updates}
         self._fields: dict[RandomField, dict[int, np.ndarray]] = {f: {} for f in system.fields}
         motion = system.motion
@@ -90,6 +93,9 @@ class Trajectory:
 
     def _fill(self, q: SiteQuantity, step: int) -> None:
         motion = self.setup.system.motion
+        if is_shared(q):
+            self._share(q, step)
+            return
         (kind,) = q.site
         shape = (self.instance.size[kind],)
         given, update = motion.initial.get(q, {}), motion.updates[q]
@@ -109,17 +115,39 @@ class Trajectory:
             raise NotConverged(f"{q} is no finite number at the step {step} of the instance {self.seed}.", {})
         self.states[q][step] = found
 
+    def _share(self, q: SiteQuantity, step: int) -> None:
+        """What all sites share at one step."""
+        motion = self.setup.system.motion
+        expr, t = motion.initial.get(q, {}).get(step), step
+        if expr is None:
+            expr, t = motion.updates[q].equation.rhs, step - motion.updates[q].lead
+        if t >= 0 or step in motion.initial.get(q, {}):
+            self.states[q][step] = in_averages(
+                expr.xreplace(self.numbers), lambda node: self._mean(node.body, t), self._look_up(t), t, motion.time
+            )
+
+    def _mean(self, body: Expr, step: int) -> float:
+        size = self.instance.size[kind_of_body(body)]
+        return float(np.broadcast_to(self.value(body, step), (size,)).mean())
+
     def value(self, expr: Expr, step: int) -> Any:
         """An expression of one site, at all sites, where the time is a step."""
         if expr not in self._formulas:
             self._formulas[expr] = Formula(expr.xreplace(self.numbers), self.setup.system.motion.time)
         return self._formulas[expr](self._look_up(step), step)
 
+    def _drawn(self, family: Any, step: int) -> np.ndarray:
+        if (family, step) not in self._anew:
+            self._anew[family, step] = self.instance.anew(family, step)
+        return self._anew[family, step]
+
     def _look_up(self, step: int) -> Callable[[SiteQuantity], Any]:
         def value(q: SiteQuantity) -> Any:
-            if isinstance(q.family, Quenched):
+            if isinstance(q.family, Quenched) and q.time is None:
                 return self.instance.quenched[q.family]
-            when = 0 if q.time is None else lag_of(q.time) + (step if q.time.free_symbols else 0)
+            if isinstance(q.family, Noise | Quenched):
+                return self._drawn(q.family, step_of(q.time, step))
+            when = 0 if q.time is None else step_of(q.time, step)
             if when not in self.states[q.now]:
                 raise DeclarationError(f"{q} lies outside of the steps of this simulation.", "times of the run")
             return self.states[q.now][when]
@@ -200,6 +228,10 @@ class MovingSimulation:
                         raise UnsupportedLaw(f"Instances have no {node}.", "averages of states")
                     own = [t for t in times if t in node.free_symbols]
                     shape = [len(self.times) if t in own else 1 for t in times]
+                    if is_shared(node):
+                        steps = [step_of(node.time, int(k)) for k in (self.times if own else [0])]
+                        values[node] = np.array([one.states[node.now][k] for k in steps]).reshape(shape)
+                        continue
                     values[node] = one.average(node.body, own, self.times).reshape(shape)
                 samples.append(combined(expr, values, lambda e, one=one: float(e.xreplace(one.numbers))))
             self._known[key] = MovingEstimate(np.array(samples, dtype=float))
@@ -319,6 +351,7 @@ def simulate_moving(
     couplings: Any = "gaussian",
     executor: Any = None,
     progress: Any = None,
+    step: Any = None,
 ) -> MovingSimulation:
     """Draw instances of a system whose states move, and run each forward.
 
@@ -327,6 +360,8 @@ def simulate_moving(
     ValuesError
         For missing or contradictory values, sizes or steps, before any instance is drawn.
     """
+    if step is not None:
+        raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
     if not isinstance(N, int | np.integer) or isinstance(N, bool) or N < 2:
         raise ValuesError(f"N = {N!r}.", "one whole number of features, at least 2, where states move")
     setup = MovingSetup(system, read_values(system, values), couplings, read_steps(until))

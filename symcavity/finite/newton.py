@@ -33,6 +33,9 @@ class Gaps:
     body: np.ndarray
 
 
+Violation = tuple[dict[Kind, np.ndarray], np.ndarray]  # of equations and pairs by kind, and of global conditions
+
+
 @dataclass
 class Slopes:
     """The derivatives of the law of a kind at a state."""
@@ -183,7 +186,7 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     system = linearise(instance, state)
     step = 0.0
     if not instance.system.affine:
-        step = largest(*_step(system, *_violation(instance, state)[1:]).parts) / scale_of(state)
+        step = largest(*_step(system, *violation(instance, state)[1:]).parts) / scale_of(state)
     if not (system.nullity or system.loose):
         return Surroundings(step, None)
     rng = stream(instance.seed, _ANOTHER)
@@ -195,7 +198,7 @@ def surroundings(instance: Instance, state: State) -> Surroundings:
     room = rooms[best]
     while room >= (_CRAMPED if instance.system.affine else _CURVED):
         there = shifted(state, along, room * best)
-        _, value, total = _violation(instance, there)
+        _, value, total = violation(instance, there)
         if instance.system.affine or largest(*value.values(), total) < _FLAT * room * length:
             return Surroundings(step, there)
         room /= 2  # a law that bends may be flat nearby only, or have no curvature at one point
@@ -214,7 +217,7 @@ def room_towards(instance: Instance, state: State, there: State) -> float:
     return room
 
 
-def _violation(
+def violation(
     instance: Instance, state: State
 ) -> tuple[dict[Kind, Gaps], dict[Kind, np.ndarray], np.ndarray]:
     """Return the law at a state, the equations of its branches, and the global conditions."""
@@ -262,7 +265,7 @@ def solve_active(
         The state, the largest violation of an equation or of a sign, and the law evaluated there.
     """
     for _ in range(repairs):
-        state, error, at = _newton(instance, state)
+        state, error, at = newton(instance, state)
         changed, scale = False, 1.0
         worst = error
         for kind, here in at.items():
@@ -280,13 +283,27 @@ def solve_active(
     return state, worst, at
 
 
-def _newton(instance: Instance, state: State) -> tuple[State, float, dict[Kind, Gaps]]:
-    """Solve the equations of fixed branches by damped Newton steps, to rounding."""
+def newton(
+    instance: Instance, state: State, rest: Violation | None = None, enough: float = 0.0
+) -> tuple[State, float, dict[Kind, Gaps]]:
+    """Solve the equations of fixed branches by damped Newton steps, to rounding.
+
+    Parameters
+    ----------
+    instance, state : Instance, State
+        The instance, and where to begin.
+    rest : tuple, optional
+        By how much equations and conditions are to be violated, in the place of not at all.
+    enough : float
+        How far from that they may be.
+    """
     best: tuple[State, float, dict[Kind, Gaps]] | None = None
     lowest, damping = np.inf, 1.0
     moved: Moved | None = None
     for _ in range(_NEWTON):
-        at, value, total = _violation(instance, state)
+        at, value, total = violation(instance, state)
+        if rest is not None:
+            value, total = {s: v - rest[0][s] for s, v in value.items()}, total - rest[1]
         error = largest(*value.values(), total)
         merit = float(np.sqrt(sum(np.sum(v**2) for v in (*value.values(), total))))
         if best is not None and not merit < (1 - 1e-4 * damping) * lowest:
@@ -297,7 +314,7 @@ def _newton(instance: Instance, state: State) -> tuple[State, float, dict[Kind, 
             state = shifted(best[0], moved, damping)
             continue
         best, lowest, damping = (state, error, at), merit, 1.0
-        if error <= _ROUNDING * scale_of(state):
+        if error <= max(_ROUNDING * scale_of(state), enough):
             break
         system = linearise(instance, state)
         moved = _step(system, value, total)
@@ -312,7 +329,7 @@ def full_step(instance: Instance, state: State) -> State:
 
     What hears given numbers only is exact after it, such as the field of a teacher in whose sign the law jumps.
     """
-    return shifted(state, _step(linearise(instance, state), *_violation(instance, state)[1:]), 1.0)
+    return shifted(state, _step(linearise(instance, state), *violation(instance, state)[1:]), 1.0)
 
 
 def _snap(state: State, pinned: dict[Kind, np.ndarray]) -> None:

@@ -15,13 +15,14 @@ from symcavity.algebra.door import as_sympy
 from symcavity.errors import FlatMinimum, ValuesError
 from symcavity.finite.components import WrittenOut
 from symcavity.finite.edges import Edges
+from symcavity.finite.fresh import FreshSites
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimisers import Minimisers, Sameness
 from symcavity.finite.minimum import Solved
 from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
 from symcavity.finite.units import Units
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.convex_law import regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import Kind
@@ -73,6 +74,7 @@ class Reader:
         self.instance, self.solved, self.state = instance, solved, solved.state
         if solved.idle:
             instance.idle[:] = solved.idle
+        self._fresh: dict[Kind, FreshSites] = {}
         self.units = Units(instance)
         self.own, self.own_state = self.units.instance(instance), self.units.inward(solved.state)
 
@@ -201,14 +203,14 @@ class Reader:
 
     def _moves(self, body: Expr, kind: Kind, same: Sameness) -> np.ndarray | None:
         """How an expression of one site moves at every site; None where that is not settled."""
-        made = self._columns(body, kind, self._numbers(), same)
+        made, count = self._columns(body, kind, self._numbers(), same), self._sites(body, kind)[1].size[kind]
         shared = self._globals(made.body, same)
         numbers = {s: v for s, v in self._numbers().items() if s not in shared}
         columns = made.values | {g: np.full(1, float(self._numbers()[g])) for g in shared}
         expr = made.body.xreplace(numbers)
         stray = {s: self._conditioned(s, numbers) for s in sorted(expr.free_symbols - set(columns), key=str)}
         along = same.slopes(expr.xreplace(stray), columns, made.moves | shared, kind)
-        return None if along is None else np.broadcast_to(along, (self.instance.size[kind], same.count))
+        return None if along is None else np.broadcast_to(along, (count, same.count))
 
     def _differs(self, observable: Any) -> FlatMinimum:
         flat = self.solved.flat or Minimisers(self.state, 0)
@@ -218,6 +220,14 @@ class Reader:
             flat.dimension,
             "a penalty; another load; observables that are the same for all minimisers, such as the minimum",
         )
+
+    def _sites(self, body: Expr, kind: Kind) -> tuple[Expr, Instance | FreshSites]:
+        """An expression of one site, and the sites that are asked: those of the instance, or fresh ones."""
+        if not isinstance(body, Fresh):
+            return body, self.instance
+        if kind not in self._fresh:
+            self._fresh[kind] = FreshSites(self.instance, kind)
+        return body.body, self._fresh[kind]
 
     def site_values(self, body: Expr, kind: Kind | None = None) -> np.ndarray:
         """Return an expression of one site at every site of its kind."""
@@ -296,23 +306,27 @@ class Reader:
 
     def _values(self, body: Expr, kind: Kind, numbers: dict[Symbol, float], *, mean: bool = False) -> np.ndarray:
         made = self._columns(body, kind, numbers, None, mean=mean)
+        sites = self._sites(body, kind)[1]
+        count = sites.size[kind]
         shared = {g: np.full(1, float(numbers[g])) for g in self.instance.system.globals if made.body.has(g)}
         body = made.body.xreplace({s: v for s, v in numbers.items() if s not in shared})
         values = made.values | shared
         stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(values), key=str)}
         moving = made.moving | {g: ("global", k) for k, g in enumerate(self.instance.system.globals) if g in shared}
-        body, marks = self._edges.decided(body.xreplace(stray), kind, values, moving, made.written)
-        values |= marks
+        body = body.xreplace(stray)
+        if sites is self.instance:  # a fresh site is at no edge of a law
+            body, marks = self._edges.decided(body, kind, values, moving, made.written)
+            values |= marks
         with np.errstate(all="ignore"):
             found = np.asarray(compiled(list(values), body)(*values.values()), dtype=float)
-        bad = np.count_nonzero(~np.isfinite(np.broadcast_to(found, (self.instance.size[kind],))))
+        bad = np.count_nonzero(~np.isfinite(np.broadcast_to(found, (count,))))
         if bad:
             raise ValuesError(
-                f"The observable is no finite number at {bad} of the {self.instance.size[kind]} {kind.sites} of the "
+                f"The observable is no finite number at {bad} of {count} {kind.sites} of the "
                 f"instance with seed {self.instance.seed}: {made.body.xreplace(made.written)}.",
                 "expressions that are finite at all sites",
             )
-        return np.broadcast_to(found, (self.instance.size[kind],))
+        return np.broadcast_to(found, (count,))
 
     @cached_property
     def _edges(self) -> Edges:
@@ -323,6 +337,7 @@ class Reader:
     ) -> _Columns:
         """Put symbols in the place of responses, fields and quantities of a site, with their values at all sites."""
         inst, law = self.instance, self.instance.system.laws[kind]
+        body, sites = self._sites(body, kind)
         columns: dict[Symbol, np.ndarray] = {}
         moves: dict[Symbol, np.ndarray] = {}
         moving_in: dict[Symbol, tuple[str, int] | None] = {}
@@ -342,7 +357,7 @@ class Reader:
             book = FieldBook()
             body = extract_fields(body, kind, book, f"the observable {body}")
             for f in book.all(kind):
-                columns[f.symbol], written[f.symbol] = self._field(f, numbers), f.as_sum
+                columns[f.symbol], written[f.symbol] = self._field(f, numbers, sites), f.as_sum
                 heard = [m for m, g in enumerate(law.fields) if replace(g, symbol=f.symbol) == f]
                 if heard:
                     written[f.symbol] = law.fields[heard[0]].symbol
@@ -352,13 +367,19 @@ class Reader:
                     along = self._moves(f.emission, f.sender, same)
                     if along is None:
                         raise self._differs(f.as_sum)
-                    moves[f.symbol] = same.field(self.instance.matrix(f), along)
-        known: dict[Any, np.ndarray] = {q: self.state.site[kind][:, j] for j, q in enumerate(law.unknowns)}
-        known |= {q.at_site(): v for q, v in inst.quenched.items() if q.slots == (kind,)}
+                    moves[f.symbol] = same.field(sites.matrix(f), along)
+        known: dict[Any, np.ndarray] = {q.at_site(): v for q, v in sites.quenched.items() if q.slots == (kind,)}
+        if sites is inst:
+            known |= {q: self.state.site[kind][:, j] for j, q in enumerate(law.unknowns)}
         if law.sets is not None and body.has(regime_of(kind)):
             known[regime_of(kind)] = self._regimes(kind)
         for k, quantity in enumerate(site_quantities(body)):
             if quantity not in known:
+                if sites is not inst and quantity in law.unknowns:
+                    raise ValuesError(
+                        f"{quantity} is a state of a {kind} that took part in training: fresh sites have none.",
+                        "fields and quenched parameters",
+                    )
                 names = ", ".join(sorted(map(str, known)))
                 raise ValuesError(f"The system has no quantity {quantity} at the {kind.sites}.", names)
             mark = Dummy(f"q{k}", real=True)
@@ -379,9 +400,11 @@ class Reader:
         held = pinned(self.own, self.own_state, kind)[:, sets.lam] & (z[:, sets.lam] > 0)
         return np.where(held, float(SATURATED), sets.regimes(z))
 
-    def _field(self, f: RandomField, numbers: dict[Symbol, float]) -> np.ndarray:
+    def _field(
+        self, f: RandomField, numbers: dict[Symbol, float], sites: Instance | FreshSites
+    ) -> np.ndarray:
         try:
-            x = self.instance.matrix(f)
+            x = sites.matrix(f)
         except ValueError:
             raise ValuesError(
                 f"The system has no coupling {f.coupling}.", ", ".join(map(str, self.instance.system.couplings))

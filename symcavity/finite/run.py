@@ -12,7 +12,7 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, ValuesError
-from symcavity.evaluate.numbers import whole_numbers
+from symcavity.evaluate.numbers import whole_number, whole_numbers
 from symcavity.evaluate.progress import Report, counted
 from symcavity.finite.certificate import evidence
 from symcavity.finite.compiled import compile_system
@@ -21,10 +21,11 @@ from symcavity.finite.draw import Law, coupling_law, seed_list
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.given_values import Values, read_values
-from symcavity.finite.instance import Instance, Residuals
+from symcavity.finite.instance import FRESH, Instance, Residuals
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.observables import Reader
+from symcavity.finite.redrawn import FEWEST, drawn_again, participation, varied
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import to_pandas
 from symcavity.method.kkt import optimality
@@ -60,7 +61,7 @@ class Setup:
         The declared system, and the one of numbers that is solved.
     values : Values
         Checked values.
-    couplings, method : str or callable, str
+    couplings, method, fresh : str or callable, str, int
         As in :func:`simulate`.
     """
 
@@ -68,6 +69,7 @@ class Setup:
     values: Values
     couplings: str | Law = "gaussian"
     method: str = ""
+    fresh: int = FRESH
 
     @property
     def declared(self) -> System:
@@ -86,11 +88,11 @@ class Setup:
 
     def instance(self, features: int, seed: int) -> Instance:
         """Draw the instance of a seed."""
-        return Instance(compile_system(self.system), self.values, features, seed, self.law)
+        return Instance(compile_system(self.system), self.values, features, seed, self.law, self.fresh)
 
 
 def prepare(
-    system: System, values: Mapping[Any, Any], couplings: str | Law = "gaussian", method: str = ""
+    system: System, values: Mapping[Any, Any], couplings: str | Law = "gaussian", method: str = "", fresh: int = FRESH
 ) -> Setup:
     """Check the values of a simulation, its convex sets among them.
 
@@ -100,7 +102,8 @@ def prepare(
         If a value or a set is missing, superfluous, of a wrong kind or out of range.
     """
     written, rest = write_out(system, values)
-    return Setup(written, read_values(written.system, rest), couplings, method)
+    count = whole_number(fresh, "fresh", 1, "how many fresh sites are drawn")
+    return Setup(written, read_values(written.system, rest), couplings, method, count)
 
 
 def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
@@ -292,6 +295,45 @@ class Simulation:
             )
         return self._estimates[key]
 
+    def dimension(self, what: Any, *, over: Any, draws: int = 100) -> Estimate:
+        """The share of all directions that a quantity of the sites explores, each instance at its couplings.
+
+        Some quenched families are drawn again and again, and the instance is solved each time: an estimate of
+        ``(sum C_ii)**2 / (n sum C_ij**2)``, from products of two halves of the draws, as ``solution.dimension`` has it.
+
+        Parameters
+        ----------
+        what : Variable or Expr
+            A quantity of one kind of site, ``w`` or ``w[i] - t[i]``.
+        over : sequence of Quenched
+            What is drawn again.
+        draws : int
+            How often, in each instance; the noise of the estimate decays with it.
+
+        Raises
+        ------
+        ValuesError
+            For fewer than four draws, and parameters that cannot be drawn again.
+        NotConverged
+            If an instance has no solution for one of the draws.
+        """
+        count = whole_number(draws, "draws", FEWEST, "a number of draws, four or more")
+        body = what.at_site() if isinstance(what, Family) else observable_of(what, self.system)
+        found = {s.seed: self._dimension(s.seed, body, over, count) for s in self.samples}
+        name = f"dimension of {label(body)}"
+        return Estimate(np.array(list(found.values())), tuple(found), name, sites=min(self.counts.values()))
+
+    def _dimension(self, seed: int, body: Any, over: Any, draws: int) -> float:
+        first, rows = self.setup.instance(self.N, seed), []
+        for instance in drawn_again(first, varied(first, over), draws):
+            solved = solve_instance(self.setup.system, instance, self.setup.method)
+            if solved.state is None:
+                raise NotConverged(
+                    f"The instance with seed {seed} has no solution for one of the draws.", hint="another load"
+                )
+            rows.append(Reader(self.setup.written, instance, solved).site_values(body))
+        return participation(np.stack(rows))
+
     def to_pandas(self, observables: Iterable[Any] = ()) -> Any:
         """Return a pandas DataFrame with a row an instance: seed, sizes, whether it has a solution, and observables.
 
@@ -475,6 +517,7 @@ def simulate(
     couplings: str | Callable[..., Any] = "gaussian",
     executor: Any = None,
     method: str = "",
+    fresh: int = FRESH,
     progress: bool | Report | None = None,
 ) -> Simulation | Simulations:
     """Draw and solve finite instances of a declaration.
@@ -498,6 +541,8 @@ def simulate(
     method : str, optional
         ``'message passing'``, ``'interior point'``, ``'newton'``, ``'cutting planes'`` or ``'held multipliers'``;
         by default those that fit the structure are tried in order.
+    fresh : int, optional
+        How many sites are drawn in each instance for ``average(fresh(...))``; nothing else depends on it.
     progress : bool, callable or None
         As in :func:`symcavity.finite.sweep_simulation`.
 
@@ -508,7 +553,7 @@ def simulate(
         an instance: what they fix comes out.
     """
     system = as_system(declared)
-    setup = prepare(system, values, couplings, method)
+    setup = prepare(system, values, couplings, method, fresh)
     sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
     coupling_law(couplings)
     tasks = [(n, seed) for n in sizes for seed in wanted]

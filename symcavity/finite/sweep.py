@@ -19,13 +19,15 @@ from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved
 from symcavity.finite.fingerprint import exact_text, fingerprint
+from symcavity.finite.instance import FRESH
 from symcavity.finite.labels import label
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.rows import Row, RowFile
 from symcavity.finite.run import as_system, check_sizes, prepare
-from symcavity.finite.tables import aligned, short, to_pandas
+from symcavity.finite.tables import aligned, short, to_pandas, to_xarray
 from symcavity.method.theory import Theory
+from symcavity.model.averages import Fresh
 from symcavity.model.kinds import DATUM, FEATURE, SiteCount, alpha
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
@@ -100,6 +102,21 @@ class Sweep:
         """Return the rows as a pandas DataFrame."""
         return to_pandas(self.rows, self.columns)
 
+    def to_xarray(self) -> Any:
+        """Return the columns as an xarray Dataset, along the parameters that vary, and sizes and seeds that do.
+
+        Raises
+        ------
+        MissingDependency
+            Without xarray and pandas.
+        ValuesError
+            If rows of theory and of instances are mixed: two rows would have one place.
+        """
+        from symcavity.finite.plots import varied
+
+        axes = [*varied(self.rows), *(k for k in ("N", "seed") if len(set(self.column(k))) > 1)]
+        return to_xarray(self.rows, self.columns, axes)
+
     def _table(self) -> list[list[str]]:
         """Return the head and the rows of what is shown, without columns that are empty."""
         shown = [c for c in self.columns if c not in {"point", "error"}]
@@ -144,10 +161,12 @@ def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]])
 
     Parameters
     ----------
-    grid : mapping or iterable of mappings
-        ``{alpha: [0.5, 1], C: [1, 2]}`` stands for the four combinations.  A point that is given twice
-        counts once.
+    grid : mapping, iterable of mappings, or pandas DataFrame
+        ``{alpha: [0.5, 1], C: [1, 2]}`` stands for the four combinations; each row of a table, as
+        ``frame.to_dict("records")``, for one point.  A point that is given twice counts once.
     """
+    if hasattr(grid, "to_dict"):
+        grid = grid.to_dict("records")
     if isinstance(grid, Mapping):
         axes = [list(v) if isinstance(v, Iterable) and not isinstance(v, str) else [v] for v in grid.values()]
         points = [dict(zip(grid, combination, strict=True)) for combination in itertools.product(*axes)]
@@ -184,6 +203,7 @@ class _SimulationJob:
     values: dict[Any, Any]
     couplings: Any
     method: str
+    fresh: int
     observables: tuple[Expr, ...]
 
 
@@ -200,7 +220,7 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
     point, n, seed = task
     row = _row_of(task, instances=True)
     try:
-        setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method)
+        setup = prepare(job.system, {**job.values, **point}, job.couplings, job.method, job.fresh)
         instance = setup.instance(n, seed)
         row |= {str(kind.size): n for kind, n in instance.size.items() if kind != FEATURE}
         solved = solve_instance(setup.system, instance, job.method)
@@ -322,6 +342,7 @@ def sweep_simulation(
     progress: bool | Report | None = None,
     retry: bool = False,
     method: str = "",
+    fresh: int = FRESH,
 ) -> Sweep:
     """Simulate a declaration over a grid of parameters, sizes and seeds.
 
@@ -351,7 +372,7 @@ def sweep_simulation(
         (done, total, seconds elapsed, seconds left).
     retry : bool
         Whether to try again the rows of the file that failed.
-    method : str, optional
+    method, fresh : str and int, optional
         As in :func:`symcavity.finite.simulate`.
 
     Returns
@@ -369,7 +390,7 @@ def sweep_simulation(
     problems = []
     for point in points:
         try:
-            sizes = check_sizes(N, prepare(system, {**base, **point}).values)
+            sizes = check_sizes(N, prepare(system, {**base, **point}, fresh=fresh).values)
         except SymcavityError as error:
             problems.append(error)
     if len(problems) == len(points):
@@ -380,8 +401,9 @@ def sweep_simulation(
     names = _parameter_columns(points, [*_KEYS, "run", *_OUTCOME])
     sizes_of_others = [str(kind.size) for kind in system.kinds if kind != FEATURE]
     columns = list(dict.fromkeys([*_KEYS, *sizes_of_others, *names, *map(label, chosen), *_OUTCOME]))
-    job = _SimulationJob(system, base, couplings, method, tuple(chosen))
-    run = fingerprint(system, base, couplings=couplings, kind="simulation", method=method or "chosen")
+    job = _SimulationJob(system, base, couplings, method, fresh, tuple(chosen))
+    tested = {"fresh": fresh} if any(o.has(Fresh) for o in chosen) else {}
+    run = fingerprint(system, base, couplings=couplings, kind="simulation", method=method or "chosen", **tested)
     return _run(simulate_point, job, tasks, columns, run, file, executor, progress, retry)
 
 

@@ -6,9 +6,11 @@ import math
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
-from symcavity.errors import MissingDependency
+from symcavity.errors import MissingDependency, ValuesError
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -72,3 +74,30 @@ def to_pandas(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None =
     except ImportError:
         raise MissingDependency("pandas is not installed.", "", "pip install pandas") from None
     return DataFrame(list(rows), columns=None if columns is None else list(columns))
+
+
+def to_xarray(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], axes: Sequence[str]) -> Any:
+    """Return rows as an xarray Dataset, with an axis for each of some columns.
+
+    Raises
+    ------
+    MissingDependency
+        Without xarray or pandas.
+    ValuesError
+        If two rows have one place, or no column is an axis.
+    """
+    if not axes:
+        raise ValuesError("All rows have the same parameters.", "a parameter with two values or more")
+    frame = to_pandas(rows, [c for c in columns if c != "point"])
+    for axis in axes:
+        with suppress(ValueError):  # a law has no number
+            frame[axis] = [float(Fraction(str(value))) for value in frame[axis]]
+    frame = frame.set_index(list(axes))
+    if frame.index.has_duplicates:
+        raise ValuesError(
+            f"Several rows have the same {', '.join(axes)}.", "a sweep of the theory, or one of instances, alone"
+        )
+    try:
+        return frame.to_xarray()
+    except ImportError:
+        raise MissingDependency("xarray is not installed.", "", "pip install xarray") from None

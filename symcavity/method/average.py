@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExpr, cancel, sqrt
 
@@ -31,7 +31,19 @@ from symcavity.record.symbols import (
     OrderParameter,
     ResponseElement,
 )
-from symcavity.sites.protocol import Feedback, Heard
+from symcavity.sites.protocol import Feedback
+
+
+class Written(Protocol):
+    """A cavity field that is written out: what was declared, and the sum over fresh couplings that it is."""
+
+    @property
+    def declared(self) -> RandomField:
+        """The field in the declaration."""
+
+    @property
+    def definition(self) -> Expr:
+        """The sum at the new site."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +74,12 @@ def average(system: System, identified: Identified, book: ParameterBook, make: S
     """
     kind, heard = identified.kind, identified.problem.heard
     means = {
-        k.symbol: _at_index(book.close(self_coupling_mean(system, k)), kind) for h in heard for k in h.feedback
+        k.symbol: at_index(book.close(self_coupling_mean(system, k)), kind) for h in heard for k in h.feedback
     }
     covariance: dict[tuple[Symbol, Symbol], Expr] = {}
     for k, a in enumerate(heard):
         for b in heard[k:]:
-            value = _at_index(book.close(field_covariance(a, b)), kind)
+            value = at_index(book.close(field_covariance(a, b)), kind)
             covariance[b.eta, a.eta] = _turned(value, a.declared, b.declared)
             covariance[a.eta, b.eta] = value
     return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, make)))
@@ -155,7 +167,7 @@ def _equal(one: Sequence[Expr], other: Sequence[Expr]) -> Expr:
     return Mul(*(KroneckerDelta(a, b) for a, b in zip(one, other, strict=True)))
 
 
-def field_covariance(a: Heard, b: Heard) -> Expr:
+def field_covariance(a: Written, b: Written) -> Expr:
     """The covariance of two cavity fields: their product, averaged over the couplings and contracted.
 
     Fields of different senders have independent couplings; of a vector, different components are independent.
@@ -212,7 +224,7 @@ def message_response(system: System, message: Expr, carrier: RandomField, time: 
     return Add(*(message.diff(q) * SiteResponse(q, named, time) for q in states))
 
 
-def _at_index(expr: Expr, kind: Kind) -> Expr:
+def at_index(expr: Expr, kind: Kind) -> Expr:
     """The inserted site's quenched parameters, written at the canonical index."""
     return expr.xreplace({q: q.xreplace({S.Zero: kind.index}) for q in expr.atoms(SiteQuantity) if S.Zero in q.indices})
 

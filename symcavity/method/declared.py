@@ -15,6 +15,7 @@ from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.couplings import correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
+from symcavity.model.laws import Law
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, families
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import System
@@ -29,7 +30,7 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     make = make.within("The problem")
     sent = {**system.rewritten["clock"].meanings, **system.rewritten["emissions"].meanings}
     states = {
-        kind: [q for q in law.unknowns if not isinstance(q.family, Field) and q not in sent and _declared(q, kkt)]
+        kind: [q for q in law.unknowns if not isinstance(q.family, Field) and q not in sent and _declared(q, kkt, law)]
         for kind, law in system.laws.items()
     }
     typed = system.rewritten.typed.expressions
@@ -37,7 +38,8 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     moments = [e for f in system.fields for e in f.coupling.family.moments]
     data: dict[str, Any] = {
         "states": states,
-        "quenched": list(system.quenched),
+        "quenched": [q for q in system.quenched if q.over is None],
+        "anew": list(system.drawn_anew),
         "choices": sorted(set().union(*(e.atoms(Choice) for e in (*typed, *moments))), key=str),
         "globals": [g for g in system.globals if g in shared],
         "fixed": list(system.fixed),
@@ -48,6 +50,9 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     if kkt is not None:
         minimize, subject_to = kkt.problem.typed
         data |= {"minimize": minimize, "subject_to": list(subject_to)}
+    elif system.weights:
+        minimize = system.rewritten.typed.objective
+        data |= {"minimize": minimize, "subject_to": [], "beta": next(iter(system.weights.values())).beta}
     else:
         equations, conditions = system.typed
         data |= {"equations": list(equations), "conditions": list(conditions)}
@@ -134,7 +139,9 @@ def sources(system: System, make: StepMaker) -> list[Step]:
     ]
 
 
-def _declared(q: SiteQuantity, kkt: Any) -> bool:
+def _declared(q: SiteQuantity, kkt: Any, law: Law) -> bool:
+    if law.weight is not None:
+        return q != law.weight.mean
     if kkt is None:
         return True
     made = {m for m, _, _ in kkt.multipliers} | kkt.auxiliary_states | {s for s, _ in kkt.slacks}

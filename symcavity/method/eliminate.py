@@ -10,7 +10,7 @@ from functools import lru_cache
 from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, collect, fraction
 from sympy.polys.polyerrors import PolynomialError
 
-from symcavity.algebra.factors import MOST_SYMBOLS, factor, factor_list, together
+from symcavity.algebra.factors import factor, factor_list, together
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.nonzero import bends
@@ -245,7 +245,7 @@ def simplest(expr: Expr) -> Expr:
     masks = Masks()
     hidden = masks.hide(expr)
     length, symbols = size(hidden), len(hidden.free_symbols)
-    if length > 2 * LARGEST or symbols > MOST_SYMBOLS or length * symbols > 6 * LARGEST:
+    if length > 2 * LARGEST or length * symbols > 6 * LARGEST:
         return expr
     return _shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor, _collected)))
 

@@ -40,8 +40,8 @@ def single_site_minima(theory: Theory) -> dict[Kind, Expr]:
         For systems without an objective, the naive analysis, labels that are drawn on a field, vector fields, and
         couplings with a reciprocity.
     """
-    _refuse(theory)
-    return {kind: _minimum(theory, site) for kind, site in theory.inserted.items()}
+    check_minimum(theory)
+    return {kind: minimum_of(theory, site) for kind, site in theory.inserted.items()}
 
 
 def variance_of_minimum(theory: Theory) -> Expr:
@@ -57,12 +57,18 @@ def variance_of_minimum(theory: Theory) -> Expr:
     """
     minima = single_site_minima(theory)
     parts = [in_units_of_n(k.size / N) * (Average(m**2) - Average(m) ** 2) for k, m in minima.items() if m != 0]
+    return Add(*parts) - shared_overlaps(theory)
+
+
+def shared_overlaps(theory: Theory) -> Expr:
+    """The overlaps of messages times those of emissions, summed over the couplings, per feature."""
     messages = theory.system.record.messages
     fields = [f for f in theory.system.record.fields if messages[f.symbol] != 0]
-    return Add(*parts) - Add(*(_shared(f, g, messages) for f in fields for g in fields))
+    return Add(*(_shared(f, g, messages) for f in fields for g in fields))
 
 
-def _refuse(theory: Theory) -> None:
+def check_minimum(theory: Theory) -> None:
+    """Refuse a theory whose minimum is not a sum over sites and couplings; raises UnsupportedLaw."""
     record, supported = theory.system.record, "convex problems that hear scalar fields of their states"
     if record is None:
         raise UnsupportedLaw("A system of equations minimises nothing, so that no minimum varies.", supported)
@@ -84,23 +90,30 @@ def _refuse(theory: Theory) -> None:
         )
 
 
-def _minimum(theory: Theory, site: Site) -> Expr:
-    record = theory.system.record
+def minimum_of(theory: Theory, site: Site) -> Expr:
+    """The part of the minimum that one site adds, as :func:`single_site_minima` has it.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If the site hears a field that the objective declares otherwise.
+    """
+    record, own = theory.system.record, theory.system.own
     total = record.problem.objective.get(site.kind, S.Zero)
     total -= Add(*(nu * condition.parts.get(site.kind, S.Zero) for nu, condition in record.conditions))
     for f in record.fields:
-        message = record.messages[f.symbol]
+        message = own(record.messages[f.symbol])
         if f.hearer == site.kind:
-            field, ratio = _matching(site, f, f.sender, f.emission)
-            total += message * ratio * _feedback(field, site) / 2
+            field, ratio = matching(site, f, f.sender, own(f.emission))
+            total += message * ratio * feedback(field, site) / 2
             total = total.xreplace({f.symbol: ratio * field.declared.as_sum})
         if f.sender == site.kind and message != 0:
-            force, ratio = _matching(site, f, f.hearer, message)
-            total -= f.emission * ratio * (force.declared.as_sum - _feedback(force, site) / 2)
-    return total
+            force, ratio = matching(site, f, f.hearer, message)
+            total -= own(f.emission) * ratio * (force.declared.as_sum - feedback(force, site) / 2)
+    return own(total)
 
 
-def _matching(site: Site, f: RandomField, sender: Kind, emission: Expr) -> tuple[Heard, Expr]:
+def matching(site: Site, f: RandomField, sender: Kind, emission: Expr) -> tuple[Heard, Expr]:
     """The field of a site that sums an emission through the coupling of a declared field, and the factor between."""
     for h in site.heard:
         if h.declared.sender == sender and h.declared.coupling.family == f.coupling.family:
@@ -113,9 +126,9 @@ def _matching(site: Site, f: RandomField, sender: Kind, emission: Expr) -> tuple
     )
 
 
-def _feedback(field: Heard, site: Site) -> Expr:
-    """What the site's own emissions add to a field, at the mean self-couplings."""
-    return Add(*(site.means[k.symbol] * k.emission for k in field.feedback))
+def feedback(field: Heard, site: Site) -> Expr:
+    """What the site's own trained emissions add to a field, at the mean self-couplings."""
+    return Add(*(site.means[k.symbol] * k.emission for k in field.feedback if k.through.states()))
 
 
 def _shared(f: RandomField, g: RandomField, messages: Mapping[Symbol, Expr]) -> Expr:

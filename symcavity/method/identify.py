@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import Add, Expr, S, Sum
 
+from symcavity.algebra.flow import Element
 from symcavity.algebra.indexed import flatten
 from symcavity.method.insert import second_component
 from symcavity.method.naming import at_zero
@@ -55,7 +56,8 @@ def identify(system: System, responded: Responded, make: StepMaker) -> Identifie
     for k, f in enumerate(law.fields):
         one, echoes[f] = _heard(system, f, k, responded.answers[f])
         heard.append(one)
-    problem = SiteProblem(law, tuple(heard), convex=system.convex, auxiliary=_auxiliary(system), ranges=system.ranges)
+    problem = SiteProblem(law, tuple(heard), convex=system.convex, auxiliary=_auxiliary(system), ranges=system.ranges,
+                          flowing=system.flowing)
     return Identified(problem, tuple(_steps(problem, echoes, make)))
 
 
@@ -103,7 +105,7 @@ def _heard(
 def _factor(term: Expr) -> Expr:
     """What multiplies the site's own emission in its echo: the emission and its component range are taken out."""
     (emission,) = term.atoms(Emission)
-    bare = term.xreplace({emission: S.One})
+    bare = term.xreplace({emission: S.One} | dict.fromkeys(term.atoms(Element), S.One))
     (total,) = bare.atoms(Sum)
     limits = [lim for lim in total.limits if lim[0] not in emission.free_symbols]
     return bare / total * Sum(total.function, *limits)

@@ -11,7 +11,7 @@ from symcavity.method.naming import at_zero
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.model.times import other_times
 from symcavity.record.derivation import Step
@@ -44,7 +44,8 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
     shifts = {g: _shift(g) for g in system.sent_by(kind)}
     states = list(dict.fromkeys(at_zero(q, kind) for g in shifts for q in g.states()))
     heard = system.laws[kind].fields
-    shared = (("shared", {"globals": list(system.globals)}),) if system.globals else ()
+    common = [*system.globals, *(q.now for e in system.shared for q in site_quantities(e.lhs))]
+    shared = (("shared", {"globals": common}),) if common else ()
     step = make(
         f"{kind.key}.insert",
         "insert",

@@ -44,6 +44,23 @@ class _Names:
 
 def optimality(problem: Problem) -> System:
     """Return the Karush-Kuhn-Tucker conditions (paper, equations 6 to 9) of a declared problem."""
+    equations, conditions, record = optimality_of(problem)
+    return System(
+        equations,
+        conditions,
+        problem.fixed,
+        name=problem.name,
+        source=problem.source,
+        cite=problem.cite,
+        named=problem.named,
+        convex=True,
+        record=record,
+        rewritten=problem.rewritten,
+    )
+
+
+def optimality_of(problem: Problem) -> tuple[list[Equation], list[Complementary], Lagrangian]:
+    """The equations and the pairs of the optimality conditions, with sums written out, and what they follow from."""
     record = Lagrangian(problem)
     every = [*problem.objective.values(), *(c.expr for c in problem.constraints), problem.global_objective]
     every += [e for c in problem.conditions for e in (*c.parts.values(), c.shared)]
@@ -81,18 +98,8 @@ def optimality(problem: Problem) -> System:
     rule: dict[Any, Any] = {f.symbol: f.as_sum for f in record.fields}
     rule |= record.labels
     named = [Equation(q, rule[s]) for s, q in local.items()]
-    return System(
-        [e.xreplace(rule) for e in equations] + named,
-        [Complementary(*(q.xreplace(record.labels) for q in pair.pair)) for pair in conditions],
-        problem.fixed,
-        name=problem.name,
-        source=problem.source,
-        cite=problem.cite,
-        named=problem.named,
-        convex=True,
-        record=record,
-        rewritten=problem.rewritten,
-    )
+    pairs = [Complementary(*(q.xreplace(record.labels) for q in pair.pair)) for pair in conditions]
+    return [Equation(e.lhs, e.rhs).xreplace(rule) for e in equations] + named, pairs, record
 
 
 def _multiplier(condition: SumCondition, name: str) -> Global:

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from sympy import Add, Expr, Mul, Sum, Symbol, cancel, fraction
 
 from symcavity.algebra.factors import factor
+from symcavity.errors import NoClosedForm
 from symcavity.method.eliminate import Masks, linear_solution, size, tidy_arguments
+from symcavity.method.fresh import fresh_claims
 from symcavity.method.results import site_average
 from symcavity.method.theory import Theory
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, Fresh
 from symcavity.model.equations import Equation
+from symcavity.model.fields import free_kind
 from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -30,27 +33,58 @@ def named_steps(theory: Theory, make: StepMaker) -> list[Step]:
     make, rests = make.within("Results"), ("closed_system",)
     meanings = [Equation(name, value) for name, value in named.items()]
     data = {"names": list(named)}
-    return [
-        make("named", "named", meanings, data=data),
-        make("named.result", "named_result", list(in_names(theory)), data=data, rests_on=(*rests, "named")),
-    ]
+    out = [make("named", "named", meanings, data=data), *fresh_steps(theory, make)]
+    values, open_ = _values(theory)
+    equations = [e for e in (in_names(theory) if open_ else ()) if e.difference.has(*named)]
+    if found := [*equations, *values]:
+        out.append(make("named.result", "named_result", found, data=data, rests_on=(*rests, "named")))
+    return out
+
+
+def fresh_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """What fresh sites hear, and the names that stand for averages over them; nothing where no name does."""
+    named = {name: theory.system.own(theory.system.rewritten.observable(e)) for name, e in theory.system.named.items()}
+    asked = {name: [a.body.args[0] for a in e.atoms(Average) if isinstance(a.body, Fresh)] for name, e in named.items()}
+    bodies = [body for some in asked.values() for body in some]
+    if not bodies:
+        return []
+    claims = fresh_claims(theory.system, bodies, theory.in_parameters)
+    moments = len(claims)
+    claims += [Equation(name, theory.observable(name)) for name, some in asked.items() if some]
+    kinds = list(dict.fromkeys(kind for body in bodies if (kind := free_kind(body, str(body))) is not None))
+    data = {"kind": kinds[0], "several": moments > 1}
+    rests = tuple(f"{kind.key}.field_statistics" for kind in kinds)
+    return [make("named.fresh", "fresh", claims, data=data, rests_on=("named", *rests))]
+
+
+def _given(declared: Expr) -> bool:
+    """Whether a name stands for given numbers and other names."""
+    return all(isinstance(q.family, Quenched) for q in site_quantities(declared)) and not declared.has(Fresh)
+
+
+def _taken(theory: Theory) -> dict[Expr, tuple[Symbol, Expr]]:
+    """The order parameters in whose place names stand, as they are linear in one of them: with it in the name."""
+    taken: dict[Expr, tuple[Symbol, Expr]] = {}
+    for name, declared in theory.system.named.items():
+        if not _given(declared):
+            value = theory.observable(declared)
+            own = sorted(value.atoms(OrderParameter), key=str)
+            solved = linear_solution(value - name, own[0]) if len(own) == 1 else None
+            if solved is not None and own[0] not in taken:
+                taken[own[0]] = (name, solved[0])
+    return taken
 
 
 def in_names(theory: Theory) -> Iterator[Equation]:
-    """The eliminated unknowns and what is left of the closed system, in the names of the declaration."""
-    taken: dict[Expr, tuple[Symbol, Expr]] = {}
-    short: dict[Expr, Expr] = {}
+    """The eliminated unknowns and what is left of the closed system, where names of the declaration stand in them."""
+    taken, short = _taken(theory), dict[Expr, Expr]()
     for name, declared in theory.system.named.items():
-        if all(isinstance(q.family, Quenched) for q in site_quantities(declared)):
+        if _given(declared):
             (constant, body), *more = _terms(tidy(theory.system.own(declared)))
             if not more and isinstance(body, Sum | Average):
                 short[body] = name / constant
-            continue
-        value = theory.observable(declared)
-        own = sorted(value.atoms(OrderParameter), key=str)
-        solved = linear_solution(value - name, own[0]) if len(own) == 1 else None
-        if solved is not None and own[0] not in taken:
-            taken[own[0]] = (name, solved[0])
+    if not (taken or short):
+        return
     rule = {symbol: instead for symbol, (_, instead) in taken.items()}
 
     def written(expr: Expr) -> Expr:
@@ -72,6 +106,23 @@ def in_names(theory: Theory) -> Iterator[Equation]:
             for equation in found[:-1] if len(found) > 1 else []:
                 value = value.xreplace({equation.lhs: equation.rhs})
             yield Equation(of_one.lhs, shortest(tidy(value)))
+
+
+def _values(theory: Theory) -> tuple[list[Equation], bool]:
+    """What is named, in parameters, or else in other names and in order parameters; whether some of it stays so."""
+    taken, open_ = _taken(theory), False
+    names, rule = {name for name, _ in taken.values()}, {symbol: instead for symbol, (_, instead) in taken.items()}
+    found: list[Equation] = []
+    for name, declared in theory.system.named.items():
+        if _given(declared):
+            continue
+        try:
+            found.append(Equation(name, shortest(tidy(theory.closed_form(name)))))
+        except NoClosedForm:
+            value, open_ = theory.observable(declared), True
+            if name not in names and (value.has(*rule) or not declared.has(Fresh)):  # else it was said of fresh sites
+                found.append(Equation(name, shortest(tidy(value.xreplace(rule)))))
+    return found, open_
 
 
 def _terms(expr: Expr) -> list[tuple[Expr, Expr]]:

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 from symcavity.algebra.phi import phi
 from symcavity.method.declared import declaration, definitions, sources
+from symcavity.method.descent import descent_steps
+from symcavity.method.gibbs import gibbs_steps
 from symcavity.method.identity import identity_steps
 from symcavity.method.kernel import coefficient_steps, kernel_steps
 from symcavity.method.load import load_steps
 from symcavity.method.messages import message_steps
+from symcavity.method.minimum import minimum_steps
 from symcavity.method.moving import moving_steps
 from symcavity.method.named import named_steps
 from symcavity.method.optimality_steps import optimality_steps
@@ -29,11 +32,13 @@ def record(theory: Theory) -> Derivation:
     given, *disorder = declaration(system, make)
     steps = [
         given,
+        *descent_steps(system, make),
         *kernel_steps(system, make),
         *system.rewritten.steps(make),
         *disorder,
         *definitions(system, make),
         *([*optimality_steps(system, make), *coefficient_steps(system, make)] if system.record is not None else []),
+        *gibbs_steps(system, make),
         *sources(system, make),
         *theory.steps,
         *(at_rest(theory, make) if system.time is None else moving_steps(theory, make)),
@@ -56,6 +61,7 @@ def at_rest(theory: Theory, make: StepMaker) -> list[Step]:
         *named_steps(theory, make),
         *identity_steps(theory, make),
         *symmetry_steps(theory.system, make),
+        *minimum_steps(theory, make),
         *stability_steps(theory, make),
         *message_steps(theory, make),
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Sum, oo, sqrt
+from sympy import Add, Expr, S, Sum, oo, sqrt
 
+from symcavity.algebra.flow import past
 from symcavity.algebra.indexed import flatten
 from symcavity.method.insert import Inserted, hearers, second_component, second_site
 from symcavity.method.sources import source_at
@@ -57,7 +58,7 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
     ]
     if not claims:
         return Responded(kind, answers)
-    data = {"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER}
+    data = {"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER, "steps": not system.flowing}
     first = make(
         f"{kind.key}.respond",
         "respond",
@@ -79,8 +80,10 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
     return Responded(kind, answers, (first, second))
 
 
-def delay(system: System, f: RandomField, g: RandomField) -> int:
-    """By how many steps what is sent into f is later than what its sender hears through g, at the least."""
+def delay(system: System, f: RandomField, g: RandomField) -> int | None:
+    """By how many steps what is sent into f is later than what its sender hears through g; None in continuous time."""
+    if system.flowing:
+        return None
     return 0 if system.motion is None or any(system.motion.is_instant(q, g) for q in f.states()) else 1
 
 
@@ -99,8 +102,10 @@ def _answer(system: System, f: RandomField, g: RandomField, shift: Expr) -> Expr
     second = second_site(b, *system.laws[b].fields)
     moved = {b.index: second, **(second_component(g) if g.components or g.time else {})}
     inner = [(moved[g.components[0]], *g.components[1:])] if g.components else []
-    inner += [] if g.time is None else [(moved[g.time], 0, g.time - delay(system, f, g))]
     weight = system.laws[b].coefficient(g)
-    element = ResponseElement(f.emission, source_at(system, g, second))
-    answer = Sum(element * (weight * shift).xreplace(moved), (second, 1, b.size), *inner)
+    body = ResponseElement(f.emission, source_at(system, g, second)) * (weight * shift).xreplace(moved)
+    if g.time is not None:
+        memory = past(body, moved[g.time], S.Zero, g.time, delay(system, f, g))
+        body, inner = memory.function, [*inner, *memory.limits]
+    answer = Sum(body, (second, 1, b.size), *inner)
     return flatten(answer) if shift.has(Sum) else answer

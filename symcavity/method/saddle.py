@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sympy import Expr, KroneckerDelta, S, sqrt
+from sympy import Expr, KroneckerDelta, S, Symbol, sqrt
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.method.close import over_sites
@@ -125,6 +125,15 @@ class Saddle:
     closures: Mapping[OrderParameter, Expr]
     kinds: Mapping[OrderParameter, Kind]
     record: Lagrangian
+
+    def depends_on(self, parameter: Symbol) -> bool:
+        """Whether the problem has a parameter; one in a condition of ``fixed=`` alone only names a result."""
+        statistics = [m for g in self.groups for m in (g.size, g.answer, g.back_size, g.back_answer)]
+        statistics += [m for g in self.groups for m in (*g.overlaps, *g.back_answers)]
+        numbers = [*self.closures.values(), *(n.slope for n in self.shared), *(m.factor for m in statistics)]
+        numbers += [e for g in self.groups for e in (g.weight, *(e for row in g.gram for e in row))]
+        ratios = {s for kind in self.kinds.values() for s in kind.ratio.free_symbols}
+        return parameter in ratios or any(e.has(parameter) for e in numbers)
 
 
 def saddle_of(theory: Theory) -> Saddle | None:

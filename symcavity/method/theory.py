@@ -16,11 +16,14 @@ from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, Val
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
+from symcavity.method.fresh import fresh_average
 from symcavity.method.heard import without_fields
-from symcavity.method.moving import laws_of_motion
+from symcavity.method.moving import laws_of_motion, shared_laws
 from symcavity.method.objective import objective_of
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
+from symcavity.model.averages import Average, Fresh
+from symcavity.model.content import without
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
 from symcavity.model.quantities import SiteQuantity, site_quantities
@@ -35,6 +38,12 @@ from symcavity.sites.site import Site
 MOST_OF_ALL = 1 - Rational(1, 10**6)  # of a probability
 
 
+@without(
+    "PARTS", "assumed", "binding", "branches", "claimed", "closures", "decided", "fixed_equations", "gains",
+    "global_equations", "in_parameters", "inserted", "linear_equivalent", "memory", "named_by", "pair",
+    "positive", "reduced", "reduced_with_load", "remaining", "replace", "scaled_unknowns", "stationary",
+    "steps", "units",
+)  # fmt: skip
 class Theory:
     """A derived theory: the single sites, the closed equations, and what elimination makes of them.
 
@@ -207,7 +216,13 @@ class Theory:
             known = {name: Dummy(name.name, real=True) for name in names}
             found = self.observable(expr.xreplace(known))
             return found.xreplace({mark: self.observable(name) for name, mark in known.items()})
-        expr = without_fields(self.system, self.system.own(self.system.rewritten.observable(expr)))
+        return self.in_parameters(self.system.own(self.system.rewritten.observable(expr)), key)
+
+    def in_parameters(self, expr: Expr, key: Any = None) -> Expr:
+        """An observable in the words of the system that was solved, in order parameters."""
+        key = expr if key is None else key
+        fresh = {a: Dummy("t", real=True) for a in expr.atoms(Average) if isinstance(a.body, Fresh)}
+        expr = without_fields(self.system, expr.xreplace(fresh))
         rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
         expr = expr.xreplace(rule)
         free = site_quantities(_without_averages(expr))
@@ -217,14 +232,17 @@ class Theory:
                 "average(...), Sum(..., (i, 1, N)) or Sum(..., (mu, 1, P)), response(...)",
                 f"average({key})",
             )
-        return self._averaged(expr)
+        out, wanted = self._averaged(expr), fresh.items()
+        found = {m: fresh_average(self.system, a.body.args[0], self.in_parameters) for a, m in wanted if out.has(m)}
+        return out.xreplace({mark: value.xreplace(self.binding) for mark, value in found.items()})
 
     @property
     def objective(self) -> Expr:
         """The objective of a declared convex problem over N, as an observable in the words of the declaration.
 
         ``solution[theory.objective]`` is ``solution.objective``; ``theory.compare(sim, [theory.objective])`` holds it
-        against finite instances.
+        against finite instances; ``theory.closed_form(theory.objective)`` writes it in the parameters, where that is
+        possible.  The section "The minimum" of the derivation has it as a function of the order parameters.
 
         Raises
         ------
@@ -251,7 +269,7 @@ class Theory:
     @property
     def equations(self) -> list[Equation]:
         """The closed system; of states that move, with the laws of the sites whose paths are averaged over."""
-        laws = [] if self.system.time is None else laws_of_motion(self.inserted)
+        laws = [] if self.system.time is None else [*laws_of_motion(self.inserted), *shared_laws(self.system)]
         return laws + [Equation(s, v) for s, v in self.closures.items()] + self.global_equations + self.fixed_equations
 
     @property

@@ -9,6 +9,7 @@ from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, raised
+from symcavity.algebra.signs import Averaging
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.kinds import is_index
@@ -16,19 +17,65 @@ from symcavity.model.quantities import Family, Quenched, SiteQuantity
 from symcavity.model.times import read_time
 
 
-class Average(Node):
+def _at_a_site(body: Any) -> Expr:
+    """What is averaged, as an expression: a family at its site, a condition as its indicator."""
+    if isinstance(body, Family):
+        body = body.at_site()
+    # a SymPy symbol is an expression and a Boolean at once: an average of a number is meant
+    if isinstance(body, bool | Boolean) and not isinstance(body, Expr):
+        body = Piecewise((1, body), (0, True))
+    return as_sympy(body)
+
+
+class Fresh(Node):
+    """A quantity of a site that took no part in training: its fields are what the others send, without an echo."""
+
+    def __new__(cls, body: Any) -> Expr:
+        """Return the expression, read and checked."""
+        body = _at_a_site(body)
+        bare = body.xreplace(dict.fromkeys(body.atoms(Average), S.One))  # averages over other sites are numbers
+        if bare.has(SiteResponse, Fresh):
+            what = "a response" if bare.has(SiteResponse) else "fresh(...) itself"
+            raise DeclarationError(
+                f"fresh({body!s:.80}) holds {what}: a fresh site disturbs nobody.",
+                "functions of fields, such as Sum(x[mu, i]*w[i], (i, 1, N)), and of quenched parameters",
+            )
+        return Expr.__new__(cls, body) if bare.has(SiteQuantity) else body
+
+    @property
+    def body(self) -> Expr:
+        """What is asked of the fresh site."""
+        return self.args[0]
+
+    def _eval_derivative(self, symbol: Any) -> Expr:
+        return Fresh(self.args[0].diff(symbol))
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[0].is_nonnegative
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"fresh({plain(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\left[ {printer.doprint(self.args[0])} \\right]_{{\\mathrm{{fresh}}}}"
+        return raised(tex, exp)
+
+
+class Average(Node, Averaging):
     """The average of a quantity of one site, over the sites and the disorder."""
 
     def __new__(cls, body: Any) -> Expr:
         """Return the expression, read and checked."""
-        if isinstance(body, Family):
-            body = body.at_site()
-        # a SymPy symbol is an expression and a Boolean at once: an average of a number is meant
-        if isinstance(body, bool | Boolean) and not isinstance(body, Expr):
-            body = Piecewise((1, body), (0, True))
-        body = as_sympy(body)
+        body = _at_a_site(body)
         if not body.has(SiteQuantity, SiteResponse):
             return body
+        inner = dict.fromkeys(body.atoms(Average), S.One)
+        if not isinstance(body, Fresh) and body.xreplace(inner).has(Fresh):
+            raise DeclarationError(
+                f"{body!s:.80} holds fresh(...) beside something else.",
+                "an average over fresh sites, or over those that took part",
+                "average(fresh(...)), with all of the expression inside",
+            )
         return Expr.__new__(cls, body)
 
     @property
@@ -56,8 +103,10 @@ class Average(Node):
         return f"average({plain(self.args[0])})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle"
-        return f"{tex}^{{{exp}}}" if exp else tex
+        fresh = isinstance(self.body, Fresh)
+        body = printer.doprint(self.body.args[0] if fresh else self.body)
+        tex = f"\\left\\langle {body} \\right\\rangle" + ("_{\\mathrm{fresh}}" if fresh else "")
+        return raised(tex, exp) if fresh else f"{tex}^{{{exp}}}" if exp else tex
 
 
 class SiteResponse(Node):
@@ -131,6 +180,30 @@ class SiteResponse(Node):
         return raised(tex, exp)
 
 
+class Expect(Node):
+    """The thermal average of a quantity of one site, at given disorder."""
+
+    @property
+    def body(self) -> Expr:
+        """What is averaged."""
+        return self.args[0]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The free symbols of the body, the site's index among them."""
+        return set(self.args[0].free_symbols)
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[0].is_nonnegative
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"expect({plain(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle_{{\\beta}}"
+        return raised(tex, exp)
+
+
 def condition_of(body: Any) -> Any:
     """The condition that an expression indicates: it is one where that holds, and zero elsewhere; None of others."""
     cases: Any = body.args if isinstance(body, Piecewise) else ()
@@ -147,6 +220,47 @@ def average(body: Any) -> Expr:
         ``lam[mu] > 0`` stands for its indicator, so its average is a probability.
     """
     return Average(body)
+
+
+def fresh(body: Any) -> Expr:
+    """Return a quantity of a site that took no part in training, for use as ``average(fresh(body))``: test errors.
+
+    The fields of a fresh datum sum what the features of the trained system send, through couplings that nobody has
+    seen.  In a theory they are Gaussian, with the covariances of the cavity fields, and nothing of them comes back; in
+    finite instances new sites are drawn (``simulate(..., fresh=1000)``).
+
+    Parameters
+    ----------
+    body : Expr or Boolean
+        An expression in fields and quenched parameters of one site, such as
+        ``(Sum(x[mu, i]*w[i], (i, 1, N)) - y[mu])**2``; a condition stands for its indicator.
+
+    Raises
+    ------
+    DeclarationError
+        If it holds a response; where it is evaluated, if it holds a state of the site, which only training fixes.
+
+    Examples
+    --------
+    >>> from sympy import Sum
+    >>> from symcavity import Coupling, Feature, N, average, fresh, i, mu
+    >>> x, w = Coupling("x"), Feature("w")
+    >>> average(fresh(Sum(x[mu, i] * w[i], (i, 1, N)) > 1))
+    average(fresh(Piecewise((1, Sum(w[i]*x[mu, i], (i, 1, N)) > 1), (0, True))))
+    """
+    return Fresh(body)
+def expect(body: Any) -> Expr:
+    """Return the thermal average of a quantity of one site, for use inside :func:`average`.
+
+    ``average(expect(w[i])**2)`` averages the square of a thermal mean over the disorder; without the word, all of
+    ``average(w[i]**2)`` is averaged thermally first.
+
+    Parameters
+    ----------
+    body : Expr or Family
+        An expression in the variables of one site.
+    """
+    return Expect(body.at_site() if isinstance(body, Family) else body)
 
 
 def norm(*parts: Any) -> Expr:

@@ -103,11 +103,14 @@ def field_mark(kind: Kind) -> str:
     return "u" if kind == DATUM else "v" if kind == FEATURE else f"v_{kind.index}"
 
 
-class FieldBook:
+class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
     """Collects the random fields of a declaration, so that equal sums share one placeholder."""
 
     def __init__(self) -> None:
         self._fields: dict[tuple[Kind, SiteQuantity, Expr, Tuple], RandomField] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FieldBook) and self._fields == other._fields
 
     def all(self, kind: Kind) -> list[RandomField]:
         """All fields heard by a kind of site, in order of appearance."""

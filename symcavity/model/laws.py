@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sympy import Expr, Symbol
@@ -27,6 +27,46 @@ from symcavity.model.times import Time
 
 
 @dataclass(frozen=True)
+class Weight:
+    """The Gibbs weight ``exp(-beta*energy)`` of a site without its fields.
+
+    Attributes
+    ----------
+    beta : Expr
+        The inverse temperature.
+    energy : Expr
+        In the state and the quenched parameters of the site.
+    state : SiteQuantity
+        What fluctuates: a variable of the site, or the field that it hears.
+    mean : SiteQuantity
+        The variable of the law that is a thermal mean: of the state, or of the force ``-d(energy)/d(state)``.
+    is_field : bool
+        Whether the state is a field that the site hears.
+    cold : Law
+        The law of the minimum, at zero temperature.
+    told : mapping
+        What each kind of site sends at zero temperature, by what it sends at this one.
+    """
+
+    beta: Expr
+    energy: Expr
+    state: SiteQuantity
+    mean: SiteQuantity
+    is_field: bool
+    cold: Law
+    told: Mapping[Expr, Expr]
+
+    def where(self, changed: Callable[[Any], Any]) -> Weight:
+        """The same weight, with a function applied to all that it holds."""
+        law = self.cold
+        equations = tuple(Equation(changed(e.lhs), changed(e.rhs)) for e in law.equations)
+        fields = tuple(replace(f, emission=changed(f.emission)) for f in law.fields)
+        cold = replace(law, equations=equations, pairs=tuple(map(changed, law.pairs)), fields=fields)
+        told = {changed(warm): changed(was) for warm, was in self.told.items()}
+        return replace(self, energy=changed(self.energy), cold=cold, told=told)
+
+
+@dataclass(frozen=True)
 class Law:
     """The law of one kind of site: what fixes its states, given its random fields.
 
@@ -42,6 +82,8 @@ class Law:
         Complementarity conditions.
     fields : tuple of RandomField
         The random fields that a site hears.
+    weight : Weight or None
+        Of a site at a temperature: what its thermal averages are taken over.
     """
 
     kind: Kind
@@ -49,6 +91,7 @@ class Law:
     equations: tuple[Equation, ...]
     pairs: tuple[Complementary, ...]
     fields: tuple[RandomField, ...]
+    weight: Weight | None = None
 
     @property
     def index(self) -> Symbol:
@@ -140,4 +183,5 @@ def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) 
     if equation.lhs.has(symbol) or (others and equation.difference.has(*others)):
         return False
     slope = equation.rhs.diff(symbol)
-    return not slope.has(symbol) and not site_quantities(slope, Variable, Field)
+    moving = any(q.time is not None for q in site_quantities(slope))  # the factor of a field keeps still
+    return not slope.has(symbol) and not moving and not site_quantities(slope, Variable, Field)

@@ -8,12 +8,14 @@ from typing import Any
 
 from sympy import Expr
 
+from symcavity.algebra.flow import Rate
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation, as_equation, as_list
 from symcavity.model.fields import FieldSymbol, RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
-from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.noise import drawn_anew
+from symcavity.model.quantities import Field, Quenched, SharedState, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import Time, lag_of
 
 
@@ -28,7 +30,7 @@ class Update:
     equation : Equation
         As it stands in the law: it holds from t = 0 on.
     lead : int
-        By how many steps the state on its left-hand side is later than t.
+        By how many steps the state on its left-hand side is later than t; one for the rate of a state.
     """
 
     state: SiteQuantity
@@ -38,7 +40,7 @@ class Update:
     @property
     def needs(self) -> list[tuple[SiteQuantity, int]]:
         """The states on the right, and by how many steps each is earlier than the state on the left."""
-        found = site_quantities(self.equation.rhs, Variable, Field)
+        found = site_quantities(self.equation.rhs, Variable, Field, SharedState)
         return [(q.now, 0 if q.time is None else self.lead - lag_of(q.time)) for q in found]
 
 
@@ -70,7 +72,7 @@ class Motion:
         found, todo = set(), [state.now]
         while todo:
             node = todo.pop()
-            if node not in found:
+            if node not in found and not is_shared(node):  # one field moves what all sites share by nothing
                 found.add(node)
                 todo += self.needs[node]
         return field in found
@@ -81,7 +83,14 @@ class Motion:
         return min([0, *(k for values in self.initial.values() for k in values)])
 
 
-def read_motion(laws: Mapping[Kind, Law], initial: Sequence[Any], time: Time) -> Motion:
+def is_shared(node: Any) -> bool:
+    """Whether a state or field belongs to no site: it is a variable that all share."""
+    return isinstance(getattr(node, "family", None), SharedState)
+
+
+def read_motion(
+    laws: Mapping[Kind, Law], initial: Sequence[Any], time: Time, shared: Sequence[Equation] = ()
+) -> Motion:
     """Read how a system moves, and check that it can.
 
     Raises
@@ -97,14 +106,20 @@ def read_motion(laws: Mapping[Kind, Law], initial: Sequence[Any], time: Time) ->
                 f"The condition {law.pairs[0]} stands beside states that move.",
                 "equations that give each state by earlier ones; a projection is written out, Max(0, ...)",
             )
-        for equation in law.equations:
-            update = _update(equation)
-            if update.state in updates:
-                raise DeclarationError(
-                    f"Two equations give {update.state}: {updates[update.state].equation} and {equation}.",
-                    "one equation for each state",
-                )
-            updates[update.state] = update
+    for equation in [*(e for law in laws.values() for e in law.equations), *shared]:
+        update = _update(equation)
+        if update.state in updates:
+            raise DeclarationError(
+                f"Two equations give {update.state}: {updates[update.state].equation} and {equation}.",
+                "one equation for each state",
+            )
+        updates[update.state] = update
+    if all(q.time is None for q in updates):
+        raise DeclarationError(
+            f"Numbers are drawn over {time}, and no state moves.",
+            "states over a time",
+            f'Variable("x", i, over={time})',
+        )
     begin = _initial(initial, updates)
     _check_beginning(laws, updates, begin)
     needs = _needs(laws, updates)
@@ -113,11 +128,19 @@ def read_motion(laws: Mapping[Kind, Law], initial: Sequence[Any], time: Time) ->
 
 def _update(equation: Equation) -> Update:
     """An equation as what gives the state on its left."""
-    state = equation.lhs
-    if isinstance(state, SiteQuantity) and isinstance(state.family, Variable | Field):
-        lead = 0 if state.time is None else lag_of(state.time)
+    is_rate = isinstance(equation.lhs, Rate)
+    state = equation.lhs.body if is_rate else equation.lhs
+    if isinstance(state, SiteQuantity) and isinstance(state.family, Variable | Field | SharedState):
+        lead = 1 if is_rate else 0 if state.time is None else lag_of(state.time)
         update = Update(state.now, equation, lead)
         still = state.time is None and any(q.time is not None for q, _ in update.needs)
+        for q in drawn_anew(equation.difference):
+            if not 0 <= lag_of(q.time) <= lead:
+                raise DeclarationError(
+                    f"{q} stands in the equation {equation}.",
+                    f"what is drawn at the time t, or up to that of {state}",
+                    "a state of its own that remembers it, Eq(m[i, t], xi[i, t]), and then m[i, t - 1]",
+                )
         if lead >= 0 and not still and all(lag > 0 or (lag == 0 and q != update.state) for q, lag in update.needs):
             return update
     raise DeclarationError(
@@ -142,10 +165,11 @@ def _initial(
                 "states at whole steps, by numbers and quenched parameters of the same site",
                 "initial=[Eq(x[i, 0], a[i])], with a = Quenched(\"a\", i)",
             )
-        strange = [q for q in site_quantities(value, Quenched) if q.indices != state.indices]
+        strange = [q for q in site_quantities(value, Quenched) if q.indices != state.indices] + drawn_anew(value)
         if strange:
             raise DeclarationError(
-                f"{strange[0]} stands in the initial value {equation}.", "quenched parameters of the same site"
+                f"{strange[0]} stands in the initial value {equation}.",
+                "quenched parameters of the same site, which keep still",
             )
         values = out.setdefault(state.now, {})
         if int(state.time) in values:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
+from symcavity.model.content import ByContent, without
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.fields import FieldBook, extract_fields, free_kind
@@ -20,11 +22,16 @@ from symcavity.model.problem_checks import check_problem, is_proved_convex
 from symcavity.model.quantities import Field, Global, Quenched, Variable, families, site_quantities
 from symcavity.model.ranges import declared_ranges
 from symcavity.model.reading import Constraint, SumCondition, read_constraint, summed
+from symcavity.model.refusals import refuse_thermal
 from symcavity.model.rewriting import Declaration, Rewritten
 from symcavity.model.rewritings import REWRITINGS
 
 
-class Problem:
+@without(
+    "book", "conditions", "constraints", "given", "global_objective", "is_mean", "known", "labels",
+    "objective", "ranges", "rewritten", "with_means",
+)  # fmt: skip
+class Problem(ByContent):
     """A convex problem, read and validated: what :class:`symcavity.ConvexProblem` holds.
 
     Attributes
@@ -56,6 +63,7 @@ class Problem:
         relations = as_list(subject_to, "subject_to")
         self.ranges = declared_ranges(relations)
         entries = tuple(r for r in relations if r not in self.ranges)
+        refuse_thermal(e for e in (minimize, *entries) if isinstance(e, Basic))
         self.rewritten = Rewritten(Declaration(exact(minimize, "the objective"), entries), REWRITINGS)
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         self._read(self.rewritten.declaration)
@@ -79,6 +87,14 @@ class Problem:
         every = [*parts.values(), *(c.expr for c in self.constraints)]
         every += [e for c in self.conditions for e in c.parts.values()]
         self.labels = {q: self._drawn_on(q) for q in families(every, Quenched) if q.given is not None}
+
+    def with_means(self) -> Self:
+        """A copy of the problem before its couplings lose their means, unless these need a unit of their own."""
+        out, stage = copy(self), self.rewritten.stages["centre"]
+        if not self.rewritten["centre"].units:
+            out._read(stage.before)  # noqa: SLF001 - a copy of itself
+            out._join()  # noqa: SLF001
+        return out
 
     def _join(self) -> None:
         """Take sums together that all laws hear as one."""

@@ -252,6 +252,9 @@ class Quenched(Family):
         ``Poisson("y", exp(u))``, and quenched parameters of the same site beside it.
         A sum over couplings times quenched parameters (the field of a teacher),
         ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a `Field` that is one.
+    over : Time, optional
+        Draw it anew at each step of this time, independently of all before: ``s = Quenched("s", mu, over=t)``, and then
+        ``s[mu, t]``, such as a mask that says which data are heard.  Of one name, without ``given``.
 
     Raises
     ------
@@ -262,10 +265,28 @@ class Quenched(Family):
     _word = "quenched parameter"
 
     def __new__(
-        cls, name: Any, index: Any = None, law: Any = None, *, positive: bool = False, given: Any = None
+        cls,
+        name: Any,
+        index: Any = None,
+        law: Any = None,
+        *,
+        positive: bool = False,
+        given: Any = None,
+        over: Time | None = None,
     ) -> Any:
         """Return the family, read and checked."""
         kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
+        if over is not None:
+            if given is not None or isinstance(name, tuple | list):
+                raise DeclarationError(
+                    f"{name} is drawn anew, " + ("on a field." if given is not None else "several at once."),
+                    "one name, with a law of its own",
+                    f'Quenched("s", {index}, over={over}, law={{0: S.Half, 1: S.Half}})',
+                )
+            moving = moving_over(over, name)
+            return cls._make(
+                family_name(name, cls._word), Tuple(), kind, _law(law, str(name)), bool(positive), Tuple(), *moving
+            )
         if isinstance(name, tuple | list):
             alone = given is None and not positive
             return read_joint(cls, [family_name(n, cls._word) for n in name], index, law, alone=alone)
@@ -303,12 +324,12 @@ class Quenched(Family):
 
     def assumed_positive(self) -> Quenched:
         """The same parameter, declared positive."""
-        return self._make(*self._data[:4], True, self._data[5])
+        return self._make(*self._data[:4], True, *self._data[5:])
 
     def copied(self, name: str, rule: Mapping[Any, Any]) -> Quenched:
         """An independent parameter with the same law, drawn on other quantities where it is drawn on some."""
         drawn = Tuple(*(e.xreplace(dict(rule)) for e in self._data[5]))
-        return self._make(name, *self._data[1:5], drawn)
+        return self._make(name, *self._data[1:5], drawn, *self._data[6:])
 
     def at_field(self, field: SiteQuantity) -> Quenched:
         """The same label, drawn on a quantity of the site that has a name."""
@@ -375,6 +396,22 @@ def _law(law: Any, name: str) -> Basic:
     )
 
 
+class SharedState(Family):
+    """A variable shared by all sites that moves: what ``Global("b", over=t)`` declares, and then ``b[t]``."""
+
+    __slots__ = ()
+    _word = "global variable"
+
+    def __new__(cls, name: Any, over: Time) -> SharedState:
+        """Return the family, read and checked."""
+        return cls._make(family_name(name, cls._word), Tuple(), *moving_over(over, name))
+
+    @property
+    def slots(self) -> tuple[Kind, ...]:
+        """No kind of site carries it."""
+        return ()
+
+
 class Global(Symbol):
     """A variable shared by all sites, such as a bias; the problem is minimised over it too.
 
@@ -383,10 +420,15 @@ class Global(Symbol):
     name : str
     positive : bool, optional
         Minimise over its values from zero on, only; ``nonnegative=True`` means the same.
+    over : Time, optional
+        The time over which it moves: ``b = Global("b", over=t)``, and then ``b[t]``, with an equation of its own,
+        ``Eq(b[t + 1], b[t] - eta*Sum(lam[mu, t], (mu, 1, P))/N)``.
     """
 
-    def __new__(cls, name: str, **assumptions: Any) -> Global:
+    def __new__(cls, name: str, *, over: Time | None = None, **assumptions: Any) -> Any:
         """Return the expression, read and checked."""
+        if over is not None and not assumptions:
+            return SharedState(name, over)
         bounded = any(assumptions.pop(word, False) for word in ("positive", "nonnegative"))
         if assumptions not in ({}, {"real": True}):
             raise DeclarationError(

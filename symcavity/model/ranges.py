@@ -43,7 +43,10 @@ def _holds_parameters(expr: Any) -> bool:
 
 
 def implied_ranges(
-    couplings: Iterable[Coupling], labels: Iterable[Quenched], exprs: Iterable[Expr] = ()
+    couplings: Iterable[Coupling],
+    labels: Iterable[Quenched],
+    exprs: Iterable[Expr] = (),
+    variances: Iterable[Expr] = (),
 ) -> tuple[Any, ...]:
     """What random numbers and formulas ask of parameters.
 
@@ -56,6 +59,7 @@ def implied_ranges(
         nodes += [node.args[0] for node in expr.atoms(log)]
         nodes = sorted((e for e in nodes if _holds_parameters(e) and e.is_nonnegative is None), key=str)
         found += [GreaterThan(e, 0, evaluate=False) for e in nodes]
+    found += [GreaterThan(v, 0, evaluate=False) for v in variances if _holds_parameters(v) and v.is_nonnegative is None]
     for coupling in couplings:
         moments = (*coupling.correlation.values(), coupling.reciprocity)
         found += [LessThan(Abs(rho), 1, evaluate=False) for rho in moments if _holds_parameters(rho)]

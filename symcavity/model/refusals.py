@@ -10,7 +10,7 @@ from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
 from symcavity.errors import DeclarationError
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.exact import Count, exact, random_symbols
 from symcavity.model.kinds import SiteCount, SiteIndex, alpha, is_index, kind_of_range
@@ -76,6 +76,23 @@ def check_words(expr: Expr, where: str, *, averages: bool = False) -> None:
             )
 
 
+def refuse_thermal(exprs: Iterable[Any]) -> None:
+    """Refuse thermal averages in a declaration.
+
+    Raises
+    ------
+    DeclarationError
+        If there are some.
+    """
+    found = sorted((node for e in exprs for node in e.atoms(Expect)), key=str)
+    if found:
+        raise DeclarationError(
+            f"The thermal average {found[0]} stands in the declaration.",
+            "thermal averages as observables of problem.gibbs(beta)",
+            f"average({found[0]}**2)",
+        )
+
+
 def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
     hints: dict[type, str] = {
         Integral: "write the function out",
@@ -88,13 +105,15 @@ def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
     hints |= dict.fromkeys(random_symbols(), several)
     if not averages:
         hints |= {
+            Fresh: "an observable of the solution: training knows nothing of sites that took no part",
             Average: "a condition that the states have to meet, by a multiplier: Eq(Sum(w[i], (i, 1, N)), N) in "
             "subject_to; a value that comes out, while the load or a parameter adapts: fixed=[Eq(average(...), ...)]",
             SiteResponse: "a response is an observable of the solution",
         }
     for kind, hint in hints.items():
         for node in sorted(expr.atoms(kind), key=str):
-            what = "random variable" if kind in random_symbols() else kind.__name__.lower()
+            own = {Fresh: "observable"} | dict.fromkeys(random_symbols(), "random variable")
+            what = own.get(kind, kind.__name__.lower())
             raise DeclarationError(f"The {what} {node} stands in {where}.", "functions of states and fields", hint)
 
 

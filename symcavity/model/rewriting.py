@@ -175,6 +175,15 @@ class Rewritten:
             declaration = after
         self.declaration = declaration
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rewritten) and self._written() == other._written()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.stages))
+
+    def _written(self) -> tuple[Any, ...]:
+        return (*((key, stage.before) for key, stage in self.stages.items()), self.declaration)
+
     def __getitem__(self, key: str) -> Any:
         """The rewriting with a key."""
         return self.stages[key].rewriting

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol, Tuple
 
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.averages import Expect
+from symcavity.model.content import ByContent, without
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import (
@@ -23,9 +26,10 @@ from symcavity.model.kinds import (
     sorted_kinds,
     to_leading_order,
 )
-from symcavity.model.laws import Law, componentwise, pair_components, read_law
+from symcavity.model.laws import Law, Weight, componentwise, pair_components, read_law
 from symcavity.model.motion import Motion, read_motion
 from symcavity.model.names import ALIASES, read_text
+from symcavity.model.noise import Noise, drawn_anew
 from symcavity.model.quantities import (
     Complementary,
     Field,
@@ -37,13 +41,19 @@ from symcavity.model.quantities import (
     site_quantities,
 )
 from symcavity.model.ranges import declared_ranges, implied_ranges
-from symcavity.model.refusals import check_names, check_words, parameters_of
+from symcavity.model.refusals import check_names, check_words, parameters_of, refuse_thermal
 from symcavity.model.rewriting import Declaration, Rewritten
 from symcavity.model.rewritings import REWRITINGS
+from symcavity.model.shared import read_shared
 from symcavity.model.support import Anchor, Support, SupportFunction
 
 
-class System:
+@without(
+    "assuming_positive", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
+    "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated",
+)  # fmt: skip
+class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
 
     def __init__(
@@ -60,11 +70,13 @@ class System:
         convex: bool = False,
         record: Any = None,
         rewritten: Rewritten | None = None,
+        origin: Any = None,
+        weights: Mapping[Kind, Weight] | None = None,
     ) -> None:
         self.name, self.source, self.cite = read_text(name, "The title"), dict(source or {}), read_text(cite, "cite")
         self.named = read_named(named or {})
         self.convex = convex
-        self.record = record
+        self.record, self.origin = record, origin
         entries: list[Any] = [as_equation(e, "an entry of equations") for e in as_list(equations, "equations")]
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
@@ -75,14 +87,20 @@ class System:
             entries = self.rewritten.declaration.parts
         self.declared = tuple(e for e in entries if isinstance(e, Equation))
         self.conditions = conditions = tuple(e for e in entries if not isinstance(e, Equation))
-        self.initial, self.time = initial, self.rewritten["clock"].time
+        self.initial = tuple(as_equation(e, "an entry of initial") for e in as_list(initial, "initial"))
+        self.time = self.rewritten["clock"].time
+        self.flowing: bool = self.rewritten["clock"].flowing  # in continuous time
         book = FieldBook()
         site: dict[Kind, list[Equation]] = {}
         globals_: list[dict[Kind, Expr]] = []
+        shared: list[Equation] = []
         for equation in componentwise(self.declared):
             where = f"the equation {equation}"
             check_words(equation.difference, where)
             kind = free_kind(equation.difference, where)
+            if kind is None and self.time is not None:
+                shared.append(read_shared(equation))
+                continue
             if kind is None:
                 globals_.append(_global_condition(equation, where))
                 continue
@@ -101,7 +119,7 @@ class System:
                 kind = self._read_pair(pair)
                 members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
                 pairs.setdefault(kind, []).append(Complementary(*members))
-        self.global_conditions = tuple(globals_)
+        self.global_conditions, self.shared = tuple(globals_), tuple(shared)
         self.shared_pairs = tuple(shared_pairs)
         exprs = [e.difference for e in (*self.declared, *self.fixed)]
         exprs += [q for pair in conditions for q in pair.pair]
@@ -109,7 +127,11 @@ class System:
         taken = {q.family.name for e in exprs for q in site_quantities(e)}
         taken |= {s.name for e in self.declared for s in parameters_of(e.difference)}
         kinds = {*site, *pairs} | {f.sender for kind in (*site, *pairs) for f in book.all(kind)}
-        self.laws = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
+        if not weights:
+            refuse_thermal(e.difference for e in self.declared)
+        self.weights = dict(weights or {})
+        read = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
+        self.laws = {kind: replace(law, weight=self.weights.get(kind)) for kind, law in read.items()}
         first = next(iter(self.laws), FEATURE)
         self.global_conditions = tuple(
             {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
@@ -160,7 +182,7 @@ class System:
                 f"The condition {[*self.fixed, *self.conditions][0]} stands beside states that move.",
                 "equations of motion, and initial values",
             )
-        return read_motion(self.laws, self.initial, self.time)
+        return read_motion(self.laws, self.initial, self.time, self.shared)
 
     # -- structure -------------------------------------------------------------------------------
 
@@ -189,7 +211,12 @@ class System:
         """The user's quenched parameters as this system knows them: some may have been given a sign or a field."""
         known = {q.name: q for q in self.quenched}
         found = {q for q in expr.atoms(SiteQuantity) if isinstance(q.family, Quenched) and q.family.name in known}
-        return expr.xreplace({q: known[q.family.name][q.indices] for q in found})
+        if not self.weights and expr.has(Expect):
+            raise DeclarationError(
+                f"{expr} is asked of states that do not fluctuate.", "thermal averages of problem.gibbs(beta)"
+            )
+        means = {Expect(w.state): w.mean for w in self.weights.values() if not w.is_field}
+        return expr.xreplace({q: known[q.family.name][q.indices] for q in found}).xreplace(means)
 
     def sent_by(self, kind: Kind) -> tuple[RandomField, ...]:
         """The random fields that sum what a kind of site emits: those that an inserted site shifts."""
@@ -224,11 +251,18 @@ class System:
         return tuple(sorted(families(self._expressions(), Quenched), key=lambda q: q.name))
 
     @property
+    def drawn_anew(self) -> tuple[Any, ...]:
+        """The families that are drawn anew at each time, sorted by name: noise, and quenched parameters over a time."""
+        found = {q.family for e in self._expressions() for q in drawn_anew(e)}
+        return tuple(sorted(found, key=lambda q: q.name))
+
+    @property
     def ranges(self) -> tuple[Any, ...]:
         """What values of parameters have to meet: stated in the declaration, or implied by its random numbers."""
         couplings = dict.fromkeys(f.coupling.family for law in self.laws.values() for f in law.fields)
         labels = (q for q in self.quenched if q.given is not None)
-        return (*self.stated, *implied_ranges(couplings, labels, self._expressions()))
+        sizes = (q.variance for q in self.drawn_anew if isinstance(q, Noise))
+        return (*self.stated, *implied_ranges(couplings, labels, self._expressions(), sizes))
 
     def fields_in(self, claim: Equation) -> list[Equation]:
         """The local fields that stand in a claim, each as the sum that it is."""
@@ -264,8 +298,10 @@ class System:
             out += [q for p in law.pairs for q in p.pair]
             out += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
         out += [body for parts in self.global_conditions for body in parts.values()]
-        out += [e.difference for e in self.fixed]
+        out += [e.difference for e in (*self.fixed, *self.shared)]
         out += [entry.rhs for entry in self.initial]
+        out += [q.variance for q in families(out, Noise)]
+        out += [e for weight in self.weights.values() for e in (weight.beta, weight.energy)]
         laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
         return out + [e for law in laws for pair in law for e in pair]
 
@@ -365,6 +401,8 @@ class System:
             record=self.record,
             rewritten=self.rewritten,
             initial=[e.func(marked(e.lhs), marked(e.rhs)) for e in self.initial],
+            origin=self.origin,
+            weights={kind: weight.where(marked) for kind, weight in self.weights.items()},
         )
 
     # -- display ---------------------------------------------------------------------------------
@@ -377,6 +415,7 @@ class System:
         for parts, partner in zip(self.global_conditions, self.partners, strict=True):
             total = " + ".join(f"sum over {s.index} of {plain(body)}" for s, body in parts.items())
             lines.append(f"  global: {total} = 0" if partner is None else f"  global: 0 <= {partner} ⊥ {total} >= 0")
+        lines += [f"  global: {e}" for e in self.shared]
         lines += [f"  fixed: {e}" for e in self.fixed]
         lines += [f"  initially: {e}" for e in self.initial]
         return "\n".join(lines)

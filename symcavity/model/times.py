@@ -70,3 +70,8 @@ def read_time(entry: Any, name: str, over: Time) -> Expr:
 def lag_of(when: Expr) -> int:
     """By how many steps a time is later than the time symbol in it."""
     return int(when.xreplace(dict.fromkeys(when.atoms(Time), S.Zero)))
+
+
+def step_of(when: Any, step: int) -> int:
+    """The step that a time stands for, where the time symbol in it, if there is one, is at a step."""
+    return lag_of(when) + (step if when.free_symbols else 0)

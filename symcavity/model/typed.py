@@ -12,13 +12,14 @@ from sympy import Abs, Eq, Expr, I, Max, Min, S, Sum, Symbol, erf, exp, log, sig
 
 from symcavity.algebra.door import NUMBER, as_sympy, read_number
 from symcavity.errors import DeclarationError, SymcavityError, ValuesError
-from symcavity.model.averages import average, response
+from symcavity.model.averages import Average, Fresh, average, expect, fresh, response
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount
 from symcavity.model.names import ALIASES
 from symcavity.model.quantities import Family, families
 from symcavity.model.system import System
+from symcavity.model.times import other_times
 
 _WORDY, _POWER = 400, 20
 _OBSERVABLES = "average(...), response(...), Sum(..., (i, 1, N)), with the words "
@@ -40,6 +41,8 @@ _RELATIONS: dict[type, Callable[[Any, Any], Any]] = {
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "average": average,
+    "fresh": fresh,
+    "expect": expect,
     "response": response,
     "sqrt": sqrt,
     "abs": Abs,
@@ -87,7 +90,9 @@ class _Reader:
         if not isinstance(family, Family):
             raise self._refuse(node)
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return family[tuple(self.read(e) for e in entries)]
+        indices = [self.read(e) for e in entries]
+        short = family.over is not None and len(indices) == len(family.slots)  # at the time over which it moves
+        return family[(*indices, family.over) if short else tuple(indices)]
 
     def _unaryop(self, node: ast.UnaryOp) -> Any:
         if not isinstance(node.op, ast.USub | ast.UAdd):
@@ -126,7 +131,7 @@ class _Reader:
             return Eq(*(self.read(a) for a in node.args))
         if name not in _FUNCTIONS and (near := get_close_matches(name, [*_FUNCTIONS, "Sum", "Eq"], n=1)):
             raise self._refuse(node, f"; the nearest function is {near[0]}")
-        if name not in _FUNCTIONS or not 1 <= len(node.args) <= (2 if name in ("response", "Max", "Min") else 1):
+        if name not in _FUNCTIONS or not 1 <= len(node.args) <= {"response": 3, "Max": 2, "Min": 2}.get(name, 1):
             raise self._refuse(node)
         arguments = [self.read(a) for a in node.args]
         if any(isinstance(a, Expr) and a.is_number and not abs(a) <= _POWER for a in arguments) and name != "sqrt":
@@ -155,6 +160,9 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
     words |= {s.name: s for s in (*system.parameters, *system.globals, *more)}
     words |= {str(s): s for k in system.kinds for s in (k.index, k.ratio) if s.is_Symbol}
     words |= {k.size.name: k.size for k in system.kinds}
+    if system.time is not None:
+        words |= {q.family.name: q.family for q in system.motion.updates if not q.site}
+        words = {t.name: t for t in (*other_times(system.time)[:1], system.time)} | words
     if len(text) > _WORDY:
         raise ValuesError(
             f"The observable {text[:60]!r}... has {len(text)} characters.", f"observables of up to {_WORDY} characters"
@@ -199,6 +207,12 @@ def observable_of(key: Any, system: System, more: Iterable[Symbol] = (), hint: s
     if not isinstance(expr, Expr):
         raise DeclarationError(
             f"{expr!s:.80} is no number.", "averages, responses and their functions", f"average({expr!s:.80})"
+        )
+    if expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)).has(Fresh):
+        raise DeclarationError(
+            f"The observable {key!s:.80} is of one fresh site: it differs from site to site.",
+            "averages over fresh sites",
+            "average(fresh(...))",
         )
     if expr.has(S.NaN, S.ComplexInfinity):
         raise ValuesError(f"The observable {key!s:.80} is {expr!s:.80}.", "expressions that are not divided by zero")

@@ -75,6 +75,17 @@ class ResponseElement(Node):
         return raised(tex, exp)
 
 
+class Slope(Node):
+    """The derivative of a function of order parameters, by its name, in one of them."""
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"d{printer.doprint(self.args[0])}/d{printer.doprint(self.args[1])}"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        top, bottom = (printer.doprint(arg) for arg in self.args)
+        return raised(f"\\frac{{\\partial {top}}}{{\\partial {bottom}}}", exp)
+
+
 class Perturbation(Node):
     """The small change of a quantity when a site is inserted."""
 

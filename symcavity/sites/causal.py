@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from sympy import Add, DiracDelta, Expr, KroneckerDelta, S, Sum, Symbol
+from sympy import Add, DiracDelta, Expr, S, Symbol
 
+from symcavity.algebra.flow import Rate, at_once, past
+from symcavity.algebra.hinges import slope_of
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
@@ -47,6 +49,7 @@ class Causal:
         """That the law is triangular in time; and the equations of motion of the responses that are needed."""
         t: Any = site.law.time
         key, data = site.kind.key, {"kind": site.kind, "time": t, "second": other_times(t)[0]}
+        data["flowing"] = site.problem.flowing
         solution = make(f"{key}.solution", "causal", data=data, rests_on=(f"{key}.effective_law",))
         sources = sorted({(r.field, r.time) for body in wanted for r in body.atoms(SiteResponse)}, key=str)
         if not sources:
@@ -58,7 +61,7 @@ class Causal:
 
 
 def _slope(expr: Expr, state: SiteQuantity) -> Expr:
-    found = expr.diff(state)
+    found = slope_of(expr, state)
     if found.has(DiracDelta):
         raise UnsupportedLaw(
             f"{expr} jumps, and the theory needs its response.",
@@ -66,6 +69,11 @@ def _slope(expr: Expr, state: SiteQuantity) -> Expr:
             "a steep function, tanh(k*x)",
         )
     return found
+
+
+def _state_of(equation: Equation) -> SiteQuantity:
+    """The state that an equation gives, at once or by its rate."""
+    return equation.lhs.body if isinstance(equation.lhs, Rate) else equation.lhs
 
 
 def _at_zero(expr: Expr, kind: Kind) -> Expr:
@@ -109,7 +117,7 @@ class CausalSolution(Unbranched):
             If no equation gives it.
         """
         for equation in self.equations():
-            if equation.lhs.now == state.now:
+            if _state_of(equation).now == state.now:
                 return equation.rhs
         known = ", ".join(map(str, self.unknowns))
         raise DeclarationError(f"{state} is no state of the {self.problem.kind.sites}.", known)
@@ -130,8 +138,11 @@ class CausalSolution(Unbranched):
             rhs = sum((self._memory(h, named, time) for h in here), self._local(declared.rhs, named, time))
             for h in here:
                 if h.carrier == named:
-                    rhs += S.One if time is None else KroneckerDelta(h.declared.time, time)
-            lhs = self._response(equation.lhs, named, time)
+                    rhs += S.One if time is None else at_once(h.declared.time, time, flowing=self.problem.flowing)
+            state = _state_of(equation)
+            lhs = self._response(state, named, time)
+            if lhs != 0 and state is not equation.lhs:
+                lhs = Rate(lhs, state.time)
             out += [] if lhs == 0 else [Equation(lhs, rhs)]  # what keeps still does not answer to what moves
         return out
 
@@ -154,7 +165,7 @@ class CausalSolution(Unbranched):
             s, u = other_times(t)
             body = back.xreplace({s: u}) * self._local(k.emission, named, time).xreplace({t: u})
             if body != 0:
-                out += h.factor * Sum(body, (u, 0 if time is None else time, t - k.delay))
+                out += h.factor * past(body, u, S.Zero if time is None else time, t, k.delay)
         return out
 
 

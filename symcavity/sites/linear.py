@@ -116,10 +116,10 @@ class LinearEnsemble(SiteEnsemble):
         self._check(body)
         values = self.solution.regions[0].values
         responses = {r: self.response(values, None, r).xreplace(self._zero()) for r in body.atoms(SiteResponse)}
-        found = self._by_pairings(body.xreplace(responses))
+        found = self.by_pairings(body.xreplace(responses))
         return found if found is not None else super().at_site(body)
 
-    def _by_pairings(self, expr: Expr) -> Expr | None:
+    def by_pairings(self, expr: Expr) -> Expr | None:
         """The average of a polynomial in the states (Isserlis); None where it is none, or of high degree."""
         values = self.solution.regions[0].values
         marks = {q: Dummy(q.family.name, real=True) for q in values if expr.has(q)}

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from sympy import Add, Expr, Sum, Symbol
+from sympy import Add, Expr, S, Sum, Symbol
 
+from symcavity.algebra.flow import past
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.equations import Equation
@@ -40,14 +41,15 @@ class Feedback:
         The field that the site shifts; what comes back is F times its emission there.
     definition : Expr
         F written out with the fresh couplings and the responses between sites.
-    delay : int
-        Of states that move: by how many steps what comes back is later than what was sent, at the least.
+    delay : int or None
+        Of states that move: by how many steps what comes back is later than what was sent, at the least; None in
+        continuous time.
     """
 
     symbol: CavitySymbol
     through: RandomField
     definition: Expr
-    delay: int = 0
+    delay: int | None = 0
 
     @property
     def emission(self) -> Expr:
@@ -104,7 +106,7 @@ class Heard:
         if t is None:
             return k.symbol * k.emission
         s = other_times(t)[0]
-        return Sum(k.symbol * k.emission.xreplace({t: s}), (s, 0, t - k.delay))
+        return past(k.symbol * k.emission.xreplace({t: s}), s, S.Zero, t, k.delay)
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ class SiteProblem:
         Multipliers of constraints, and bounds on kinks: several values may do.
     ranges : tuple of Relational
         What parameters have to meet.
+    flowing : bool
+        Whether states move in continuous time.
     """
 
     law: Law
@@ -134,6 +138,7 @@ class SiteProblem:
     proved: Mapping[Symbol, int] = field(default_factory=dict)
     auxiliary: frozenset[Any] = frozenset()
     ranges: tuple[Any, ...] = ()
+    flowing: bool = False
 
     @property
     def material(self) -> list[Expr]:

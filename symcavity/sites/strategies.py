@@ -9,9 +9,10 @@ from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.sets.strategy import Projecting
+from symcavity.sites.thermal.strategy import Thermal
 
 NUMBERS, FORMULAS = Joint(), Branching()
-STRATEGIES: tuple[Strategy, ...] = (Causal(), Projecting(), Linear(), NUMBERS, FORMULAS)
+STRATEGIES: tuple[Strategy, ...] = (Causal(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS)
 
 
 def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:

@@ -201,6 +201,8 @@ class _Line:
                 found = solve_theory(self.theory, {**self.values, self.across: exact}, self._digits, guess)
             except (Infeasible, NotConverged):
                 return None
+        if not found.is_limit:  # what is unstable leads to its neighbours as well
+            self.near = {s: float(v) for s, v in found.values.items()}
         if self.what == STABILITY and not found.stability < 1:
             return None
         if self.what == FEASIBILITY and found.is_limit:
@@ -209,9 +211,13 @@ class _Line:
             return found
         if not isinstance(self.what, str) and (found.is_limit or found[self.what] == 0):
             return None
-        if not found.is_limit:
-            self.near = {s: float(v) for s, v in found.values.items()}
         return found
+
+    @property
+    def _other(self) -> str:
+        """What else may be lost there: nothing that was asked for."""
+        others = [repr(word) for word in (STABILITY, FEASIBILITY) if word != self.what]
+        return f"boundary({' or '.join(others)}, ...), or of an observable that vanishes there"
 
     @property
     def _digits(self) -> int:
@@ -304,7 +310,7 @@ class _Line:
                     f"The boundary near {self.across} = {mp.nstr(inner, 8)} was not extrapolated: {self.what} does not "
                     "go like a power there.",
                     {self.across: float(inner)},
-                    hint="another quantity that is lost: 'stability'",
+                    hint=self._other,
                 )
             slack = max(10 * error, abs(outer - inner))
             if end is None or not min(inner, outer) - slack <= end <= max(inner, outer) + slack:
@@ -312,7 +318,7 @@ class _Line:
                     f"The solution ends between {self.across} = {mp.nstr(inner, 8)} and {mp.nstr(outer, 8)}, but not "
                     f"because {self.what} is lost.",
                     {self.across: float(inner)},
-                    hint="boundary('feasibility', ...)",
+                    hint=self._other,
                 )
         with mp.workdps(self.dps):
             return given_out(+end), float(max(error, abs(end) * mp.mpf(10) ** -self.dps))

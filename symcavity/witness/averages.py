@@ -70,9 +70,9 @@ def closure(step: Step, dps: int) -> list[Verdict]:
     return out
 
 
-@witness("stability_average")
+@witness("stability_average", "two_sites_local")
 def squares(step: Step, dps: int) -> list[Verdict]:
-    """Averages of squared responses: by difference quotients of the states, at two close fields."""
+    """Averages of responses and their squares: by difference quotients of the states, at two close fields."""
     out: list[Verdict] = []
     for claim in step.claims:
         if claim.rhs.has(ProjectionAverage):

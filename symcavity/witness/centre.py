@@ -10,7 +10,7 @@ from sympy import Eq, Expr, S, sqrt
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N
-from symcavity.model.quantities import Complementary, Variable, families, site_quantities
+from symcavity.model.quantities import Complementary, SiteQuantity, Variable, families, site_quantities
 from symcavity.model.rewriting import Declaration
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
@@ -79,8 +79,12 @@ def centre(step: Step, _dps: int) -> list[Verdict]:
     for seed in (2, 3):
         world = declared_of(theory).world(seed)
         ok = ok and _put_in(world, centred or {})
-        world.meanings |= stage.rewriting.meanings
-        ok = ok and all(same(world.value(left), world.value(right)) for left, right in map(_sides, added))
+        for g, meaning in stage.rewriting.meanings.items():
+            if isinstance(g, SiteQuantity):
+                world.defined[g.family] = meaning  # at each time
+            else:
+                world.meanings[g] = meaning
+        ok = ok and all(_agree(world, *_sides(entry)) for entry in added)
         ok = ok and _same(world, before.parts, [entry for entry in after.parts if entry not in added])
         ok = ok and all(_agree(world, claim.lhs, claim.rhs) for claim in step.claims)
     every = families([f.coupling for f in theory.system.fields], Coupling)

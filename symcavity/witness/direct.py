@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm, qmc
 from sympy import (
     Abs,
     Dummy,
@@ -45,18 +46,22 @@ from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.joint import is_joint, joint_average
 from symcavity.witness.points import TRIES, Point, seeded_values
 from symcavity.witness.registry import largest
+from symcavity.witness.thermal import BENT, KINKS, SMOOTH, Weighed
 
 SEEDS = 2
 SLOPE = 24  # digits of a squared difference quotient between fields that are 1e-16 apart
 CLOSE = Rational(1, 10**16)
 STEP = 1e-6  # between two fields whose states are compared
 QUICK = 18  # digits at all points but the first
-GRIDS = {1: ((97, 160),), 2: ((9, 14), (49, 80)), 3: ((5, 7), (9, 14))}  # nodes a panel and an axis, by fields
+MANY = 4  # fields, or more: points of a low-discrepancy sequence in the place of a grid
+# nodes a panel and an axis, by fields; of many the binary logarithm of the number of points
+GRIDS = {1: ((97, 160),), 2: ((9, 14), (49, 80)), 3: ((5, 7), (9, 14)), MANY: ((13, 15), (16, 18))}
 FINE = ((240, 400),)  # of two fields, where it jumps and most of it cancels
-AGAIN = {1: 128, 2: 63, 3: 11}  # where the finest two differ by chance less than they lose
-DIGITS = {1: 6, 2: 6, 3: 5}  # the most that is asked of such a grid
+AGAIN = {1: 128, 2: 63, 3: 11, MANY: 17}  # where the finest two differ by chance less than they lose
+DIGITS = {1: 6, 2: 6, 3: 5, MANY: 3}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
 MODULES = ["numpy", "scipy"]  # the second for error functions
+THERMAL, CHUNK = {1: 24, 2: 9, 3: 4}, 64  # nodes a panel, and fields that are taken at once, at a temperature
 LEAST = 3  # the least: a solution has kinks, where a grid loses digits
 
 
@@ -82,6 +87,8 @@ def hold(
     key = (side.kind, body, claimed, dps, size)
     if key not in known and is_joint(side):
         known[key] = joint_average(side, body, claimed / size if size is not None else claimed)
+    if key not in known and side.law.weight is not None:
+        known[key] = _thermal(theory, side, body, claimed, size)
     if key not in known:
         known[key] = _hold(theory, side, body, claimed, dps, size)
     return known[key]
@@ -104,26 +111,57 @@ def _hold(
         values, laws = _point(theory, claimed, side, seed)
         with mp.workdps(few + 12):
             direct = _exact(side, body, values, laws, few) * _times(values, size)
-            gap = _gap(direct, _claimed(claimed, values, laws, few, double=False))
+            gap = _gap(direct, closed_value(claimed, values, laws, few, double=False))
             worst = largest(worst, gap if seed == 0 or gap > mp.mpf(10) ** (8 - few) else mp.mpf(0))
     digits = min(dps, 50) - 8
     return worst, min(digits, SLOPE) if squared else digits, "direct quadrature of the solution"
+
+
+def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | None) -> tuple[Any, int, str]:
+    """The same at a temperature: the declared weight summed over a grid of states, at each field of a grid."""
+    marks = {r: Dummy("R") for r in body.atoms(SiteResponse)}
+    marked = body.xreplace(marks)
+    squared = any(marked.diff(r, s) != 0 for r in marks.values() for s in marks.values())
+    body = body if squared else by_parts(side, body)
+    values, laws, expected = _valued(theory, claimed, side, SMOOTH)
+    ordered = sorted(side.heard, key=lambda h: not h.declared.states())  # first the field that the state answers to
+    order = [h.eta for h in ordered]
+    exprs = [body, *side.covariance.values(), *side.means.values(), side.law.weight.energy]
+    exprs += [k.emission for h in side.heard for k in h.feedback]
+    quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+    points, weights = _grid(len(order), THERMAL[len(order)])
+    total, bent = 0.0, squared
+    for case, share in cases(quenched, laws):
+        rule = {**values, **case}
+        matrix = [[float(given_averages(side.covariance[a, b], laws).xreplace(rule)) for b in order] for a in order]
+        fields = np.linalg.cholesky(np.array(matrix)) @ points
+        weighed = Weighed(theory, side, rule)
+        bent = bent or weighed.bent or body.has(*KINKS)
+        arrays: dict[Any, np.ndarray] = dict(zip(order, fields, strict=True))
+        arrays |= {h.carrier: arrays[h.eta] for h in ordered[1:] if h.carrier is not None}
+        inside = given_averages(share * body, laws)
+        for k in range(0, fields.shape[1], CHUNK):
+            some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
+            total += float(np.sum(weights[k : k + CHUNK] * weighed.values(inside, some, some[order[0]])))
+    gap = _gap(mp.mpf(total) * _times(values, size), expected)
+    return gap, BENT if bent else SMOOTH, "sums over states and fields, with the weight of the declared objective"
 
 
 def _on_grids(
     theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | None, *, squared: bool
 ) -> tuple[Any, int, str]:
     """The same in double, on the first grid that shows the digits asked for, or the finest."""
-    few = JUMPING if squared and len(side.heard) > 1 else DIGITS[len(side.heard)]
+    count = min(len(side.heard), MANY)
+    few = JUMPING if squared and count > 1 else DIGITS[count]
     values, laws, expected = _valued(theory, claimed, side, few)
-    for grids in (*GRIDS[len(side.heard)], *(FINE if squared and len(side.heard) == 2 else ())):
+    for grids in (*GRIDS[count], *(FINE if squared and count == 2 else ())):
         coarse, direct = (_double(side, body, values, laws, nodes) for nodes in grids)
         lost = abs(direct - coarse) / max(abs(direct), mp.mpf("1e-12"))
         gap = _gap(direct * _times(values, size), expected)
         if max(4 * lost, gap) < mp.mpf(10) ** -few:
             break
-    if gap > mp.mpf(10) ** -DIGITS[len(side.heard)]:
-        other = _double(side, body, values, laws, AGAIN[len(side.heard)])
+    if gap > mp.mpf(10) ** -DIGITS[count]:
+        other = _double(side, body, values, laws, AGAIN[count])
         lost = max(lost, abs(direct - other) / max(abs(direct), mp.mpf("1e-12")))
     # what a coarser grid loses is more than what the finer one does
     digits = max(min(LEAST, few), min(few, int(mp.floor(-mp.log10(4 * lost))))) if lost > 0 else few
@@ -135,7 +173,7 @@ def _valued(theory: Any, claimed: Expr, side: Any, few: int) -> tuple[dict[Any, 
     for first in range(TRIES):
         values, laws = _point(theory, claimed, side, 0, first)
         try:
-            return values, laws, _claimed(claimed, values, laws, few, double=True)
+            return values, laws, closed_value(claimed, values, laws, few, double=True)
         except NotConverged:
             if first == TRIES - 1:
                 raise
@@ -189,6 +227,8 @@ def _drawn(
         exprs += list(part.values.values())
         if part.implicit:
             exprs.append(part.implicit[1])
+    if side.law.weight is not None:
+        exprs += [side.law.weight.beta, side.law.weight.energy, *side.means.values()]
     bound = {b.implicit[0] for b in solution.branches if b.implicit}
     bound |= {h.eta for h in side.heard} | set(side.problem.plain_sources().values())
     point = Point(seed + 11 + 100 * again, [*exprs, *positive_parts({side.kind: side})])
@@ -215,7 +255,7 @@ def _drawn(
     return values, {q: {v.xreplace(values): w.xreplace(values) for v, w in law.items()} for q, law in laws.items()}
 
 
-def _cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[dict[Any, Any], Any]]:
+def cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[dict[Any, Any], Any]]:
     """Joint values of quenched parameters with their weights."""
     out: list[tuple[dict[Any, Any], Any]] = [({}, S.One)]
     for q in quantities:
@@ -223,12 +263,12 @@ def _cases(quantities: list[SiteQuantity], laws: dict[Any, Any]) -> list[tuple[d
     return out
 
 
-def _averages(expr: Expr, laws: dict[Any, Any]) -> Expr:
+def given_averages(expr: Expr, laws: dict[Any, Any]) -> Expr:
     """Replace averages of purely quenched quantities by their values."""
     rule = {}
     for node in expr.atoms(Average):
         quenched = site_quantities(node.body, Quenched)
-        rule[node] = sum((w * node.body.xreplace(v) for v, w in _cases(quenched, laws)), S.Zero)
+        rule[node] = sum((w * node.body.xreplace(v) for v, w in cases(quenched, laws)), S.Zero)
     return expr.xreplace(rule)
 
 
@@ -249,11 +289,11 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
     )
     total = mp.mpf(0)
     with mp.workdps(dps + 12):
-        for case, weight in _cases(quenched, laws):
+        for case, weight in cases(quenched, laws):
             rule = {**values, **case}
 
             def number(expr: Expr, rule: dict[Any, Any] = rule) -> Any:
-                value = _averages(expr, laws).xreplace(rule)
+                value = given_averages(expr, laws).xreplace(rule)
                 return mp.mpf(value.evalf(dps + 12)._to_mpmath(mp.prec))  # noqa: SLF001
 
             sigma = mp.sqrt(number(side.covariance[h.eta, h.eta]))
@@ -265,7 +305,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
                 for r in body.atoms(SiteResponse):
                     up, down = (here[r.state].xreplace({h.eta: h.eta + way * CLOSE}) for way in (1, -1))
                     here[r] = (up - down) / (2 * CLOSE * h.factor)
-                insides.append(_averages(body.xreplace(here), laws).xreplace(rule))
+                insides.append(given_averages(body.xreplace(here), laws).xreplace(rule))
             share = number(weight)
             polynomials = [coefficients(e.xreplace({h.eta: h.eta * sympify(sigma)}), h.eta) for e in insides]
             known = [p for p in polynomials if p is not None]
@@ -297,7 +337,7 @@ def _body_breaks(
     out = []
     for region in solution.regions:
         here = {q: v.xreplace({source: S.Zero}) for q, v in region.values.items()}
-        inside = _averages(body.xreplace(here), laws).xreplace(rule)
+        inside = given_averages(body.xreplace(here), laws).xreplace(rule)
         for b in break_points(inside, eta):
             value = b.evalf(dps + 12)
             if value.is_real:
@@ -315,11 +355,11 @@ def _double(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any],
         exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]
     quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
     total = 0.0
-    for case, weight in _cases(quenched, laws):
+    for case, weight in cases(quenched, laws):
         rule = {**values, **case}
 
         def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
-            return _averages(expr, laws).xreplace(rule)
+            return given_averages(expr, laws).xreplace(rule)
 
         matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
         lower = np.linalg.cholesky(matrix)
@@ -376,6 +416,9 @@ def _jumps(expr: Expr, field: Symbol) -> list[float]:
 @lru_cache(maxsize=8)
 def _grid(count: int, nodes: int, jumps: tuple[float, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Points and weights of a Gaussian average over some fields, the first of which is cut at its jumps."""
+    if count >= MANY:
+        points = norm.ppf(qmc.Sobol(count, rng=np.random.default_rng(count)).random_base2(nodes).T)
+        return points, np.full(points.shape[1], 1.0 / points.shape[1])
     x, w = np.polynomial.legendre.leggauss(nodes)
 
     def axis(edges: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -447,7 +490,7 @@ def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
     return set(high)
 
 
-def _claimed(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
+def closed_value(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
     """The closed form at the same values."""
     quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
     site_laws = read_quenched(quenched, laws, 15 if double else dps, {})

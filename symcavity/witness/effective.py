@@ -102,7 +102,8 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
         value = world.value(etas[f], env)
         for g in (g for h, g in site.ways_back() if h == f):
             for b in site.sent(g):
-                value += means[f, g, *env.items(), *b.items()] * world.value(g.emission, site.at_zero(b))
+                back = means[f, g, *env.items(), *b.items()] * site.measure(g)
+                value += back * world.value(g.emission, site.at_zero(b))
         if f in named:
             value += world.value(named[f].source, site.at_zero(env))
         targets.append(value)

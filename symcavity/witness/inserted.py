@@ -55,9 +55,14 @@ class Inserted:
                 if row.field.sender != self.kind or self.only not in (None, row.field):
                     continue
                 for env in self.places(row):
-                    total += self.world.response(key, self.world.key(row.source, env)) * self.shift(row, env)
+                    answer = self.world.response(key, self.world.key(row.source, env)) * self.shift(row, env)
+                    total += answer * self.measure(row.field)
             self._moves[key] = total
         return self._moves[key]
+
+    def measure(self, f: RandomField) -> Any:
+        """What a sum over the times of a source is multiplied by: the element of time, where that is continuous."""
+        return self.world.element() if self.system.flowing and f.time is not None else 1
 
     def places(self, row: Carrier) -> Iterator[dict[Any, int]]:
         """The sites of a row, and the components of its field."""
@@ -117,7 +122,7 @@ class Inserted:
             with mp.workdps(DIGITS):
                 if not states:
                     self.forget()
-                    return self.echo(f, env) / self._emission(g, sent)
+                    return self.echo(f, env) / self._emission(g, sent) / self.measure(g)
                 key = self.world.key(states[0], self.at_zero(sent))
                 base = self.world.number(key, state=True)
                 found = []
@@ -127,7 +132,7 @@ class Inserted:
                     found.append((self.echo(f, env), self._emission(g, sent)))
                 self.world.given[key] = base
                 (low, first), (high, second) = found
-                return (high - low) / (second - first)
+                return (high - low) / (second - first) / self.measure(g)
         finally:
             self.only = None
             self.forget()

@@ -11,13 +11,18 @@ from symcavity.record.derivation import Checked, Derivation, Step, Verdict
 from symcavity.witness import (
     averages,
     centre,
+    descent,
     effective,
+    fluctuations,
+    fresh,
     identities,
     joint,
     kernels,
     messages,
+    minimum,
     motion,
     optimality,
+    pairs,
     set_identities,
     set_minima,
     sets,
@@ -25,6 +30,7 @@ from symcavity.witness import (
     stability,
     statistics,
     substitution,
+    thermal,
     verbs,
 )
 from symcavity.witness.instances import witness as by_instances
@@ -33,8 +39,9 @@ from symcavity.witness.world import DIGITS
 
 # they fill the table
 SUBJECTS = (
-    *(centre, kernels, optimality, verbs, statistics, effective, averages, joint),
-    *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion),
+    *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
+    *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
+    *(minimum, pairs, fluctuations, thermal),
 )
 
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from sympy import Add, Mul, S, Sum
 
+from symcavity.algebra.flow import Rate
 from symcavity.algebra.precision import mp
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
+from symcavity.model.noise import Noise
 from symcavity.model.quantities import SiteQuantity, site_quantities
-from symcavity.model.times import lag_of
+from symcavity.model.times import lag_of, times_in
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Source
-from symcavity.witness.declared import declared_of
+from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import claimed
-from symcavity.witness.world import STEPS, World
+from symcavity.witness.world import STEPS, World, free_points
 
 NUDGE = mp.mpf(10) ** -14
+
+
+def _given(row: Equation) -> tuple[Any, int]:
+    """The state that an equation gives, at the time of the equation, and by how many steps later it gives it."""
+    if isinstance(row.lhs, Rate):
+        return row.lhs.body, 1
+    return row.lhs.now, 0 if row.lhs.time is None else lag_of(row.lhs.time)
 
 
 class Path:
@@ -53,13 +63,17 @@ class Path:
         t = self.theory.system.time
         order = [node for node in self.theory.system.motion.order if isinstance(node, SiteQuantity)]
         place = {q.family.name: k for k, q in enumerate(order)}
-        rows = sorted(self.law, key=lambda e: place[e.lhs.family.name])
+        rows = sorted(self.law, key=lambda e: place[_given(e)[0].family.name])
         with mp.workdps(self.world.digits):
             for step in range(STEPS + 1):
                 for row in rows:
-                    at = step - (0 if row.lhs.time is None else lag_of(row.lhs.time))
+                    state, lead = _given(row)
+                    at = step - lead
                     if at >= 0:
-                        self.world.given[self.world.key(row.lhs, {t: at})] = self.world.evaluate(row.rhs, {t: at})
+                        value = self.world.evaluate(row.rhs, {t: at})
+                        if isinstance(row.lhs, Rate):
+                            value = self.world.evaluate(state, {t: at}) + self.world.element() * value
+                        self.world.given[self.world.key(state, {t: at + lead})] = value
 
     def response(self, q: Any, step: int, source: Any, at: int) -> Any:
         """The response of a state at a step to a source at another one, by moving the source."""
@@ -71,7 +85,8 @@ class Path:
         self.world.given[key] = mp.mpf(0)
         self.begin()
         with mp.workdps(self.world.digits):
-            return (found[0] - found[1]) / (2 * NUDGE)
+            flowing = self.theory.system.flowing and source.time is not None
+            return (found[0] - found[1]) / (2 * NUDGE) / (self.world.element() if flowing else 1)
 
 
 @witness("tangent")
@@ -85,8 +100,9 @@ def tangent(step: Step, _dps: int) -> list[Verdict]:
         for at in range(STEPS):
             for source_at in range(at + 1):
                 ok = ok and _holds(path, claim, responses, {t: at}, source_at)
-    names = {e.lhs.now for e in path.law if e.lhs.time is not None}
-    complete = {c.lhs.state.now for c in step.claims if isinstance(c.lhs, SiteResponse)} >= names
+    names = {_given(e)[0] for e in path.law if _given(e)[0].time is not None}
+    answers = [c.lhs.body if isinstance(c.lhs, Rate) else c.lhs for c in step.claims]
+    complete = {answer.state.now for answer in answers if isinstance(answer, SiteResponse)} >= names
     return result(BRUTE_FORCE, ok and complete, f"responses of paths of {STEPS} steps, by moving the sources")
 
 
@@ -136,6 +152,10 @@ def _evaluate(world: World, expr: Any, env: Any) -> Any:
         return mp.fsum(_evaluate(world, a, env) for a in expr.args)
     if isinstance(expr, Mul):
         return mp.fprod(_evaluate(world, a, env) for a in expr.args)
+    if isinstance(expr, Rate):
+        time = expr.time
+        late, early = (_evaluate(world, expr.body, {**env, time: env[time] + k}) for k in (1, 0))
+        return (late - early) / world.element()
     if isinstance(expr, Sum):
         return mp.fsum(_evaluate(world, expr.function, {**env, **point}) for point in world.points(expr.limits, env))
     return world.evaluate(expr, env)
@@ -146,6 +166,36 @@ def _source(path: Path, node: SiteResponse) -> Any:
     label = "" if node.field is None else path.world.labels.get((node.field.now.family, ()), "")
     name = f"I_{label}" if label else "I"
     return next(q for q in path.sources if q.family.name == name)
+
+
+@witness("noise")
+def noise(step: Step, _dps: int) -> list[Verdict]:
+    """Draws of two signs, with the declared variance, enumerated over all histories of a few steps."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    equations, _ = theory.system.typed
+    declared = {q.family for e in equations for q in site_quantities(e.difference, Noise) if kind in q.site}
+    names: set[str] = set()
+    world, ok = declared_of(theory).world(7), bool(step.claims)
+    for claim in step.claims:
+        (body,), times = claim.lhs.args, times_in(claim.difference)
+        for at in product(range(STEPS), repeat=len(times)):
+            env = dict(zip(times, at, strict=True))
+            ok = ok and _close(_over_histories(world, body, env, names), world.value(claim.rhs, env))
+    return result(BRUTE_FORCE, ok and names == {q.name for q in declared}, f"all histories of {STEPS} draws")
+
+
+def _over_histories(world: World, body: Any, env: Any, names: set[str]) -> Any:
+    """The average of a product of draws, each of which is plus or minus its standard deviation."""
+    drawn = [(q, int(world.index(q.time, env))) for q in site_quantities(body, Noise)]
+    names |= {q.family.name for q, _ in drawn}
+    each = world.element() if world.system.flowing else 1
+    sizes = {q: mp.sqrt(world.value(q.family.variance) / each) for q, _ in drawn}
+    total, histories = mp.mpf(0), list(product((1, -1), repeat=STEPS))
+    for signs in histories:
+        for q, when in drawn:
+            world.given[world.key(q, env)] = sizes[q] * signs[when]
+        total += world.value(body, env)
+    return total / len(histories)
 
 
 @witness("path_average")
@@ -161,6 +211,31 @@ def path_average(step: Step, _dps: int) -> list[Verdict]:
     return result(SYMBOLIC, ok, good, "the average of something else")
 
 
+@witness("shared_motion")
+def shared_motion(step: Step, _dps: int) -> list[Verdict]:
+    """What the claims give, averages over the new site as averages over all, solves the declared equations."""
+    theory = step.evidence["theory"]
+    declared = [e for e in theory.system.declared if kind_of(e) is None]
+    ok = len(step.claims) == len(declared)
+    for seed in (3, 4):
+        world = declared_of(theory).world(seed)
+        for claim, equation in zip(step.claims, declared, strict=False):
+            for env in free_points(world, [claim.lhs]):
+                value = world.value(claim.rhs.replace(DisorderAverage, _over_all), env)
+                if claim.lhs == equation.lhs:
+                    ok = ok and _close(value, world.value(equation.rhs, env))
+                    continue
+                world.given[world.key(claim.lhs, env)] = value
+                ok = ok and _close(world.value(equation.lhs, env), world.value(equation.rhs, env))
+    return result(BRUTE_FORCE, ok, "the declared equations, with sums written out", "not what was declared")
+
+
+def _over_all(body: Any) -> Any:
+    """The average over all sites of what stands at the new one."""
+    (kind,) = {kind for q in site_quantities(body) for kind in q.site}
+    return Average(body.xreplace({q: q.xreplace({S.Zero: kind.index}) for q in site_quantities(body)}))
+
+
 @witness("moving_system")
 def moving_system(step: Step, _dps: int) -> list[Verdict]:
     """The laws, the covariances, the averages and the initial values: all that was claimed before, and no source."""
@@ -172,6 +247,7 @@ def moving_system(step: Step, _dps: int) -> list[Verdict]:
         before += [c.xreplace(dict.fromkeys(sources, S.Zero)) for c in claimed(theory, "effective_law", kind)]
         second = [c for c in claimed(theory, "field_statistics", kind) if not c.lhs.args[0].is_Symbol]
         before += second
+    before += [c for s in steps if s.rule in ("noise", "shared_motion") for c in s.claims]
     before += [Equation(e.lhs.xreplace({k.index: S.Zero for k in e.lhs.site}), _zero(e)) for e in theory.system.initial]
     ok = _sorted(before) == _sorted(step.claims)
     return result(SYMBOLIC, ok, "what was claimed before, all of it, without sources", "not what was claimed before")

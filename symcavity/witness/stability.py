@@ -57,12 +57,25 @@ class Changes:
                 return self.world.value(f.coupling, first) * self.world.value(g.coupling, second)
 
             variances = {key: coupling_variance(self.world, key) for key in coupling_variances(self.world, both)}
-            moment = mean_over(self.world, variances, both)
+            moment = mean_over(self.world, variances, both) * self.apart(f, g, at, j)
             for a, b in product(rows, rows) if moment != 0 else ():
                 for k, m in product(self.points(a.field.components), self.points(b.field.components)):
                     answers = self.answer(f, a, j, one, k) * self.answer(g, b, j, two, m)
                     total += moment * answers * self.covariance(a.field, b.field, j, sizes, k, m)
         return total
+
+    def apart(self, f: RandomField, g: RandomField, at: int, j: int) -> Any:
+        """What a product of couplings is multiplied by where a site hears itself, as one of many sites would.
+
+        A coupling there and the one back are two variables; of a site with itself they are one.
+        """
+        if f.hearer != f.sender or at != j:
+            return mp.mpf(1)
+        ends = [self.world.key(h.coupling, {h.hearer.index: 1, h.sender_index: 2})[3][:2] for h in (f, g)]
+        if ends[0] == ends[1]:
+            return mp.mpf(1)
+        one, other = f.coupling.family, g.coupling.family
+        return self.world.value(one.reciprocity) if one == other else mp.mpf(0)
 
     def points(self, limits: Any) -> list[Env]:
         """The components of a vector."""

@@ -16,6 +16,8 @@ from sympy import (
     Abs,
     Add,
     And,
+    Derivative,
+    DiracDelta,
     Expr,
     Float,
     Heaviside,
@@ -40,9 +42,10 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom
 
 from symcavity.algebra.choice import Choice
+from symcavity.algebra.flow import Element, Rate
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.precision import mp
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average, Expect, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
@@ -274,6 +277,10 @@ class World:
         """The indices of the sites of a kind."""
         return range(1, self.sizes[kind.size] + 1)
 
+    def expectation(self, node: Expect, env: Env) -> Any:
+        """A thermal average: here that of a state which does not fluctuate."""
+        return self.evaluate(node.body, env)
+
     def average(self, node: Average, env: Env) -> Any:
         """The average over the sites of a kind."""
         body = node.body
@@ -283,13 +290,29 @@ class World:
         values = [self.evaluate(body, {**env, kind.index: k}) for k in self.sites(kind)]
         return mp.fsum(values) / len(values)
 
+    def element(self) -> Any:
+        """The length of a step by which integrals over time are sums, and rates are differences."""
+        return self.number(("element",), positive=True)
+
+    def rate(self, body: Any, time: Any, env: Env) -> Any:
+        """A rate as a difference over a step."""
+        here = self.index(time, env)
+        late, early = (self.evaluate(body, {**env, time: k}) for k in (here + 1, here))
+        return (late - early) / self.element()
+
+    def density(self, node: Any, env: Env) -> Any:
+        """A delta function of a difference of times: one over a step where they are equal."""
+        return (self.evaluate(node.args[0], env) == 0) / self.element()
+
     # -- responses and disturbances ------------------------------------------------------------------
 
     def response(self, state: Key, source: Key) -> Any:
         """An entry of the response matrix: d(state)/d(source); what is later has no influence."""
         timed = all(len(where) > len(slots) for _, _, slots, where in (state, source)) and self.system.time is not None
-        if self.causal and timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
-            return mp.mpf(0)
+        if timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
+            at_once = source[3][-1] == state[3][-1]  # in continuous time, an answer that is no delta function
+            if self.causal or (at_once and self.system.flowing):
+                return mp.mpf(0)
         return self.number(("R", state, source))
 
     def _is_instant(self, state: Key, source: Key) -> bool:
@@ -313,7 +336,7 @@ class World:
         source = Source(kind, label, field.components, field.time)[(at, *inner, *when)]
         return self.response(self.key(q, env), self.key(source, env))
 
-    def element(self, node: ResponseElement, env: Env) -> Any:
+    def response_element(self, node: ResponseElement, env: Env) -> Any:
         """An entry of a response matrix."""
         message, source = node.args
         at = self.key(source, env)
@@ -422,12 +445,17 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (Choice, lambda w, e, env: w.evaluate(e.args[1][int(w.evaluate(e.args[0], env)) - 1], env)),
     (Sum, World.total),
     (Average, World.average),
+    (Expect, World.expectation),
     (SiteResponse, World.site_response),
-    (ResponseElement, World.element),
+    (ResponseElement, World.response_element),
     (Perturbation, World.perturbation),
     ((Emission, UnevaluatedExpr), lambda w, e, env: w.evaluate(e.args[0], env)),
     (Unequal, lambda w, e, env: mp.mpf(w.index(e.args[0], env) != w.index(e.args[1], env))),
     (KroneckerDelta, lambda w, e, env: mp.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
+    (Element, lambda w, _e, _env: w.element()),
+    (Rate, lambda w, e, env: w.rate(e.body, e.time, env)),
+    (Derivative, lambda w, e, env: w.rate(e.expr, e.variables[0], env)),
+    (DiracDelta, World.density),
     ((Support, Anchor), World.support),
     ((Max, Min, Abs), World.extremum),
     ((sign, Heaviside), _step),

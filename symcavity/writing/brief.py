@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from symcavity.record.derivation import Derivation
 
-LATER = frozenset(["spread", "stability_average", "stability", "messages", "state_evolution"])
-"""The rules of what comes after the theory: how stable it is, and how messages find it."""
+LATER = frozenset(
+    ["minimum_slopes", "minimum_value", "spread", "stability_average", "stability", "messages", "state_evolution"]
+)
+"""The rules of what comes after the theory: the slopes of its minimum, how stable it is, and how messages find it."""
 
 REPEATED = frozenset(["respond", "substitute", "cavity_equation"])
 """The rules of the cavity of a kind that repeat those of the first one word for word."""

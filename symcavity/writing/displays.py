@@ -21,7 +21,7 @@ from symcavity.writing.html import inline
 from symcavity.writing.laws import with_names
 from symcavity.writing.lines import lines
 from symcavity.writing.markup import Row, parse, to_tex
-from symcavity.writing.mathml import displayed, to_mathml
+from symcavity.writing.mathml import displayed, element
 from symcavity.writing.notation import meanings as notation
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
@@ -43,12 +43,12 @@ class Formula(str):
     @classmethod
     def read(cls, tex: str) -> Formula:
         """Turn TeX into a formula."""
-        return cls(f"<math>{to_mathml(parse(tex))}</math>")
+        return cls(element(parse(tex)))
 
     @classmethod
     def of(cls, obj: Any) -> Formula:
         """A symbol, an expression or an equation as a formula."""
-        return cls(f"<math>{mathml(obj)}</math>")
+        return cls(mathml(obj))
 
 
 def html(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
@@ -93,7 +93,7 @@ def theory_html(theory: Theory) -> str:
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
     meanings = "".join(
-        f"<tr><td><math>{mathml(s)}</math></td><td style='text-align:left'><math>{mathml(m)}</math></td></tr>"
+        f"<tr><td>{mathml(s)}</td><td style='text-align:left'>{mathml(m)}</td></tr>"
         for s, m in shown.parameters if s not in alike.others
     )
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""

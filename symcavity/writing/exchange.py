@@ -12,7 +12,10 @@ from sympy import Equality, Expr
 from sympy.core.relational import Relational
 
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.method.fluctuation_steps import fluctuation_steps, fluctuations_of
 from symcavity.method.kkt import optimality
+from symcavity.method.pair import pair_of
+from symcavity.method.pair_steps import pair_steps
 from symcavity.method.record import record
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
@@ -88,7 +91,24 @@ def derivation_json(derivation: Derivation, checked: Iterable[Checked] | None = 
         "results": [_claim(c, write) for c in derivation.results],
         "nodes": write.nodes,
     }
+    if asked := _asked(derivation, write):
+        document["asked"] = asked
     return json.dumps(document, indent=1, ensure_ascii=False)
+
+
+def _asked(derivation: Derivation, write: Encoder) -> dict[str, Any]:
+    """What was asked for beside the theory: two sites over what varies, the scatter of the minimum."""
+    last = derivation.steps[-1].evidence
+    if (pair := last.get("pair")) is not None:
+        return {"observed": write(pair.observed), "over": [write(q.at_site()) for q in pair.over]}
+    return {"scatter": True} if "fluctuations" in last else {}
+
+
+def _answers(asked: Mapping[str, Any], theory: Theory, nodes: Decoder) -> list[Step]:
+    """The steps that answer it."""
+    if "over" in asked:
+        return pair_steps(pair_of(theory, nodes[asked["observed"]], [nodes[q] for q in asked["over"]]))
+    return fluctuation_steps(fluctuations_of(theory)) if asked.get("scatter") else []
 
 
 def _claim(claim: Equation, write: Encoder) -> dict[str, Any]:
@@ -150,7 +170,8 @@ def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivat
     if method not in ("cavity", "naive"):
         raise ValuesError(f"The method is {method!r:.40}.", "cavity, naive")
     system = _system(document["declaration"], Decoder(document["nodes"]))
-    fresh = record(derive(system, naive=method == "naive"))
+    theory = derive(system, naive=method == "naive")
+    fresh = [*record(theory), *_answers(document.get("asked", {}), theory, Decoder(document["nodes"]))]
     numbers = Encoder()  # bound symbols are those of the new derivation, by the order in which they come
     for step in fresh:
         for claim in step.claims:

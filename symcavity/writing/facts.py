@@ -91,7 +91,9 @@ def _problem(step: Step) -> Facts:
     return {
         "given": [quantity(q) for q in quenched if getattr(q, "law", None) is None],
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
-        "convex": minimize is not None, "who": who, "rows": rows, "constraints": conditions, "declared": declared,
+        "anew_laws": Said(_laws(data.get("anew") or (), ())),
+        "convex": minimize is not None and data.get("beta") is None, "beta": data.get("beta"),
+        "who": who, "rows": rows, "constraints": conditions, "declared": declared,
         "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip
@@ -175,6 +177,11 @@ def _branches(step: Step) -> Facts:
         "rows": [_branch_row(branch) for branch in branches],
         "signs": relations(step.data) if step.data.get("sign_assumptions") else [],
     }
+
+
+@facts_of("fluctuation")
+def _fluctuation(step: Step) -> Facts:
+    return {"signs": relations(step.data) if step.data.get("sign_assumptions") else []}
 
 
 def _branch_row(branch: Any) -> tuple[Any, ...]:
@@ -285,6 +292,12 @@ def _spread(step: Step) -> Facts:
         return found
 
     return {"rows": [covariance(*row) for row in step.data.get("fields") or ()]}
+
+
+@facts_of("two_sites_closed")
+def _two_sites_closed(step: Step) -> Facts:
+    rows = step.data.get("rows") or ()
+    return {"rows": [{**row, "what": sentence(f"two_sites_closed.{row['what']}")} for row in rows]}
 
 
 @facts_of("stability_average")

@@ -51,6 +51,5 @@ FORMATS = {
         Format("latex", ".tex", "write a complete LaTeX document", "latex:document"),
         Format("html", ".html", "write a self-contained page", "html:page"),
         Format("json", ".json", "write a record for machines, with verdicts", "exchange:derivation_json", True, True),
-        Format("lean", ".lean", "write what is plain algebra as Lean 4 statements", "lean:lean_source"),
     )
 }

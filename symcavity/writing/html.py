@@ -18,7 +18,7 @@ from symcavity.writing.layout import (
     layout,
 )
 from symcavity.writing.markup import Row
-from symcavity.writing.mathml import displayed, to_mathml
+from symcavity.writing.mathml import displayed, element
 from symcavity.writing.printing import tree
 from symcavity.writing.rows import aligned_lines, fragment_tree
 
@@ -223,7 +223,7 @@ def _fragment(fragment: Any) -> str:
         for (first, a), (last, b) in fragment.ranges:
             parts.append(_link(first, a) + ("–" + _link(last, b) if b > a else ""))
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"<math>{to_mathml(fragment_tree(fragment, inline=True))}</math>"
+    return element(fragment_tree(fragment, inline=True))
 
 
 def _link(key: str, number: int) -> str:

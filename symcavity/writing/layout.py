@@ -310,6 +310,7 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         kinds=[kind.plural for kind in kinds],
         quantities=list(quantities.values()),
         naive=derivation.method == "naive",
+        warm=any(step.rule == "gibbs" for step in derivation.steps),
         parameters=[symbol for symbol, _ in parameters],
         alike=alike,
         works=[Cite(work.strip()) for work in derivation.cite.split(";") if work.strip()],

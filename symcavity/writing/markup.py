@@ -180,9 +180,9 @@ def role_of(node: Node) -> str:
 
 
 def is_big(node: Node) -> bool:
-    """Whether a node is a sum, product or integral sign, with its range or without."""
+    """Whether a node is a sum, product or integral sign, or a brace below, with its range or without."""
     base = node.base if isinstance(node, Script) else node
-    return isinstance(base, Atom) and base.kind == "big"
+    return base.kind == "big" if isinstance(base, Atom) else isinstance(base, Accent) and base.name == "underbrace"
 
 
 def is_differential(node: Node) -> bool:
@@ -310,8 +310,13 @@ class _Reader:
             return self.table()
         if name.rstrip("*") in _FONTS:
             return _styled(name.rstrip("*"), self.raw_group())
-        if name in ACCENTS:
+        if name in ACCENTS or name == "underbrace":
             return Accent(name, self.argument())
+        if name == "underset":
+            below, (base, *rest) = self.argument(), items_of(self.argument())
+            if rest:
+                raise MarkupError("What stands above an underset is more than one thing.")
+            return Script(Atom("big", base.char, base.tex) if isinstance(base, Atom) else base, below)
         if name in _IGNORED:
             return Atom("space", "", word + (" " if name.isalpha() else ""))
         for table, kind in ((_GREEK, "id"), (_RELATIONS, "rel"), (_BINARIES, "bin"), (_BIG, "big")):
@@ -376,6 +381,9 @@ def _styled(font: str, body: str) -> Atom:
     if font in ("text", "mbox", "textit", "textbf"):
         return Atom("text", _unescape(body), tex)
     style = "bf" if font in ("mathbf", "bm", "boldsymbol") else "tt" if font == "mathtt" else "rm"
+    if style == "bf" and "{" in body:  # a letter of another font
+        (inner,) = parse(body).items
+        return Atom("id", inner.char, tex, style) if isinstance(inner, Atom) else Atom("id", body, tex, style)
     if style == "bf" and body.startswith("\\"):
         return Atom("id", _GREEK.get(body[1:].strip(), body[1:]), tex, style)
     return Atom("fun" if font == "operatorname" else "id", _unescape(body), tex, style)

@@ -21,6 +21,7 @@ from symcavity.writing.markup import (
     is_big,
     is_differential,
     role_of,
+    to_tex,
 )
 
 
@@ -46,6 +47,8 @@ def to_mathml(node: Node) -> str:
         case Fence():
             left, right = _delimiter(node.left, "prefix"), _delimiter(node.right, "postfix")
             return f"<mrow>{left}{to_mathml(_boxed(node.body))}{right}</mrow>"
+        case Accent() if node.name == "underbrace":
+            return f'<munder>{to_mathml(_boxed(node.base))}<mo stretchy="true">⏟</mo></munder>'
         case Accent():
             mark = {"̂": "^", "̃": "~", "̄": "‾", "̇": "˙", "̈": "¨", "⃗": "→"}[ACCENTS[node.name]]
             return (
@@ -140,8 +143,13 @@ def _table_mathml(node: Table) -> str:
     return f'<mrow><mo stretchy="true" fence="true" form="prefix">{{</mo>{table}</mrow>'
 
 
+def element(node: Node, attribute: str = "", body: str = "") -> str:
+    """A whole MathML element, with its TeX for those who cannot see it."""
+    return f'<math{attribute} alttext="{escape(to_tex(node))}">{body or to_mathml(node)}</math>'
+
+
 def displayed(line: Row, continued: bool = False) -> str:
     """A line of a display; the sign at the head of one that goes on stands between two terms."""
     out = to_mathml(line)
     out = out.replace('form="prefix"', 'form="infix"', 1) if continued else out
-    return f'<math displaystyle="true">{out}</math>'
+    return element(line, ' displaystyle="true"', out)

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Add, Basic, Expr, Function, Integer, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
+from sympy import Abs, Add, Basic, Expr, Function, Integer, Integral, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
+from symcavity.algebra.flow import integrand
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import Unequal
@@ -22,7 +23,7 @@ from symcavity.record.symbols import ResponseElement
 from symcavity.sites.sets.averages import REGIME
 from symcavity.writing.lines import width
 from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, has_fraction, parse
-from symcavity.writing.mathml import to_mathml
+from symcavity.writing.mathml import element
 from symcavity.writing.ordering import (
     factor_key,
     gather_roots,
@@ -48,7 +49,7 @@ class CavityPrinter(LatexPrinter):
     """LaTeX in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages."""
 
     def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
-        super().__init__({"mul_symbol": None, "fold_short_frac": False} | (settings or {}))
+        super().__init__({"mul_symbol": None, "fold_short_frac": False, "inv_trig_style": "full"} | (settings or {}))
         self._inline, self._nested = int(inline), 0
         self._printed = {} if settings else _PRINTED
 
@@ -248,9 +249,10 @@ class CavityPrinter(LatexPrinter):
     def _print_Sum(self, expr: Any) -> str:
         limits: list[Any] = []
         body = expr
+        integrals: list[Any] = []
         while type(body).__name__ == "Sum":
-            limits += list(body.limits)
-            body = body.function
+            body, sums, more = integrand(body)
+            limits, integrals = limits + sums, integrals + more
         limits.reverse()
         body, apart = _without_unequal(body, {entry[0] for entry in limits})
         groups: dict[tuple[Any, ...], list[Any]] = {}
@@ -265,6 +267,8 @@ class CavityPrinter(LatexPrinter):
             names = ",".join(self._print(d) for d in sorted(dummies, key=str))
             low, high = (self._print(b) for b in bounds[:2]) if len(bounds) >= 2 else ("", "")
             out += f"\\sum_{{{names}={low}}}^{{{high}}} " if low else f"\\sum_{{{names}}} "
+        if integrals:
+            return out + self._print(Integral(body, *integrals))
         inner = self._print(body)
         return out + (self._bracket(inner) if isinstance(body, Add) or inner.startswith("-") else inner)
 
@@ -470,5 +474,5 @@ def text(obj: Any) -> str:
 
 
 def mathml(obj: Any) -> str:
-    """Return the inside of a MathML element for an expression, an equation or a condition."""
-    return to_mathml(tree(obj))
+    """Return an expression, an equation or a condition in MathML."""
+    return element(tree(obj))

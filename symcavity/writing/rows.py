@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, count_ops, factor
+from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, count_ops
 from sympy.core.relational import Relational
 
+from symcavity.algebra.factors import factor
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Global
 from symcavity.record.symbols import AtStep, OrderParameter

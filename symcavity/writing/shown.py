@@ -44,6 +44,7 @@ from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter, ResponseElement
 from symcavity.writing.laws import with_named_laws
@@ -171,6 +172,7 @@ def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
     averages = (node for side in sides for node in side.atoms(GaussianAverage) if type(node) is GaussianAverage)
     bound |= {_named(node.args[1]) for node in averages}
     labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
+    labels = {label for label in labels if not isinstance(label, Time)}  # beside which a quantity shows its sites
     every = set().union(*(side.atoms(Symbol) for side in sides))
     letters = {q.family.name.partition("_")[0] for q in quantities}
     letters |= {s.name.partition("_")[0] for s in every if s not in labels}

@@ -49,7 +49,7 @@ def to_text(node: Node) -> str:
                 return f"{to_text(node.body)} |"
             return f"{delimiter_char(node.left)}{to_text(node.body)}{delimiter_char(node.right)}"
         case Accent():
-            return to_text(node.base) + ACCENTS[node.name]
+            return to_text(node.base) + ACCENTS.get(node.name, "")
         case Table():
             rows = [[to_text(cell).strip().rstrip(",") for cell in row] for row in node.rows]
             return "{" + "; ".join(" ".join(cell for cell in row if cell) for row in rows) + "}"

@@ -1,8 +1,10 @@
 """Signs that are proved, and those of which both are seen."""
 
-from sympy import Abs, Symbol, exp, sqrt
+from sympy import Abs, Rational, Symbol, exp, sqrt
 
+from symcavity import Quenched, average, i
 from symcavity.algebra.nonzero import takes_both_signs
+from symcavity.algebra.signs import sign_of
 
 
 def test_both_signs_are_seen_only_where_both_are_there():
@@ -16,3 +18,12 @@ def test_both_signs_are_seen_only_where_both_are_there():
     ):
         assert takes_both_signs(expr)
         assert not takes_both_signs(expr, [positive])
+
+
+def test_averages_are_no_cases_of_what_is_averaged():
+    """At each value of two signs their product squared is one; its average squared is not."""
+    law = {(a, b): Rational(1, 4) for a in (1, -1) for b in (1, -1)}
+    s, t = Quenched(("s", "t"), i, law=law)
+    assert sign_of(average(s[i] ** 2) - average(s[i] * t[i]) ** 2) is None
+    assert sign_of(average(s[i] ** 2)) == 1
+    assert sign_of(2 + s[i] * average(s[i] ** 2)) is None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from mpmath import mp
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
 from scipy.stats import norm
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt, tanh
 
@@ -99,6 +99,32 @@ def test_basis_pursuit_recovers_a_sparse_signal_up_to_the_line_of_donoho_and_tan
     outside = at(line * Rational(102, 100))
     assert outside[error] > 1e-6
     assert inside[average(Abs(w[i]))] == pytest.approx(float(line * Rational(98, 100)), rel=1e-8)
+
+
+def test_dual_variables_of_an_exact_recovery_are_not_determined():
+    """In an instance a functional of them has a range; in theory what differs from one choice to another is refused."""
+    problem = ConvexProblem(Sum(Abs(w[i]), (i, 1, N)), [Eq(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)), 0)])
+    theory, share = problem.cavity(), Rational(1, 20)
+    solution = theory.solve({alpha: Rational(1, 2), t: {0: 1 - share, 1: share / 2, -1: share / 2}})
+    assert solution[average((w[i] - t[i]) ** 2)] == 0
+    assert float(solution[average(Abs(w[i]))]) == pytest.approx(float(solution.objective)) == pytest.approx(0.05)
+    lam = next(iter(theory.datum.solution))
+    for dual in ("q_lambda", average(lam**2), 1 + average(lam**2), average(Abs(lam))):
+        with pytest.raises(FlatMinimum, match="dual variables"):
+            solution[dual]
+    assert "q_lambda" not in [str(name) for name, _ in solution.rows()]
+    assert "its dual variables are not unique" in str(solution)
+
+    rng, size = np.random.default_rng(1), 60
+    matrix = rng.standard_normal((size // 2, size)) / np.sqrt(size)
+    signal = np.array([1.0, -1.0, 1.0] + [0.0] * (size - 3))
+    bounds = np.concatenate([matrix[:, 3:], -matrix[:, 3:]], axis=1).T
+    along = rng.standard_normal(size // 2)
+    low, high = (
+        linprog(way * along, bounds, np.ones(len(bounds)), matrix[:, :3].T, signal[:3], (None, None)).fun
+        for way in (1, -1)
+    )
+    assert -high - low > 0.1 * abs(high)
 
 
 def test_limits_have_digits_where_nothing_is_integrated():

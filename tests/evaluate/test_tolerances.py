@@ -34,6 +34,7 @@ ROWS = [
 
 SLOW = {"fewer data than weights", "states at rest"}
 ON_BRANCHES = {"close", "far", "settled", "vanished", "diverged", "steep"}  # what is read where these are solved
+OF_SADDLES = {"gone", "lost_sight", "agree", "clear", "steady", "negligible", "growing", "short", "beside"}
 
 
 def outcome(theory, values):
@@ -64,7 +65,7 @@ def test_the_rows_are_of_all_kinds(answers):
 def test_no_answer_depends_on_a_threshold(name, factor, answers):
     with using(**{name: float(factor) * getattr(Tolerances(), name)}):
         for row, theory, values in ROWS:
-            if row in SLOW and name not in ON_BRANCHES:
+            if row in SLOW and name not in ON_BRANCHES | OF_SADDLES:
                 continue
             kind, numbers = outcome(theory, values)
             assert kind == answers[row][0], row

@@ -167,6 +167,18 @@ def test_tables_become_data_frames(simulation, theory):
     assert list(swept.to_pandas()["alpha"]) == [1.0, 2.0]
 
 
+def test_a_table_is_a_grid_and_a_sweep_has_labelled_axes(theory):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    frame = pandas.DataFrame({"alpha": [1.0, 2.0], "C": [1.0, 0.5]})
+    swept = [theory.sweep(grid, observables=["q_w"]) for grid in (frame, frame.to_dict("records"))]
+    assert swept[0].rows == swept[1].rows
+    data = theory.sweep({alpha: [1, 2, 3], C: ["1/2", 1]}, observables=["q_w"]).to_xarray()
+    assert dict(data.sizes) == {"alpha": 3, "C": 2}
+    assert float(data["q_w"].sel(alpha=2, C=0.5)) == swept[0].rows[1]["q_w"]
+    with pytest.raises(ValuesError, match="same alpha"):
+        (theory.sweep({alpha: [1, 2]}, values={C: 1}) + theory.sweep({alpha: [1, 2]}, values={C: 1})).to_xarray()
+
+
 def test_no_raw_objects_are_printed(theory):
     assert repr(Equation(Symbol("a"), Symbol("b"))) == "a = b"
     for shown in (repr(theory.equations), repr(theory.reduced), repr(theory.derivation), repr(theory.derivation[2])):

@@ -38,7 +38,8 @@ import symcavity  # noqa: E402
 from symcavity.errors import SymcavityError  # noqa: E402
 
 FILE = HERE / "frozen.json"
-NAMES = sorted(f.stem for f in (HERE.parents[1] / "derivations").glob("[a-z]*.py"))
+FILES = sorted((HERE.parents[1] / "derivations").glob("[a-z]*.py"))
+NAMES = [f.stem for f in FILES if "\nuntil" not in f.read_text(encoding="utf-8")]  # states that move have no solution
 METHODS = ("cavity", "naive")
 FACTORS = ("1", "1/2", "2", "6/5")
 SEED, CASES = 20, 120

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 _SPEC = spec_from_file_location("gallery_table", Path(__file__).resolve().parents[2] / "benchmarks" / "gallery.py")
 table = module_from_spec(_SPEC)
 _SPEC.loader.exec_module(table)
-NAMES, PAGE = table.NAMES, table.PAGE
+NAMES, MOVING, PAGE = table.NAMES, table.MOVING, table.PAGE
 BY_HAND = 2e-5  # what the grids of the fixed points by hand resolve of kinks
 
 Z = np.linspace(-9, 9, 3001)

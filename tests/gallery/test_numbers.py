@@ -23,7 +23,7 @@ from gallery_shared import (
 )
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, ndtr, ndtri
-from sympy import Rational
+from sympy import Rational, tanh
 
 from symcavity import P, SymcavityError, alpha, average, i, mu, response
 
@@ -532,6 +532,49 @@ def test_structured_network():
     agree("structured_network", dict(zip(shown, want, strict=True)), 1e-9)
     slopes = gauss((1 - np.tanh(np.sqrt(1 + variance) * Z) ** 2) ** 2)
     assert float(solution("structured_network").stability) == pytest.approx(1.25 * slopes, rel=1e-9)
+
+
+def test_driven_network():
+    """A fixed point of one equation on Gaussian nodes; the dimension by the mean slope, not by that of its square."""
+    def output(variance):
+        return gauss(np.tanh(np.sqrt(1 + variance) * Z) ** 2)
+
+    (variance,) = settled(lambda v: (0.49 * output(v),), 0.5)
+    network = module("driven_network")
+    agree("driven_network", dict(zip(network.shown, (output(variance), 1 + variance), strict=True)), 1e-9)
+    slope = gauss(1 - np.tanh(np.sqrt(1 + variance) * Z) ** 2)
+    found = solution("driven_network").dimension(network.x, over=[network.b])
+    sent = (1 - 0.49 * slope**2) ** 2  # of tanh(x); x itself has the drives beside what it hears
+    assert float(solution("driven_network").dimension(tanh(network.x[i]), over=[network.b])) == pytest.approx(sent)
+    assert float(found) != pytest.approx(sent, rel=1e-3)
+
+
+def test_robust_noise():
+    """A fixed point of two equations on Gaussian nodes; the dimension at the penalty gamma/k."""
+    def moments(width, variance):
+        centre = np.sqrt(1 + variance) * Z
+        inside = np.abs(centre) <= 0.3 * (1 + width)
+        message = np.where(inside, centre / (1 + width), 0.3 * np.sign(centre))
+        return gauss(message**2), gauss(message * Z) / np.sqrt(1 + variance)
+
+    def step(width, variance):
+        square, slope = moments(width, variance)
+        new = 1 / (0.1 + 1.5 * slope)
+        return new, new**2 * 1.5 * square
+
+    width, variance = settled(step, 1.0, 1.0)
+    noise = module("robust_noise")
+    agree("robust_noise", dict(zip(noise.shown, (variance, width), strict=True)))
+    slope = moments(width, variance)[1]
+    penalty = 0.1 * (1 - slope * width) / slope
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    angle = np.pi * (nodes + 1) / 2
+    low, high = (1 - np.sqrt(1.5)) ** 2, (1 + np.sqrt(1.5)) ** 2
+    s = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
+    weights = weights * np.pi / 2 * ((high - low) / 2 * np.sin(angle)) ** 2 / (2 * np.pi * s)
+    first, second = (np.sum(weights * (s / (s + penalty) ** 2) ** k) for k in (1, 2))
+    found = solution("robust_noise").dimension(noise.w, over=[noise.xi])
+    assert float(found) == pytest.approx(first**2 / second, rel=1e-4)
 
 
 def test_rectified_network():

@@ -125,12 +125,6 @@ def variance_without_edges(problem, values):
     )
 
 
-def test_other_quantities_are_refused():
-    solution = soft_margin.problem.cavity().solve(soft_margin.values)
-    with pytest.raises(UnsupportedLaw, match="objective"):
-        solution.variance("margin")
-
-
 def test_refusals_say_why():
     teacher = Sum(Coupling("z")[mu, i] * t[i], (i, 1, N))
     for theory, words in [

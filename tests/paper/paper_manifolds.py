@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 from paper_reading import *
-from paper_rows import DERIVED, SIMULATED, VERIFIED, claim, equation
+from paper_rows import DECLARED, DERIVED, SIMULATED, VERIFIED, claim, equation
 from sympy import Sum
 
 import symcavity as sc
@@ -18,9 +18,9 @@ S_Lam = mean(Sum(resp(Lam[mu, a]), components))
 q_Lam = mean(Sum(Lam[mu, a] ** 2, components))  # of |lambda s|^2
 S_w = mean(resp(w[i]))
 
-claim("73", "manifold: disorder", avg(u[mu, i, a]), 0)
+claim("73", "manifold: disorder", avg(u[mu, i, a]), 0, verdict=DECLARED)
 deltas = KroneckerDelta(mu, nu) * KroneckerDelta(i, j) * KroneckerDelta(a, b)
-claim("74", "manifold: disorder", avg(u[mu, i, a] * u[nu, j, b]), deltas / N, 1)
+claim("74", "manifold: disorder", avg(u[mu, i, a] * u[nu, j, b]), deltas / N, 1, verdict=DECLARED)
 g_S, grad = Function("g_S"), Function("grad_g_S")
 whole = (V[mu, 1], V[mu, 2])
 field = tuple(Sum(w[i] * u[mu, i, k], (i, 1, N)) for k in (1, 2))
@@ -72,8 +72,9 @@ s = IndexedBase("s")
 least = Function("least")
 Explicit.read_Extremum = lambda self, e, env: least(*(self(arg, env) for arg in (e.body, *e.args[2:])))
 product = Sum(V[mu, a] * s[a], components)
-claim("68", "manifold: support.g_S", g_S(*whole), least(product, Symbol("S")))
-claim("71", "manifold: support.g_S", grad(a, *whole), least(product, Symbol("S"), a), 1, remark="argmin, by components")
+claim("68", "manifold: support.g_S", g_S(*whole), least(product, Symbol("S")), verdict=DECLARED)
+claim("71", "manifold: support.g_S", grad(a, *whole), least(product, Symbol("S"), a), 1,
+      remark="argmin, by components", verdict=DECLARED)  # fmt: skip
 
 
 @cache
@@ -93,7 +94,7 @@ def instances():
     return triangle, list(zip(found.samples, embedded, strict=True))
 
 
-@equation("65", VERIFIED, "manifold: problem.simulate", SIMULATED, "embeddings keep lengths")
+@equation("65", VERIFIED, "manifold: problem.simulate", SIMULATED, "embeddings as they are drawn keep lengths")
 def _65():
     triangle, found = instances()
     ratios = [np.square(embedded @ point).sum(axis=1) / (point @ point) for _, embedded in found for point in triangle]
@@ -145,7 +146,8 @@ nu2, d_ = Symbol("nu2", integer=True), Symbol("d_", integer=True)
 four = KroneckerDelta(nu, nu2) * KroneckerDelta(i, j) * KroneckerDelta(a, b) * KroneckerDelta(c, d_) / N**2
 apart = (1 - KroneckerDelta(nu, mu)) * (1 - KroneckerDelta(nu2, mu)) * four * Lam[nu, c] * Lam[nu2, d_]
 claim("81", "manifold, naive: substitution.statistics", avg(zeta[mu, a] * zeta[mu, b]),
-      Sum(apart, (nu, 1, P), (nu2, 1, P), (i, 1, N), (j, 1, N), (c, 1, D + 1), (d_, 1, D + 1)), 1)  # fmt: skip
+      Sum(apart, (nu, 1, P), (nu2, 1, P), (i, 1, N), (j, 1, N), (c, 1, D + 1), (d_, 1, D + 1)), 1,
+      sizes={"P": 3})  # fmt: skip
 displacement = Sum((V[0, a] - T0[a]) ** 2, components)
 claim("84", "manifold, naive: load.1", 1 / alpha, kappa**2 * avg(displacement), 1)
 constraint = g_S(V[0, 1], V[0, 2]) >= 1

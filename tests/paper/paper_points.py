@@ -16,8 +16,9 @@ h_mu = Sum(w[i] * x[mu, i], (i, 1, N))
 S_lam = mean(resp(lam[mu]))
 S_w = mean(resp(w[i]))
 
-claim("11", "gardner: disorder", avg(x[mu, i]), 0)
-claim("12", "gardner: disorder", avg(x[mu, i] * x[nu, j]), KroneckerDelta(mu, nu) * KroneckerDelta(i, j) / N, 1)
+claim("11", "gardner: disorder", avg(x[mu, i]), 0, verdict=DECLARED)
+claim("12", "gardner: disorder", avg(x[mu, i] * x[nu, j]), KroneckerDelta(mu, nu) * KroneckerDelta(i, j) / N,
+      1, verdict=DECLARED)  # fmt: skip
 claim("5", "gardner: lagrangian", Symbol("L"),
       Sum(w[i] ** 2, (i, 1, N)) / 2 - Sum(lam[mu] * (h_mu - 1), (mu, 1, P)))  # fmt: skip
 claim("15", "gardner, naive: substitution.put", h[mu],
@@ -127,17 +128,18 @@ def pair():
     return [(sample["lambda"], sample["h"]) for sample, _ in instances()[1]]
 
 
-@equation("7", DERIVED, "gardner: complementarity", remark="the pair 0 <= lambda, h >= 0, lambda h = 0")
+@equation("7", DERIVED, "gardner: complementarity", SIMULATED,
+          "the pair 0 <= lambda, h >= 0, lambda h = 0; its signs on instances")  # fmt: skip
 def _7():
     assert all((fields > -1e-9).all() for _, fields in pair())
 
 
-@equation("8", DERIVED, "gardner: complementarity", remark="as 7")
+@equation("8", DERIVED, "gardner: complementarity", SIMULATED, "as 7; its signs on instances")
 def _8():
     assert all((messages >= 0).all() and (messages > 0).any() for messages, _ in pair())
 
 
-@equation("9", DERIVED, "gardner: complementarity", remark="as 7")
+@equation("9", DERIVED, "gardner: complementarity", SIMULATED, "as 7; its signs on instances")
 def _9():
     assert all(np.abs(messages * fields).max() < 1e-9 for messages, fields in pair())
 
@@ -241,7 +243,7 @@ phi = sc.phi
 claim("54", "gardner: eliminate.S_lambda", S_lam, -phi(0, kappa) / S_w)
 
 
-@equation("55", DERIVED, "gardner: truncated_moments")
+@equation("55", DECLARED, "gardner: truncated_moments")
 def _55():
     (found,) = claims("gardner: truncated_moments")
     n, z = found.lhs.args[0], found.rhs.args[1]

@@ -5,6 +5,7 @@ Both are written out at N = 3, P = 2 and two components, for every value of the 
 quantity of every site.  Two formulas are the same where every difference expands to zero.
 """
 
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import product
@@ -29,6 +30,30 @@ from symcavity.record.symbols import (
 
 SIZES = {"N": 3, "P": 2, "D": 1}
 RANGES = {"i": 3, "j": 3, "k": 3, "mu": 2, "nu": 2, "a": 2, "b": 2, "c": 2}
+
+OFF = {"by": 0}  # what is added to the right sides of transcriptions, by tests that see them fail
+
+
+@contextmanager
+def enlarged(**sizes):
+    """Write out at other sizes for a while."""
+    before = {name: SIZES[name] for name in sizes}
+    SIZES.update(sizes)
+    try:
+        yield
+    finally:
+        SIZES.update(before)
+
+
+@contextmanager
+def falsified():
+    """Add one to the right side of every transcription for a while."""
+    OFF["by"] = 1
+    try:
+        yield
+    finally:
+        OFF["by"] = 0
+
 
 i, j, k, mu, nu, a, b, c = (Symbol(name, integer=True) for name in ["i", "j", "k", "mu", "nu", "a", "b", "c"])
 N, P, D, alpha, kappa, gamma = (Symbol(name) for name in ["N", "P", "D", "alpha", "kappa", "gamma"])
@@ -191,6 +216,7 @@ def same(claim, transcription, meaning=(), rule=(), factor=1):
     """
     read = Explicit(meaning)
     (left, right), (first, second) = sides(claim), sides(transcription)
+    second = second + OFF["by"]
     for env in points(left, right, first, second):
         for one, other in ((left, first), (right, second)):
             found = (sympify(factor) * read(one, env)).xreplace(dict(rule))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from paper_reading import claims, meanings, same
+from paper_reading import claims, enlarged, meanings, same
 
 DERIVED, DECLARED, VERIFIED, CORRECTED = "derived", "declared", "verified", "corrected"
 SYMBOLIC, DIGITS, SIMULATED = "symbolic", "50 digits", "simulation"
@@ -51,11 +51,13 @@ def equation(number, verdict, where, witness=SYMBOLIC, remark="", *, is_claim=Fa
     return add
 
 
-def claim(number, where, lhs, rhs, at=0, *, rule=(), factor=1, verdict=DERIVED, remark=""):
+def claim(number, where, lhs, rhs, at=0, *, rule=(), factor=1, verdict=DERIVED, remark="", sizes=()):
     """Register that a claim of the engine's record is the equation, side by side."""
 
     def check(off=0):
         found = claims(where)[at]
-        assert same(found, (lhs, rhs + off), meanings(where), rule, factor), f"{found} is not {lhs} = {rhs + off}"
+        with enlarged(**dict(sizes)):
+            equal = same(found, (lhs, rhs + off), meanings(where), rule, factor)
+        assert equal, f"{found} is not {lhs} = {rhs + off}"
 
     equation(number, verdict, where, SYMBOLIC, remark, is_claim=True)(check)

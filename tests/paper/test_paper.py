@@ -9,7 +9,7 @@ import paper_kernel  # noqa: F401
 import paper_manifolds  # noqa: F401
 import paper_points  # noqa: F401
 import pytest
-from paper_reading import steps
+from paper_reading import falsified, steps
 from paper_rows import CORRECTED, DECLARED, DERIVED, NUMBERS, ROWS, VERIFIED
 
 TABLE = Path(__file__).parents[2] / "derivations" / "paper.json"
@@ -31,6 +31,15 @@ def test_equation(number):
 def test_a_false_transcription_is_seen(number):
     with pytest.raises(AssertionError):
         ROWS[number].check(off=1)
+
+
+READ = [n for n, row in ROWS.items() if not row.is_claim and "same" in row.check.__code__.co_names]
+
+
+@pytest.mark.parametrize("number", READ)
+def test_a_false_transcription_in_a_function_is_seen(number):
+    with falsified(), pytest.raises(AssertionError):
+        ROWS[number].check()
 
 
 def in_order():

@@ -110,7 +110,7 @@ def test_margin_at_a_load(theory):
     reference = REFERENCES["two 0.5"]["alpha_c"]
     assert near(theory.solve({alpha: reference, l: TWO}, dps=28)[kappa], "0.5", "1e-25")
     with pytest.raises(Infeasible):
-        theory.solve({alpha: 2, l: TWO})
+        theory.solve({alpha: "21/10", l: TWO})
 
 
 def test_wild_spectrum(theory):

@@ -1,12 +1,12 @@
 """States that move: declared, derived, run forward exactly or over paths, and held against spectra and instances."""
 
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 import pytest
 from mpmath import mp
-from sympy import Derivative, Eq, Max, Rational, Sum, Symbol, symbols, tanh
+from pastur import pastur
+from sympy import Eq, Max, Rational, Sum, Symbol, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -53,39 +53,6 @@ RIDGE = {
     noise: {Rational(1, 2): Rational(1, 2), Rational(-1, 2): Rational(1, 2)},
 }  # fmt: skip
 TEST, TRAIN = average((w[i, t] - teacher[i]) ** 2), average(lam[mu, t] ** 2)
-
-
-def pastur(load, rate, ridge, noise, steps, momentum):
-    """Test and training error by the moments of the Marchenko-Pastur law, for a teacher of unit variance."""
-
-    def moment(k):
-        return 1 if k == 0 else sum(Fraction(comb(k, q) * comb(k, q - 1), k) * load**q for q in range(1, k + 1))
-
-    def times(p, q):
-        out = [Fraction(0)] * (len(p) + len(q) - 1)
-        for k, u in enumerate(p):
-            for n, v in enumerate(q):
-                out[k + n] += u * v
-        return out
-
-    def plus(p, q, factor=1):
-        size = max(len(p), len(q))
-        p, q = (list(e) + [Fraction(0)] * (size - len(e)) for e in (p, q))
-        return [u + factor * v for u, v in zip(p, q, strict=True)]
-
-    def mean(p):
-        return sum(u * moment(k) for k, u in enumerate(p))
-
-    first = last = [Fraction(-1)]  # w - w0 = first w0 + sqrt(eigenvalue) second e, along each eigenvector
-    second = before = [Fraction(0)]
-    for _ in range(steps + 1):
-        test = mean(times(first, first)) + noise * mean([0, *times(second, second)])
-        train = mean([0, *times(first, first)]) + noise * (mean([0, 0, *times(second, second)]) + load)
-        yield test, (train - 2 * noise * mean([0, *second])) / load
-        step, turn = [1 + momentum - rate * ridge, -rate], [-rate * ridge]
-        first, last = plus(plus(times(first, step), last, -momentum), turn), first
-        second, before = plus(plus(times(second, step), before, -momentum), [rate]), second
-        # at the first step there is no momentum: w(-1) = w(0)
 
 
 @pytest.mark.parametrize(("system", "momentum"), [(DESCENT, Fraction(0)), (MOMENTUM, Fraction(1, 2))])
@@ -243,11 +210,6 @@ def test_a_system_that_cannot_move_is_refused_as_it_is_declared(equations, initi
 
 
 def test_what_is_not_supported_says_so():
-    with pytest.raises(UnsupportedLaw, match="continuous time"):
-        System([Eq(Derivative(x[i, t], t), heard)], initial=[Eq(x[i, 0], 0)])
-    mean = Coupling("M", between=(i, i), variance=1 / N, mean=1 / N)
-    with pytest.raises(UnsupportedLaw, match="has a mean"):
-        System([Eq(x[i, t + 1], Sum(mean[i, j] * x[j, t], (j, 1, N)))], initial=[Eq(x[i, 0], 0)])
     theory = NETWORK.cavity()
     with pytest.raises(UnsupportedLaw, match="move"):
         theory.solve({g: 1, r: 0, h: 1, a: 1})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import gamma as euler
-from sympy import Abs, KroneckerDelta, Max, Rational, Sum, Symbol, exp, log
+from sympy import Abs, KroneckerDelta, Max, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -292,3 +292,13 @@ def test_rays_in_a_plane_see_a_half_plane(away):
         assert np.sum(weights * inside) == pytest.approx(ndtr(-away), rel=1e-8)
         first = np.exp(-(away**2) / 2) / np.sqrt(2 * np.pi)
         assert np.sum(weights * inside * (rows[0, 0, 1:] @ points)) == pytest.approx(first, rel=1e-8)
+
+
+def test_a_factor_that_is_real_for_some_parameters_only():
+    """A root of 1 - rho: the solution is written at values at which all of it is real."""
+    x, w = Coupling("x"), Feature("w")
+    rho, C = Symbol("rho", positive=True), Symbol("C", positive=True)
+    margin = sqrt(1 - rho) * Sum(x[mu, i] * w[i], (i, 1, N))
+    hinge = Sum(Max(0, 1 - margin), (mu, 1, P))
+    theory = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + C * hinge).cavity()
+    assert all(verdict.ok for verdict in theory.derivation["datum.solution"].verdicts(20))

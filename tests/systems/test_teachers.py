@@ -338,3 +338,18 @@ def test_weights_that_hold_a_parameter_of_their_site():
     assert known.cavity().compare(sample, [average(w[i] * t[i]), average(w[i] ** 2), seen]).worst < FAR
     with pytest.raises(DeclarationError, match="quenched parameters of the same site"):
         Quenched("y", mu, law={1: t[i], -1: 1 - t[i]}, given=u)
+
+
+@pytest.mark.parametrize("joint", [True, False], ids=["given together", "independent"])
+def test_labels_that_no_teacher_explains_are_fitted(joint):
+    """The parity of two teachers is noise to a linear student: ridge regression on labels of variance one."""
+    pairs = {(a, b): Rational(1, 4) for a in (1, -1) for b in (1, -1)}
+    one, two = Quenched(("t1", "t2"), i, law=pairs) if joint else (Quenched("t1", i), Quenched("t2", i))
+    label = sign(Sum(x[mu, i] * one[i], (i, 1, N))) * sign(Sum(x[mu, i] * two[i], (i, 1, N)))
+    error = Sum((label - h) ** 2, (mu, 1, P)) / 2
+    laws = {} if joint else {known: {1: "1/2", -1: "1/2"} for known in (one, two)}
+    solution = ConvexProblem(error + ridge).cavity().solve({alpha: 2, gamma: "1/2", **laws})
+    S = float(np.roots([0.5, 1.5, -1]).max())  # 1/S = gamma + alpha/(1 + S)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(2 * S**2 / ((1 + S) ** 2 - 2 * S**2), rel=1e-12)
+    assert solution.residual < 1e-12
+    assert [float(solution[average(known[i] * w[i])]) for known in (one, two)] == [0, 0]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from sympy import Eq, S, Sum, Symbol, symbols, tanh
 
-from symcavity import Coupling, N, P, Quenched, System, Time, Variable, i, mu
-from symcavity.method import average, identify, respond
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Time, Variable, i, mu
+from symcavity.method import average, descent, identify, kkt, respond
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
 from symcavity.sites.causal import CausalSolution
@@ -15,6 +15,7 @@ from symcavity.witness.judge import judge
 t, s, j = Time("t"), Time("s"), Symbol("j")
 eta, gamma, r = symbols("eta gamma r", positive=True)
 X, w, lam, e = Coupling("x"), Variable("w", i, over=t), Variable("lambda", mu, over=t), Quenched("e", mu)
+V = Feature("v")
 pull = gamma * w[i, t] + Sum(X[mu, i] * lam[mu, t], (mu, 1, P))
 heard = Sum(X[mu, i] * w[i, t], (i, 1, N)) - e[mu]
 DESCENT = System([Eq(w[i, t + 1], w[i, t] - eta * pull), Eq(lam[mu, t], heard)], initial=[Eq(w[i, 0], 0)])
@@ -76,6 +77,35 @@ def test_an_echo_that_belongs_to_the_wrong_time_is_noticed(monkeypatch):
 def test_a_response_that_forgets_the_memory_is_noticed(monkeypatch):
     monkeypatch.setattr(CausalSolution, "_memory", lambda *_: S.Zero)
     assert failures(NETWORK, "tangent") == {"feature.response"}
+
+
+def descent_fails():
+    descended = ConvexProblem(Sum(Sum(X[mu, i] * V[i], (i, 1, N)) ** 4, (mu, 1, P)) + gamma * Sum(V[i] ** 2, (i, 1, N)))
+    step = next(q for q in descended.descent(rate=eta, momentum=r).cavity().derivation if q.rule == "descent")
+    return not all(verdict.ok for verdict in judge(step, 15))
+
+
+def test_a_descent_that_goes_elsewhere_is_noticed(monkeypatch):
+    assert not descent_fails()
+    right = descent._step
+    for twice in ("rate", "momentum"):
+
+        def wrong(q, e, at, time, rate, momentum, twice=twice):
+            return right(q, e, at, time, rate * (1 + (twice == "rate")), momentum * (1 + (twice == "momentum")))
+
+        monkeypatch.setattr(descent, "_step", wrong)
+        assert descent_fails()
+
+
+def test_a_slope_that_lacks_a_part_is_noticed(monkeypatch):
+    right = kkt._stationarity
+
+    def without_penalty(side, record, *rest):
+        record.site[side] = record.site[side] / 2
+        right(side, record, *rest)
+
+    monkeypatch.setattr(kkt, "_stationarity", without_penalty)
+    assert descent_fails()
 
 
 @pytest.mark.parametrize("rule", ["causality", "self_coupling_mean", "effective_law", "tangent", "path_average"])

@@ -17,12 +17,14 @@ from symcavity.method import (
     derive,
     eliminate,
     epigraph,
+    fluctuations,
     identify,
     identity,
     insert,
     kernel,
     kkt,
     load,
+    minimum,
     named,
     respond,
     results,
@@ -326,6 +328,27 @@ SABOTAGES = {
     "a round that is too long": (
         gardner, "cavity", replaced(stability.Gains, "product", property(lambda g: g.matrix[0][1] ** 2)),
         ["stability"],
+    ),
+    # the minimum
+    "loops that are counted twice": (
+        soft_margin, "cavity", wrapped(minimum, "_loops", lambda rows: [*(rows := list(rows)), *rows]),
+        ["minimum", "minimum.slopes", "minimum.value"],
+    ),
+    "loops with another sign": (
+        soft_margin, "cavity", wrapped(minimum, "_loops", lambda rows: [(f, -body) for f, body in rows]),
+        ["minimum", "minimum.slopes", "minimum.value"],
+    ),
+    "a minimum of a site without its self-couplings": (
+        soft_margin, "cavity", wrapped(fluctuations, "feedback", lambda e: 0 * e), ["minimum", "minimum.value"],
+    ),
+    "slopes of half the size": (
+        soft_margin, "cavity", wrapped(minimum.Minimum, "slope", lambda e: e / 2), ["minimum.slopes"],
+    ),
+    "another slope in a bias": (
+        output_bias, "cavity", wrapped(minimum, "_averaged", lambda e: 2 * e), ["minimum.slopes"],
+    ),
+    "another objective": (
+        soft_margin, "cavity", wrapped(minimum, "objective_of", lambda e: 2 * e), ["minimum.value"],
     ),
     # convex sets
     "a wrong bound": (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sympy import Eq, Rational, Sum, Symbol, exp, latex, log, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Time, Variable, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Time, Variable, average, fresh, i, mu
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.algebra.texsymbol import TexSymbol
@@ -48,11 +48,19 @@ def _moving():
     return System([Eq(y[i, t + 1], field)], initial=[Eq(y[i, 0], a[i])])
 
 
+def _tested():
+    """A least square whose error of prediction has a name."""
+    x, w = Coupling("x"), Feature("w")
+    h = Sum(x[mu, i] * w[i], (i, 1, N))
+    named = {Symbol("E"): average(fresh(h**2))}
+    return ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)), named=named)
+
+
 def test_the_sample_has_every_rule():
     from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold
 
     problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold)]
-    problems += [kernel_ridge.from_coefficients, _two_classes(), _moving()]
+    problems += [kernel_ridge.from_coefficients, _two_classes(), _moving(), _tested()]
     derived = [step for problem in problems for step in problem.cavity().derivation]
     rules = {name for name in templates() if "." not in name} - {"limit", "opening", "clock", "insert_again"}
     assert rules <= {step.rule for step in (*s.STEPS, *derived)}

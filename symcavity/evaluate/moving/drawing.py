@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sympy import Expr, Symbol
+from sympy import Expr, S, Symbol
 
 from symcavity.algebra.compiled import compiled
+from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.times import Time
 
 FEW = 20  # paths for each direction that is fixed: so few leave the law of the others as it is
-DEAD = 1e-10  # of the variance of a field: what is left of it, given its past, counts as nothing
+OWN = 1e-9  # of the variance of a field: noise that is added to it, so that it never follows from its past alone
 
 
 class Formula:
@@ -37,7 +38,17 @@ class Formula:
             return np.asarray(self._call(*map(look_up, self.quantities), float(step)), dtype=float)
 
 
-class Noise:
+def in_averages(
+    expr: Expr, mean: Callable[[Average], Any], look_up: Callable[[SiteQuantity], Any], step: int, time: Time
+) -> np.ndarray:
+    """The value of what all sites share, by averages over sites and other such variables."""
+    averages = sorted(expr.atoms(Average), key=str)
+    shared = site_quantities(expr.xreplace(dict.fromkeys(averages, S.Zero)))
+    call = compiled([*averages, *shared, time], expr)
+    return np.asarray(call(*map(mean, averages), *map(look_up, shared), float(step)), dtype=float)
+
+
+class CavityFields:
     """The cavity fields of a kind, drawn one after the other, each given all before.
 
     Parameters
@@ -60,17 +71,11 @@ class Noise:
         n = self.count
         a = np.zeros((self.shape[0], n))
         for b, factor in enumerate(self._factor[:, :n, :n]):
-            diagonal = np.diagonal(factor)
-            lost = diagonal == 0
-            whole = factor.copy() if lost.any() else factor
-            if lost.any():
-                whole[lost, lost] = 1.0
             if n:
-                a[b] = solve_triangular(whole, row[b], lower=True, check_finite=False)
-                a[b, lost] = 0.0
-        left = variance - np.einsum("bn,bn->b", a, a)
-        own = np.sqrt(np.where(left > DEAD * np.abs(variance), left, 0.0))
-        self._factor[:, n, :n], self._factor[:, n, n] = a, own
+                a[b] = solve_triangular(factor, row[b], lower=True, check_finite=False)
+        own = np.sqrt(np.maximum(variance * (1 + OWN) - np.einsum("bn,bn->b", a, a), 0.0))
+        self._factor[:, n, :n] = a
+        self._factor[:, n, n] = np.where(own > 0, own, 1.0)  # a field that vanishes is correlated with none
         self._white[n] = self._fresh(n)
         self.count += 1
         out = np.matmul(a[:, None, :], self._white[:n].transpose(1, 0, 2))[:, 0, :] if n else 0.0

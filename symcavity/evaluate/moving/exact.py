@@ -20,6 +20,7 @@ from symcavity.evaluate.moving.shares import Monomial, NotLinear, Share, number_
 from symcavity.evaluate.progress import counted
 from symcavity.model.fields import RandomField, is_affine
 from symcavity.model.kinds import Kind
+from symcavity.model.noise import Noise, drawn_anew
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import Time, lag_of
 from symcavity.record.symbols import MovingParameter
@@ -52,6 +53,7 @@ class ExactRun:
         self.zero, self.one = self.number(Integer(0)), self.number(Integer(1))
         self._check()
         self.columns: dict[Kind, dict[tuple[RandomField, int], int]] = {kind: {} for kind in plan.sites}
+        self.offset = {kind: sum(count for _, count in self.sources(kind)) for kind in plan.sites}
         self.size = {kind: self._most(kind) for kind in plan.sites}
         self.shares = {kind: self._shares(kind) for kind in plan.sites}
         self.kernels: dict[str, Any] = {}
@@ -68,24 +70,60 @@ class ExactRun:
     # -- what the laws are -----------------------------------------------------------------------
 
     def _check(self) -> None:
+        for q in self.plan.shared:
+            raise NotLinear(f"{q} is shared by all sites")
         for row in self.plan.rows.values():
-            moving = site_quantities(row.rhs, Variable, Field)
+            moving = linear_in(row.rhs)
             if not is_affine(row.rhs, moving) or any(f.has(*moving) for _, f in row.fields if moving):
                 raise NotLinear(f"{row.update.equation}")
         for kind, body in self.plan.kernels.values():
-            if self.plan.split(body) is None:
+            parts = self.plan.split(body)
+            if parts is None or not all(is_affine(part, linear_in(part)) for part in parts):
                 raise NotLinear(f"{body} of the {kind.sites}")
+        for e in (e for echoes in self.plan.echoes.values() for e in echoes):
+            if not is_affine(e.emission, linear_in(e.emission)):
+                raise NotLinear(f"{e.emission}")
+        for r in self.plan.responses.values():
+            if drawn_anew(r.weight):
+                raise NotLinear(f"the response of {r.weight * r.state}")
 
     def _most(self, kind: Kind) -> int:
         fields = [h.declared for h in self.plan.sites[kind].heard]
-        return sum(1 if f.time is None else self.steps + 1 for f in fields)
+        return self.offset[kind] + sum(1 if f.time is None else self.steps + 1 for f in fields)
+
+    def linear(self, expr: Expr) -> list[SiteQuantity]:
+        """What an expression has to be linear in."""
+        return linear_in(expr)
+
+    def sources(self, kind: Kind) -> list[tuple[SiteQuantity, int]]:
+        """What is a Gaussian source of its own at a site, beside cavity fields, and how many there are of it."""
+        return [(q.at_site(), self.steps + 1) for q in self.plan.system.drawn_anew if q.slots == (kind,)]
+
+    def _begin_anew(self, kind: Kind, share: Share) -> None:
+        """One more source for each, of its own variance."""
+        assert share.scaled is not None  # noqa: S101 - made before the first step
+        column = 0
+        for q, count in self.sources(kind):
+            mean, variance = self.number(S.Zero), self.zero
+            if isinstance(q.family, Noise):
+                variance = self.number(self.plan.values.put_into(q.family.variance))
+            else:
+                mean = self.moment(q)
+                variance = self.moment(q**2) - mean * mean
+            slopes = share.slopes[q] = self.zeros((self.steps + 1 - self.first, self.size[kind]))
+            share.constants[q] = [{S.One: mean} if mean else {} for _ in slopes]
+            for step in range(count):
+                slopes[self.place(q, step)][column] = self.one
+                share.scaled[column, column] = variance
+                column += 1
+        share.factors += [self.one] * self.offset[kind]
 
     def _multiplying(self, kind: Kind) -> list[Quenched]:
         """The quenched parameters of a kind that multiply states, fields, or stand in statistics."""
         exprs: list[Expr] = []
         for q, row in self.plan.rows.items():
             if kind in q.site:
-                exprs += [row.rhs.diff(x) for x in site_quantities(row.rhs, Variable, Field)]
+                exprs += [row.rhs.diff(x) for x in linear_in(row.rhs)]
                 exprs += [factor for _, factor in row.fields]
         for f, g in self.plan.covariances:
             if f.hearer == kind:
@@ -125,6 +163,7 @@ class ExactRun:
         for kind, shares in self.shares.items():
             for share in shares:
                 share.scaled = self.zeros((self.size[kind], self.size[kind]))
+                self._begin_anew(kind, share)
         with counted(self.steps + 1, "steps filled") as count:
             for step in range(self.first, self.steps + 1):
                 for node in plan.motion.order:
@@ -150,13 +189,17 @@ class ExactRun:
 
     def _fill(self, q: SiteQuantity, step: int) -> None:
         """The value of a state at one step."""
+        if q not in self.plan.rows:
+            return
         (kind,), row = q.site, self.plan.rows[q]
         given = self.plan.initial.get(q, {})
         for share in self.shares[kind]:
             slopes, constants = share.slopes[q], share.constants[q]
             here = self.place(q, step)
             if step in given and q.time is not None:
-                constants[here] = self._constant(given[step], share)
+                found, constants[here] = self._form(given[step], share, 0)
+                if found is not None:
+                    slopes[here] += found
                 continue
             t = step - row.update.lead
             if q.time is not None and t < 0:
@@ -185,7 +228,7 @@ class ExactRun:
     def _parts(self, expr: Expr, share: Share, t: int) -> list[tuple[Any, Any, Any]]:
         key = expr, id(share), t if expr.has(self.plan.time) and _explicit(expr, self.plan.time) else None
         if key not in self._forms:
-            states = _states(expr)
+            states = self.linear(expr)
             parts: list[tuple[Any, Any, Any]] = [(q, self._value(expr.diff(q), share, t), None) for q in states]
             rest = expr.xreplace(dict.fromkeys(states, S.Zero))
             self._forms[key] = [*parts, (None, None, self._constant(self._timed(rest, t), share))]
@@ -208,7 +251,7 @@ class ExactRun:
 
     def _form(self, expr: Expr, share: Share, step: int) -> tuple[np.ndarray, dict[Monomial, Any]]:
         """An expression in states at one time, as slopes and constants."""
-        kind = next(iter(next(iter(_states(expr))).site)) if _states(expr) else None
+        kind = next(iter(next(iter(self.linear(expr))).site)) if self.linear(expr) else None
         total: dict[Monomial, Any] = {}
         slopes: Any = None if kind is None else self.zeros((self.size[kind],))
         for state, factor, constant in self._parts(expr, share, step):
@@ -251,7 +294,7 @@ class ExactRun:
         """The covariances of a cavity field at one time with all before."""
         kind = f.hearer
         known = self.columns[kind]
-        column = known[f, t] = len(known)
+        column = known[f, t] = self.offset[kind] + len(known)
         for share in self.shares[kind]:
             factor = self._value(self.plan.factors[f], share, t)
             share.factors.append(factor)
@@ -381,6 +424,11 @@ class ExactRun:
 
 def _states(expr: Expr) -> list[SiteQuantity]:
     return site_quantities(expr, Variable, Field)
+
+
+def linear_in(expr: Expr) -> list[SiteQuantity]:
+    """What an expression has to be linear in: states, and what is drawn anew at each step."""
+    return [*_states(expr), *drawn_anew(expr)]
 
 
 def _explicit(expr: Expr, time: Any) -> bool:

@@ -11,6 +11,7 @@ from sympy import Add, Expr, Poly, PolynomialError, S
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.evaluate.moving.shares import Monomial, Share
 from symcavity.model.kinds import Kind
+from symcavity.model.noise import drawn_anew
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import Time, lag_of
 
@@ -29,7 +30,7 @@ def average(run: Any, kind: Kind, body: Expr, times: Sequence[Time], steps: np.n
     except PolynomialError:
         raise _beyond(body) from None
     terms = [((), body)] if poly is None else poly.terms()
-    if any(sum(powers) > 2 or c.has(*states, *times) for powers, c in terms):
+    if drawn_anew(body) or any(sum(powers) > 2 or c.has(*states, *times) for powers, c in terms):
         raise _beyond(body)
     out = run.zeros(tuple(len(steps) for _ in times))
     with run.precise():
@@ -38,7 +39,7 @@ def average(run: Any, kind: Kind, body: Expr, times: Sequence[Time], steps: np.n
             one, two = [*chosen, None, None][:2]
             for share in run.shares[kind]:
                 found = _products(run, one, two, coefficient.xreplace(share.known), share, steps)
-                out = out + share.weight * _on_axes(found, [_open(one), _open(two)], times)
+                out = out + share.weight * on_axes(found, [open_time(one), open_time(two)], times)
     return out
 
 
@@ -69,12 +70,12 @@ def _rows(run: Any, q: Any, share: Share, steps: np.ndarray) -> tuple[Any, list[
     return share.slopes[q.now][here], [share.constants[q.now][k] for k in here]
 
 
-def _open(q: Any) -> Time | None:
+def open_time(q: Any) -> Time | None:
     """The open time of a state; None where it has none."""
     return None if q is None or q.time is None else next((t for t in q.time.free_symbols if isinstance(t, Time)), None)
 
 
-def _on_axes(found: np.ndarray, own: Sequence[Time | None], times: Sequence[Time]) -> np.ndarray:
+def on_axes(found: np.ndarray, own: Sequence[Time | None], times: Sequence[Time]) -> np.ndarray:
     """Products of two quantities, by the times of each, on the axes of all open times."""
     first, second = own
     if first is not None and first == second:

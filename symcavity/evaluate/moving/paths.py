@@ -15,15 +15,17 @@ import numpy as np
 from sympy import Expr, Integer, S
 
 from symcavity.errors import UnsupportedLaw, ValuesError
-from symcavity.evaluate.moving.drawing import Formula, Noise
+from symcavity.evaluate.moving.anew import Anew, sampled
+from symcavity.evaluate.moving.drawing import CavityFields, Formula, in_averages
 from symcavity.evaluate.moving.plan import Echo, Plan
 from symcavity.evaluate.moving.tangents import Tangents
 from symcavity.evaluate.progress import counted
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
+from symcavity.model.noise import Noise
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
-from symcavity.model.times import Time, lag_of
+from symcavity.model.times import Time, step_of
 from symcavity.record.symbols import MovingParameter
 
 BATCHES = 10
@@ -54,14 +56,15 @@ class PathRun:
         self.first = plan.motion.first
         self._rng = {kind: np.random.default_rng([seed, k]) for k, kind in enumerate(plan.sites)}
         self.quenched = {kind: self._quenched(kind) for kind in plan.sites}
-        self.states: dict[SiteQuantity, dict[int, np.ndarray]] = {q: {} for q in plan.rows}
+        self._anew = Anew(plan.values, seed, self.shape)
+        self.states: dict[SiteQuantity, dict[int, np.ndarray]] = {q: {} for q in plan.motion.updates}
         self.fields: dict[RandomField, dict[int, np.ndarray]] = {f: {} for f in plan.heard}
         self._formulas: dict[Expr, Formula] = {}
         self._emitted: dict[Expr, list[np.ndarray]] = {}
         self._back: dict[tuple[Echo, int], list[np.ndarray]] = {}
         self.drawn: dict[Kind, list[tuple[RandomField, int]]] = {kind: [] for kind in plan.sites}
         most = {kind: len(s.heard) * (steps + 1) for kind, s in plan.sites.items()}
-        self.noise = {kind: Noise(self.shape, most[kind], self._rng[kind]) for kind in plan.sites}
+        self.noise = {kind: CavityFields(self.shape, most[kind], self._rng[kind]) for kind in plan.sites}
         self.tangents = Tangents(self)
         self.kernels: dict[str, dict[tuple[int, ...], np.ndarray]] = {}
         self._run()
@@ -84,14 +87,8 @@ class PathRun:
             for k, q in enumerate(law.names):
                 out[q] = np.array([float(point[k]) for point in law.points])[chosen]
         for q, variable in law.continuous:
-            from sympy.stats import sample
-
-            size = self.shape[0] * self.shape[1]
-            try:
-                found = sample(variable, size=(size,), library="numpy", seed=rng)
-            except NotImplementedError:
-                found = sample(variable, size=(size,), library="scipy", seed=rng)
-            out[q] = np.asarray(found, dtype=float).reshape(self.shape)
+            if q.over is None:
+                out[q] = sampled(variable, self.shape, rng)
         return out
 
     def formula(self, expr: Expr) -> Formula:
@@ -104,10 +101,12 @@ class PathRun:
         """What gives states and quenched parameters where the time is a step."""
 
         def value(q: SiteQuantity) -> Any:
-            if isinstance(q.family, Quenched):
+            if isinstance(q.family, Quenched) and q.time is None:
                 (kind,) = q.site
                 return self.quenched[kind][q.family]
-            when = 0 if q.time is None else lag_of(q.time) + (step if q.time.free_symbols else 0)
+            if isinstance(q.family, Noise | Quenched):
+                return self._anew(q, step_of(q.time, step))
+            when = 0 if q.time is None else step_of(q.time, step)
             return self.states[q.now][when]
 
         return value
@@ -139,7 +138,25 @@ class PathRun:
                 if step >= 0:
                     count.advance()
 
+    def _share(self, q: SiteQuantity, step: int) -> None:
+        """What all sites share at one step: one number for each batch."""
+        expr, t = self.plan.initial.get(q, {}).get(step), step
+        if expr is None:
+            expr, t = self.plan.shared[q], step - self.plan.motion.updates[q].lead
+            if t < 0:
+                return
+
+        def mean(node: Average) -> np.ndarray:
+            return np.broadcast_to(self.value(node.body, t), self.shape).mean(axis=1, keepdims=True)
+
+        found = in_averages(expr, mean, self.look_up(t), t, self.plan.time)
+        self._check_finite(q, found, step)
+        self.states[q][step] = np.broadcast_to(found, (self.batches, 1))
+
     def _fill(self, q: SiteQuantity, step: int) -> None:
+        if q in self.plan.shared:
+            self._share(q, step)
+            return
         row, given = self.plan.rows[q], self.plan.initial.get(q, {})
         if q.time is not None and step in given:
             self.states[q][step] = np.broadcast_to(self.value(given[step], step), self.shape)
@@ -150,13 +167,16 @@ class PathRun:
         total = self.value(row.rhs, t)
         for f, factor in row.fields:
             total = total + self.value(factor, t) * self.fields[f][t if f.time is not None else 0]
-        if not np.all(np.isfinite(total)):
+        self._check_finite(q, total, step)
+        self.states[q][step] = np.broadcast_to(total, self.shape)
+        self.tangents.follow(q, step)
+
+    def _check_finite(self, q: SiteQuantity, value: Any, step: int) -> None:
+        if not np.all(np.isfinite(value)):
             raise UnsupportedLaw(
                 f"{q} is no finite number at the step {step}, on some path.",
                 "laws whose states stay finite; a smaller step where a rule of integration is unstable",
             )
-        self.states[q][step] = np.broadcast_to(total, self.shape)
-        self.tangents.follow(q, step)
 
     def _hear(self, f: RandomField, t: int) -> None:
         """Draw a cavity field given its past, and add what comes back."""
@@ -207,7 +227,7 @@ class PathRun:
             if term.kernel is None:
                 out += float(factor)
                 continue
-            for k, s in enumerate(steps):
+            for k, s in reversed(list(enumerate(steps))):  # with the latest one come all that are earlier
                 out[:, k] += float(factor) * self.kernel(term.kernel, self.plan.at(term.kernel, t, s))
         return out
 

@@ -12,7 +12,7 @@ from symcavity.algebra.text import plain
 from symcavity.errors import ValuesError
 
 
-def plot(run: Any, observables: Sequence[Any], ax: Any = None) -> Any:
+def plot(run: Any, observables: Sequence[Any], ax: Any = None, sim: Any = None) -> Any:
     """Draw observables of one time over the steps of a run.
 
     Parameters
@@ -21,6 +21,8 @@ def plot(run: Any, observables: Sequence[Any], ax: Any = None) -> Any:
     observables : sequence of Expr
     ax : Axes, optional
         Of matplotlib; new ones by default.
+    sim : MovingSimulation, optional
+        Instances, as points with their standard errors.
 
     Returns
     -------
@@ -43,6 +45,9 @@ def plot(run: Any, observables: Sequence[Any], ax: Any = None) -> Any:
         errors = np.asarray(run.errors[key], dtype=float)
         if errors.any():
             ax.fill_between(run.times, values - errors, values + errors, color=line.get_color(), alpha=0.3, lw=0)
+        if sim is not None:
+            drawn = sim[key]
+            ax.errorbar(sim.times, drawn.mean, drawn.stderr, fmt="o", ms=3, lw=1, color=line.get_color())
     ax.set_xlabel(str(run.plan.time))
     ax.legend()
     return ax

@@ -73,6 +73,8 @@ class Plan:
         By heard field: what comes back.
     kernels : dict
         By name: the kind, and what is averaged, at the times t and s.
+    shared : dict
+        By variable that all sites share: what gives it, in averages.
     responses : dict
         By name of a kernel that is a response: what it is the response of.
     initial : dict
@@ -85,7 +87,8 @@ class Plan:
         self.second = other_times(self.time)[0]
         self.sites = theory.inserted
         self.heard: dict[RandomField, Heard] = {h.declared: h for s in self.sites.values() for h in s.heard}
-        self.rows = {q: self._row(u) for q, u in self.motion.updates.items()}
+        self.rows = {q: self._row(u) for q, u in self.motion.updates.items() if q.site}
+        self.shared = {q: values.put_into(u.equation.rhs) for q, u in self.motion.updates.items() if not q.site}
         self.initial = {
             q: {k: values.put_into(v) for k, v in some.items()} for q, some in self.motion.initial.items()
         }
@@ -117,7 +120,7 @@ class Plan:
         return next(h.declared for h in heard if name is None or (h.carrier is not None and h.carrier.now == name.now))
 
     def _echo(self, mean: Expr, k: Feedback) -> Echo:
-        return Echo(self._terms(mean), self.values.put_into(k.emission), k.through, k.delay)
+        return Echo(self._terms(mean), self.values.put_into(k.emission), k.through, k.delay or 0)
 
     def _row(self, update: Update) -> Row:
         rhs = self.values.put_into(update.equation.rhs)

@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Add, Expr, Integer, Mul, Pow
 
 from symcavity.algebra.door import as_sympy
-from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, NoClosedForm, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.exact import ExactRun
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.shares import NotLinear, NotRational
@@ -17,8 +17,10 @@ from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
 from symcavity.model.averages import Average, SiteResponse
-from symcavity.model.quantities import Field, Variable, site_quantities
-from symcavity.model.times import Time
+from symcavity.model.motion import is_shared
+from symcavity.model.quantities import Field, Global, SharedState, Variable, site_quantities
+from symcavity.model.times import Time, step_of
+from symcavity.model.typed import read_observable
 
 MOST_EXACT = 30  # steps in fractions, where nothing is asked for
 
@@ -44,20 +46,24 @@ class Observables:
         DeclarationError
             If it is not made of averages and responses.
         """
-        expr = as_sympy(key, "An observable")
+        expr = read_observable(key, self.system) if isinstance(key, str) else as_sympy(key, "An observable")
+        expr = expr.at_site() if isinstance(expr, SharedState) else expr
         if not isinstance(expr, Expr):
             raise DeclarationError(f"{key!r} is no observable.", "average(...), response(x[i, t], s)")
         inside = set().union(*(a.atoms(SiteResponse) for a in expr.atoms(Average)))
         expr = expr.xreplace({r: Average(r) for r in expr.atoms(SiteResponse) - inside})
+        expr = self._in_motion(expr)
         expr = without_fields(self.system, self.system.own(self.system.rewritten.observable(expr)))
         averages = sorted(expr.atoms(Average), key=str)
-        bare = site_quantities(expr.xreplace(dict.fromkeys(averages, Integer(0))))
+        outside = site_quantities(expr.xreplace(dict.fromkeys(averages, Integer(0))))
+        bare = [q for q in outside if not is_shared(q)]
         if bare:
             raise DeclarationError(
                 f"{bare[0]} in {key} stands outside of an average.",
                 "average(...), response(x[i, t], s)",
                 f"average({key})",
             )
+        averages += [q for q in outside if is_shared(q)]  # a number as it is
         for node in averages:
             self._check(node)
         times = {t for a in averages for t in a.free_symbols if isinstance(t, Time)}
@@ -65,10 +71,18 @@ class Observables:
             raise DeclarationError(f"{key} holds {len(times)} times.", "one time or two")
         return expr, averages, self._ordered(times)
 
+    def _in_motion(self, expr: Expr) -> Expr:
+        """The observable with states at the time of the system that are named without one."""
+        over = {(q.family.name, q.family.slots): q.family for q in self.system.motion.updates if q.time is not None}
+        still = [q for q in site_quantities(expr, Variable, Field) if q.time is None]
+        expr = expr.xreplace({g: over[g.name, ()].at_site() for g in expr.atoms(Global) if (g.name, ()) in over})
+        found = {q: over.get((q.family.name, q.family.slots)) for q in still}
+        return expr.xreplace({q: f[(*q.indices, self.time)] for q, f in found.items() if f is not None})
+
     def _check(self, node: Average) -> None:
         """Refuse what is no state of the system, and times outside of the run."""
         motion = self.system.motion
-        for q in site_quantities(node, Variable, Field):
+        for q in site_quantities(node, Variable, Field, SharedState):
             if q.now not in motion.updates:
                 raise DeclarationError(f"{q} is no state of this system.", ", ".join(map(str, motion.updates)))
         every = [(q, q.time) for q in site_quantities(node) if q.time is not None]
@@ -93,7 +107,7 @@ class MovingRun:
     times : ndarray
         The steps, from 0 on.
     method : str
-        ``'exact'`` or ``'paths'``.
+        ``'exact'``, ``'gaussian'`` or ``'paths'``.
     errors : mapping
         By observable: standard errors, of paths that were sampled; zero where nothing is.
     """
@@ -135,6 +149,8 @@ class MovingRun:
 
     def runner_values(self, node: Average, times: tuple[Time, ...]) -> Any:
         """The values of one average at all times, on as many axes as there are open times."""
+        if not isinstance(node, Average):
+            return self._shared(node, times)
         body = self.plan.values.put_into(node.body)
         kind = kind_of_body(body)
         own = [t for t in times if t in node.free_symbols]
@@ -161,6 +177,13 @@ class MovingRun:
             out[where] = at(env)
         return out if times else out[()]
 
+    def _shared(self, q: Any, times: tuple[Time, ...]) -> Any:
+        """What all sites share, by batch, on as many axes as there are open times."""
+        own = [t for t in times if t in q.free_symbols]
+        steps = self.times if own else [0]
+        found = np.stack([self.runner.states[q.now][step_of(q.time, int(k))][:, 0] for k in steps], axis=1)
+        return found.reshape((len(found), *(len(self.times) if t in own else 1 for t in times)))
+
     def compare(self, sim: Any, observables: Any) -> Any:
         """Hold this run against instances of the same declaration, run over the same steps.
 
@@ -172,11 +195,11 @@ class MovingRun:
         """
         return sim.compare(self, observables)
 
-    def plot(self, *observables: Any, ax: Any = None) -> Any:
-        """Draw observables of one time over the steps."""
+    def plot(self, *observables: Any, ax: Any = None, sim: Any = None) -> Any:
+        """Draw observables of one time over the steps, with instances beside them."""
         from symcavity.evaluate.moving.picture import plot
 
-        return plot(self, observables, ax)
+        return plot(self, observables, ax, sim)
 
     def __repr__(self) -> str:
         return f"<run of {self.theory.system.name or 'a system'} over the steps 0 to {self.times[-1]}, {self.method}>"
@@ -233,29 +256,52 @@ def evolve(
     seed: int = 0,
     method: str | None = None,
     dps: int | None = None,
+    *,
+    fractions: bool = True,
 ) -> MovingRun:
-    """Run a theory forward in time; :meth:`symcavity.Theory.evolve` says what its parameters are."""
+    """Run a theory forward in time; :meth:`symcavity.Theory.evolve` says what its parameters are.
+
+    Without ``fractions`` an exact run is in double where no digits are asked for.
+    """
     from symcavity.evaluate.moving.paths import PathRun
 
     steps = read_steps(until)
-    if method not in (None, "exact", "paths"):
-        raise ValuesError(f"The method is {method!r}.", "'exact', for linear laws, or 'paths'")
+    if method not in (None, "exact", "gaussian", "paths"):
+        raise ValuesError(f"The method is {method!r}.", "'exact', for linear laws, 'gaussian', or 'paths'")
     read = read_run_values(theory.system, values, dps or 15)
     plan = Plan(theory, read)
-    if method != "paths":
-        fractions = dps is None and steps <= MOST_EXACT and all(_is_rational(v) for v in read.plain.values())
-        try:
+    rational = all(_is_rational(v) for v in read.plain.values())
+    fractions = fractions and dps is None and steps <= MOST_EXACT and rational
+    refused = []
+    for name, run in (("exact", _exact), ("gaussian", _gaussian)):
+        if method in (None, name):
             try:
-                runner = ExactRun(plan, steps, None if fractions else dps or 15)
-            except NotRational:  # a moment, or what a parameter is raised to
-                runner = ExactRun(plan, steps, 15)
-            return MovingRun(theory, plan, runner, steps, "exact")
-        except NotLinear as problem:
-            if method == "exact" or dps is not None:
-                raise UnsupportedLaw(
-                    f"The run is not exact: {problem}.", "laws that are linear in states and fields", "method=\"paths\""
-                ) from None
+                return MovingRun(theory, plan, run(plan, steps, dps, fractions), steps, name)
+            except NotLinear as problem:
+                refused.append(str(problem))
+            except NotConverged:
+                if method is not None or dps is not None:
+                    raise
+    if method not in (None, "paths") or (dps is not None and method is None):
+        raise UnsupportedLaw(
+            f"The run is not {method or 'exact'}: {refused[-1]}.",
+            "laws that are linear in states and fields; smooth functions of them are sent where nothing comes back",
+            'method="paths"',
+        )
     return MovingRun(theory, plan, PathRun(plan, steps, paths, seed), steps, "paths")
+
+
+def _exact(plan: Plan, steps: int, dps: int | None, fractions: bool) -> ExactRun:
+    try:
+        return ExactRun(plan, steps, None if fractions else dps or 15)
+    except NotRational:  # a moment, or what a parameter is raised to
+        return ExactRun(plan, steps, 15)
+
+
+def _gaussian(plan: Plan, steps: int, dps: int | None, _fractions: bool) -> ExactRun:
+    from symcavity.evaluate.moving.gaussian import GaussianRun
+
+    return GaussianRun(plan, steps, dps or 15)
 
 
 def _is_rational(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sympy import DiracDelta, Expr, Heaviside, S
 
+from symcavity.algebra.hinges import slope_of
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.plan import Response
 from symcavity.model.fields import RandomField
@@ -31,7 +32,7 @@ class Tangents:
         self.jumps: dict[Kind, str] = {}
         self.slopes: dict[SiteQuantity, list[tuple[SiteQuantity, Expr]]] = {}
         for q, row in plan.rows.items():
-            found = [(x, row.rhs.diff(x)) for x in site_quantities(row.rhs, Variable, Field)]
+            found = [(x, slope_of(row.rhs, x)) for x in site_quantities(row.rhs, Variable, Field)]
             (kind,) = q.site
             if any(e.has(DiracDelta) for _, e in found):
                 self.jumps.setdefault(kind, str(row.update.equation))
@@ -126,7 +127,7 @@ class Tangents:
         """The responses of an emission at one step: kept, since all that follows remembers it."""
         known = self._kept.setdefault((("sent", emission), g), {})
         if u not in known:
-            parts = [(x, emission.diff(x)) for x in site_quantities(emission, Variable, Field)]
+            parts = [(x, slope_of(emission, x)) for x in site_quantities(emission, Variable, Field)]
             every = [(self._kept.get((x.now, g), {}).get(u + lag_of(x.time)), e) for x, e in parts]
             found = [(before, e) for before, e in every if before is not None]
             if not found:

@@ -17,7 +17,9 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import field_mark, free_kind, kind_of_sum, outer_sums
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import Global, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.noise import drawn_anew
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.rates import check_no_steps, rates_of
 from symcavity.model.rewriting import Declaration, Rewriting, sides
 from symcavity.model.times import Time, lag_of
 
@@ -31,6 +33,8 @@ class Clock(Rewriting):
         The time over which states move; None where all keep still.
     meanings : dict
         What each variable stands for.
+    flowing : bool
+        Whether the time is continuous: a derivative stands in an equation.
 
     Raises
     ------
@@ -38,7 +42,7 @@ class Clock(Rewriting):
         If there are several times, if a product of states at different times is sent, or a state is taken at a time of
         its own.
     UnsupportedLaw
-        For convex problems, derivatives, couplings with means and global variables.
+        For convex problems, derivatives of higher order, couplings with means and global variables.
     """
 
     key = "clock"
@@ -56,6 +60,7 @@ class Clock(Rewriting):
         self.meanings: dict[SiteQuantity, Expr] = {}
         self._named: dict[tuple[Any, Expr], SiteQuantity] = {}
         self._names = declaration.names
+        self.flowing = any(e.has(Derivative) for e in declaration.expressions)
 
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration with all sums at the time of their equation, and an equation for each variable."""
@@ -64,7 +69,12 @@ class Clock(Rewriting):
         if declaration.objective is not None:
             raise UnsupportedLaw("States move in a convex problem.", "systems of equations in time, System([...])")
         time = self.time
-        _refuse([e for e in declaration.entries if isinstance(e, Equation)], time)
+        equations = [e for e in declaration.entries if isinstance(e, Equation)]
+        _refuse(equations, time)
+        if self.flowing:
+            for equation in equations:
+                check_no_steps(equation, time)
+            declaration = declaration.mapped(_as_rate)
         out = declaration.mapped(lambda entry: self._read(entry, time) if isinstance(entry, Equation) else entry)
         said = [out.equation(variable, meaning) for variable, meaning in self.meanings.items()]
         return replace(out, entries=(*out.entries, *said))
@@ -82,6 +92,8 @@ class Clock(Rewriting):
 
     def _read(self, equation: Equation, time: Time) -> Equation:
         hearer = free_kind(equation.difference, f"the equation {equation}")
+        if hearer is None:
+            return equation  # averages may be those of any time
         rule = {total: self._sum(total, hearer, time) for side in sides(equation) for total in outer_sums(side)}
         return equation.xreplace(rule)
 
@@ -115,26 +127,24 @@ class Clock(Rewriting):
         return self._named[known].xreplace({time: time + lag})
 
 
+def _as_rate(entry: Any) -> Any:
+    return rates_of(entry) if isinstance(entry, Equation) and entry.has(Derivative) else entry
+
+
 def _refuse(equations: Sequence[Equation], time: Time) -> None:
     """Refuse what equations of motion cannot hold."""
     for equation in equations:
         expr = equation.difference
-        if expr.has(Derivative):
-            raise UnsupportedLaw(
-                f"The equation {equation} holds a derivative: continuous time is not supported.",
-                "steps, as in Eq(x[i, t + 1], ...)",
-                "Euler's rule with a step of your own: Eq(x[i, t + 1], x[i, t] + h*(...))",
-            )
         for x in {q.family for q in site_quantities(expr, Coupling)}:
-            if x.mean != 0 or x.components:
+            if x.components:
                 raise UnsupportedLaw(
-                    f"{x.name} has {'a mean' if x.mean != 0 else 'components'}, and the states move.",
-                    "couplings with mean zero and without components, of systems in time",
+                    f"{x.name} has components, and the states move.", "couplings without components, of systems in time"
                 )
         if expr.has(Global):
             raise UnsupportedLaw(
                 f"A global variable stands in the equation {equation}, and the states move.",
-                "site variables and parameters, of systems in time",
+                "variables over the time",
+                "Global(\"b\", over=t), and then b[t], with an equation of its own",
             )
         for q in site_quantities(expr):
             if q.family.components:
@@ -144,6 +154,13 @@ def _refuse(equations: Sequence[Equation], time: Time) -> None:
                     f"{q} stands in the equation {equation} at a time of its own.",
                     f"the time {time} and whole steps from it, {time + 1}, {time - 1}",
                     f"initial=[Eq({q.now.xreplace({time: 0})}, ...)] for a value at the beginning",
+                )
+        for total in expr.atoms(Sum):
+            if drawn_anew(total) and not site_quantities(total, Variable, Field):
+                raise UnsupportedLaw(
+                    f"{drawn_anew(total)[0]} is sent in {total} without a state.",
+                    "sums of states, of systems in time",
+                    "a state of its own, m[j, t], with the equation Eq(m[i, t], ...)",
                 )
         for q in {q.family for q in site_quantities(expr, Quenched)}:
             if q.given is not None:

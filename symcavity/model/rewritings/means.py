@@ -19,14 +19,22 @@ from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, cancel, expand_mul, sqrt
 
-from symcavity.errors import DeclarationError
+from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import Complementary, Global, SiteQuantity, Variable, families, site_quantities
+from symcavity.model.quantities import (
+    Complementary,
+    Global,
+    SharedState,
+    SiteQuantity,
+    Variable,
+    families,
+    site_quantities,
+)
 from symcavity.model.rewriting import Declaration, Rewriting, holds_sums, sides, with_sides
 from symcavity.model.rewritings.units import as_ratios, divided_inside, units_of
 
@@ -263,7 +271,7 @@ class Means(Rewriting):
         if hearer is None:
             return out
         bare = out.xreplace({s: Dummy(real=True) for s in outer_sums(out)})
-        for g in sorted(out.atoms(Global) & set(self.averages), key=str):
+        for g in sorted(out.atoms(Global, SiteQuantity) & set(self.averages), key=str):
             factor = in_units_of_n(bare.diff(g).xreplace(dict.fromkeys(self.averages, S.Zero))).cancel()
             if factor.has(N) and not (factor / N).cancel().has(N):
                 kind, body = self.averages[g]
@@ -322,6 +330,12 @@ class Means(Rewriting):
                 "couplings with a mean of order 1/sqrt(N) to variables",
                 "a teacher that hears couplings of its own, correlated with these",
             )
+        if any(q.time is not None for q in site_quantities(body)):
+            raise UnsupportedLaw(
+                f"The sum of {body} in {where} is of order sqrt(N), and moves.",
+                "means in proportion to 1/N, of systems in time",
+                "mean=c/N; or an inhibition of order one, by a sum that is divided by N",
+            )
         g = self._brought_in((N, sender, body), body, where)
         self.remainders.setdefault(g, Sum(body, sender.range))
         return g
@@ -341,7 +355,9 @@ class Means(Rewriting):
                     f"average({body})",
                 )
             label = "_".join(sorted({q.family.name for q in site_quantities(body)}) or ["1"])
-            self._known[key] = Global(fresh_name(self._names, f"M_{label}"))
+            word = fresh_name(self._names, f"M_{label}")
+            over = next((q.family.over for q in site_quantities(body) if q.family.over is not None), None)
+            self._known[key] = Global(word) if over is None else SharedState(word, over).at_site()
         return self._known[key]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sympy import Basic, Dummy, Equality, Sum, Symbol
 
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import free_kind
 from symcavity.model.quantities import site_quantities
@@ -36,7 +36,7 @@ def as_sums(value: Any) -> Any:
             return value
     rule = {}
     for node in nodes:
-        kind = None if node.has(SiteResponse) else free_kind(node.body, str(node))
+        kind = None if node.has(SiteResponse, Fresh) else free_kind(node.body, str(node))
         if kind is not None:
             index = Symbol(f"{kind.index}'", integer=True)
             rule[node] = Sum(node.body.xreplace({kind.index: index}), (index, 1, kind.size)) / kind.size

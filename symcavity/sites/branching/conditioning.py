@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Matrix, Poly, S, Symbol, cancel, factor
+from sympy import Expr, Matrix, Poly, S, Symbol, cancel
 from sympy.polys.polyerrors import PolynomialError
 
+from symcavity.algebra.factors import factor
 from symcavity.model.averages import SiteResponse
 from symcavity.sites.branching.solution import SiteSolution
 

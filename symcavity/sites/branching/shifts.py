@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Dummy, Expr, Function, Piecewise, S, Symbol, cancel, factor
+from sympy import Dummy, Expr, Function, Piecewise, S, Symbol, cancel
 
+from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.sites.branching.conditioning import given_others, powers
 from symcavity.sites.branching.solution import SiteSolution

@@ -20,6 +20,7 @@ from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.protocol import without_curvature
 
 _INSIDE = 1e-6
+MOST_DRAWS = 200  # to find so many that all is real there: a root of 1 - rho is not at all rho
 
 
 @dataclass(frozen=True)
@@ -164,13 +165,20 @@ class SiteSolution:
         t, values = self.reflection * self.inner, [value for _, value in merged]
         ends = [region.high for region, _ in merged[:-1] if region.high is not None]
         symbols, rng = symbols_in([t, short, *ends, *values], set()), seeded(17)
-        for _ in range(DRAWS):
+        seen = 0
+        for _ in range(MOST_DRAWS):
             point = {s: Float(sample_value(s, rng)) for s in symbols}
-            place, *bounds = (float(e.xreplace(point)) for e in (t, *ends))
+            places = [complex(e.xreplace(point)) for e in (t, *ends)]
+            if any(p.imag for p in places):  # parameters have no such values there: a root of 1 - rho
+                continue
+            seen += 1
+            place, *bounds = (p.real for p in places)
             here = values[sum(bound <= place for bound in bounds)]  # of regions in their order
             if not abs(complex(short.xreplace(point)) - complex(here.xreplace(point))) < _INSIDE:
                 return False
-        return True
+            if seen == DRAWS:
+                return True
+        return False
 
 
 def _drawn(expr: Expr, seed: int, draws: int) -> list[float]:

@@ -1,0 +1,75 @@
+"""Finite instances in continuous time: those of Euler's scheme, at a step that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sympy import Expr
+
+from symcavity.errors import ValuesError
+from symcavity.evaluate.moving.flow import Words, check_stable, read_span, scheme
+from symcavity.evaluate.moving.values import RunValues
+from symcavity.finite.given_values import read_values
+from symcavity.finite.moving import MovingComparison, MovingEstimate, MovingSimulation, simulate_moving
+from symcavity.model.system import System
+
+
+class FlowSimulation:
+    """Instances of a system in continuous time, by Euler's rule.
+
+    Attributes
+    ----------
+    times : ndarray
+        From 0 on, at distances of the step.
+    step : Expr
+    inner : MovingSimulation
+        Of the scheme.
+    """
+
+    def __init__(self, system: System, inner: MovingSimulation, step: Expr) -> None:
+        self.inner, self.step, self.N = inner, step, inner.N
+        self.times = float(step) * inner.times
+        self.words = Words(system, step)
+
+    def __getitem__(self, key: Any) -> MovingEstimate:
+        """An observable: ``.mean`` and ``.stderr`` over its times."""
+        return self.inner[self.words(key)]
+
+    def compare(self, run: Any, observables: Iterable[Any]) -> MovingComparison:
+        """Hold a run of the theory against these instances: scheme against scheme, so that no step is too long.
+
+        Raises
+        ------
+        ValuesError
+            If the run has no scheme with this step, or other values.
+        """
+        own = getattr(run, "schemes", {})
+        if self.step not in own:
+            raise ValuesError(
+                f"The run has steps of {', '.join(map(str, own)) or 'one'}, and the simulation of {self.step}.",
+                "a simulation with the step of the run, or half of it",
+            )
+        return self.inner.compare(own[self.step], [self.words(key) for key in observables])
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} instances with N = {self.N}, up to {self.times[-1]:g} in steps of {self.step}>"
+
+
+def simulate_flow(
+    system: System, values: Mapping[Any, Any], N: Any, until: Any = None, step: Any = None, **options: Any
+) -> FlowSimulation:
+    """Draw instances of a system in continuous time, and run each forward by Euler's rule.
+
+    Raises
+    ------
+    ValuesError
+        For missing or contradictory values, sizes or steps, before any instance is drawn.
+    """
+    size, count = read_span(until, step)
+    read = read_values(system, values)
+    check_stable(system, RunValues(dict(read.parameters), {}), size)
+    return FlowSimulation(system, simulate_moving(scheme(system, size), values, N, count, **options), size)

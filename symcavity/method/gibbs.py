@@ -1,0 +1,171 @@
+"""A convex problem at a temperature: its Gibbs measure, as a system of thermal means.
+
+The measure has the weight ``exp(-beta*E)``, with the objective as energy E. What a site sends is a thermal mean: a
+feature that of its state, a datum that of the force on its field. Integration by parts gives, exactly and at every
+size, the optimality conditions averaged over the measure.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, count
+from typing import Any
+
+from sympy import Expr, S, Sum
+
+from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.averages import Expect
+from symcavity.model.equations import Equation
+from symcavity.model.exact import exact
+from symcavity.model.kinds import Kind
+from symcavity.model.laws import Weight
+from symcavity.model.problem import Problem
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.system import System
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+
+SUPPORTED = "convex problems without constraints, of one state a feature and one field with states a datum"
+
+
+def gibbs(problem: Problem, minimum: System, beta: Any) -> System:
+    """Return the Gibbs measure of a problem at an inverse temperature, as a system of thermal means.
+
+    Parameters
+    ----------
+    problem : Problem
+    minimum : System
+        Its optimality conditions.
+    beta : Symbol or number
+        The inverse temperature, positive.
+
+    Raises
+    ------
+    DeclarationError
+        If beta is not positive, or stands in the problem.
+    UnsupportedLaw
+        For constraints, global variables, and sites with several states or fields.
+    """
+    beta = exact(beta, "the inverse temperature")
+    if not beta.is_positive or site_quantities(beta) or beta.has(Global):
+        raise DeclarationError(
+            f"The inverse temperature {beta} is not known to be positive.",
+            "a symbol or a number that is",
+            'beta = Symbol("beta", positive=True)',
+        )
+    _refuse(problem, minimum)
+    names = _names(minimum)
+    fields = [f for kind in problem.kinds for f in problem.book.all(kind) if f.states()]
+    told: dict[Expr, Expr] = {}
+    parts: dict[Kind, tuple[Expr, SiteQuantity, SiteQuantity, bool]] = {}
+    equations: list[Equation] = []
+    for f in fields:
+        (state,) = f.states()
+        mean = Variable(next(names, "m"), f.sender.index).at_site()
+        message = Variable(_fresh(minimum, "lambda", "g"), f.hearer.index).at_site()
+        field = Field(_fresh(minimum, "h", "h_2"), index=f.hearer.index).at_site()
+        told[f.emission.xreplace({state: mean})] = f.emission
+        told[message] = minimum.record.messages[f.symbol]
+        local, given = _given(problem, minimum, f.hearer)
+        energy = problem.objective.get(f.hearer, S.Zero).xreplace({f.symbol: field, **local})
+        parts[f.sender] = problem.objective.get(f.sender, S.Zero), state, mean, False
+        parts[f.hearer] = energy, field, message, True
+        force = f.emission.diff(state) * Sum(f.coupling * message, f.hearer.range)
+        thermal = f.as_sum.xreplace({f.emission: f.emission.xreplace({state: mean})})
+        equations += [
+            Equation(_expected(parts[f.sender][0].diff(state), state).xreplace({Expect(state): mean}), force),
+            Equation(mean, Expect(state)),
+            Equation(Expect(field), thermal),
+            Equation(message, _expected(-energy.diff(field), field)),
+            *given,
+        ]
+    weights = {
+        kind: Weight(beta, *part, cold=minimum.laws[kind], told=told) for kind, part in parts.items()
+    }
+    return System(
+        equations,
+        fixed=problem.fixed,
+        name=problem.name,
+        source=problem.source,
+        cite=problem.cite,
+        named=problem.named,
+        convex=True,
+        rewritten=problem.rewritten,
+        weights=weights,
+    )
+
+
+def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
+    """That the optimality conditions hold on average over the measure: integration by parts; nothing without one."""
+    if not system.weights:
+        return []
+    claims = [claim for law in reversed(list(system.laws.values())) for claim in law.written()]
+    beta = next(iter(system.weights.values())).beta
+    means = [w.mean for w in system.weights.values()]
+    return [
+        make.within("Thermal means")(
+            "gibbs", "gibbs", claims, data={"beta": beta, "means": means}, rests_on=("problem",)
+        )
+    ]
+
+
+def _refuse(problem: Problem, minimum: System) -> None:
+    """Refuse problems whose sites have no weight of one variable."""
+    fields = [f for kind in problem.kinds for f in problem.book.all(kind) if f.states()]
+    ends = [kind for f in fields for kind in (f.hearer, f.sender)]
+    states = [q for body in problem.objective.values() for q in site_quantities(body, Variable, Field)]
+    states += [q for f in fields for q in f.states()]
+    found = ""
+    if problem.constraints or problem.conditions:
+        found = "The problem has constraints."
+    elif minimum.globals or problem.is_mean or minimum.support_functions:
+        found = f"The problem has {'global variables' if minimum.globals else 'no sum over sites to give a weight to'}."
+    elif len(set(ends)) != len(ends) or any(f.components or f.inner for f in fields):
+        found = f"The {ends[0].sites} hear or send more than one field of states."
+    elif len(set(states)) != len(fields) or set(ends) != set(problem.kinds):
+        found = "A site has several states, or none."
+    if found:
+        raise UnsupportedLaw(f"{found} A Gibbs measure of it is not derived.", SUPPORTED)
+
+
+def _expected(expr: Expr, state: SiteQuantity) -> Expr:
+    """The thermal average of a slope: that of what is linear in the state stands in the mean of the state."""
+    slope = expr.diff(state)
+    if not slope.has(state) and (rest := (expr - slope * state).expand()).has(state) is False:
+        return slope * Expect(state) + rest
+    return Expect(expr)
+
+
+def _given(problem: Problem, minimum: System, kind: Kind) -> tuple[dict[Any, Any], list[Equation]]:
+    """The fields of given numbers that a site hears, by their names; and the labels that are drawn on them."""
+    local: dict[Any, Any] = dict(minimum.record.labels)
+    out = []
+    for f in minimum.laws[kind].fields:
+        if f.states():
+            continue
+        carrier = minimum.laws[kind].carrier(f)
+        if carrier.rhs != f.symbol or not isinstance(carrier.lhs, SiteQuantity):
+            raise UnsupportedLaw(f"The field {f.as_sum} of given numbers stands inside of {carrier}.", SUPPORTED)
+        out.append(Equation(carrier.lhs, f.as_sum))
+        local |= {g.symbol: carrier.lhs for g in problem.book.all(kind) if g.as_sum == f.as_sum}
+    return local, out
+
+
+def _taken(minimum: System) -> set[str]:
+    declared = {q.name for q in minimum.quenched} | {s.name for s in minimum.parameters}
+    return declared | {f.coupling.family.name for f in minimum.fields} | set(minimum.variables)
+
+
+def _names(minimum: System) -> Any:
+    """Names for thermal means: m, or m_2 and so on."""
+    every = chain(["m"], (f"m_{k}" for k in count(2)))
+    taken = _taken(minimum)
+    return (name for name in every if name not in taken)
+
+
+def _fresh(minimum: System, *names: str) -> str:
+    """A name of a variable that the declaration leaves free: those of the optimality conditions give way."""
+    record = minimum.record
+    made = {q.family.name for q, *_ in (*record.multipliers, *record.slacks, *record.duals)}
+    taken = _taken(minimum) - made - {name for name, q in minimum.variables.items() if isinstance(q.family, Field)}
+    return next(name for name in names if name not in taken)
+

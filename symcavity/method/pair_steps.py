@@ -1,0 +1,111 @@
+"""The record of two sites at once: insert two, let others answer, average over the couplings, close."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Expr
+
+from symcavity.method.average import message_response
+from symcavity.method.naming import at_zero
+from symcavity.method.pair import Pair, Two
+from symcavity.method.respond import ORDER
+from symcavity.model.averages import Average
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import N, in_units_of_n
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import OrderParameter
+
+SECTION = "Two sites at given couplings"
+
+
+def pair_steps(pair: Pair) -> list[Step]:
+    """What follows of two sites, after the record of the theory."""
+    theory = pair.theory
+    make = StepMaker(theory.system.source, theory.is_naive, SECTION)
+    evidence = {"theory": theory, "pair": pair}
+    return [replace(step, evidence=evidence) for step in _steps(pair, make)]
+
+
+def _steps(pair: Pair, make: StepMaker) -> list[Step]:
+    theory = pair.theory
+    kinds = list(theory.inserted)
+    over = [q.at_site() for q in pair.over]
+    given = [q.at_site() for q in theory.system.quenched if q not in pair.over]
+    couplings = list(dict.fromkeys(f.coupling for f in theory.system.fields if f.states()))
+    local = _local(pair)
+    steps = [
+        make(
+            "pair.insert",
+            "two_sites",
+            data={"over": over, "given": given, "couplings": couplings, "globals": list(theory.system.globals)},
+            assumptions=(("independence", {}), ("linear_response", {"order": ORDER})),
+            rests_on=("disorder", *(f"{kind.key}.cavity_field" for kind in kinds)),
+        )
+    ]
+    if local:
+        steps.append(
+            make(
+                "pair.local",
+                "two_sites_local",
+                local,
+                rests_on=tuple(f"{kind.key}.solution" for kind in kinds),
+            )
+        )
+    rows = [{"symbol": symbol, "what": _meaning(two)} for two, symbol in pair.symbols.items()]
+    observed = pair.observed
+    dimension = dimension_symbol(pair)
+    steps += [
+        make(
+            "pair.close",
+            "two_sites_closed",
+            pair.equations,
+            data={"rows": rows, "observed": observed, "kind": pair.kind, "over": over},
+            assumptions=(("independence", {}), ("self_averaging", {})),
+            rests_on=("disorder", "pair.insert", *(["pair.local"] if local else [])),
+        ),
+        make(
+            "pair.dimension",
+            "two_sites_dimension",
+            [Equation(dimension, dimension_of(pair))],
+            data={"observed": at_zero(observed, pair.kind), "kind": pair.kind, "dimension": dimension},
+            rests_on=("pair.close",),
+        ),
+    ]
+    return steps
+
+
+def dimension_of(pair: Pair) -> Expr:
+    """The dimension in the number that the equations close."""
+    share = in_units_of_n(pair.kind.size / N)
+    return share * pair.variance**2 / pair.symbols[pair.target]
+
+
+def dimension_symbol(pair: Pair) -> OrderParameter:
+    """A letter for the dimension that nothing else has."""
+    taken = {*pair.theory.system.variables, *(str(s) for s in pair.theory.system.parameters)}
+    return OrderParameter(next(name for name in ("D", "PR", "D_C") if name not in taken), positive=True)
+
+
+def _local(pair: Pair) -> list[Equation]:
+    """The mean responses and mean squares in the equations that are no order parameters themselves."""
+    theory, found = pair.theory, dict[Expr, Expr]()
+    for kind, site in theory.inserted.items():
+        if any(q not in pair.over for q in site.law.quenched()):
+            continue
+        legs = [leg for leg in pair.legs if leg.kind == kind]
+        fields = [leg.field.declared for leg in legs if leg.field is not None]
+        emissions = [leg.sent for leg in legs if leg.sent is not None]
+        for e in emissions:
+            squares = [e * other for other in emissions]
+            for body in (*squares, *(message_response(theory.system, e, f) for f in fields)):
+                value = theory.observable(Average(body)) if body != 0 else body
+                if not isinstance(value, OrderParameter) and value.free_symbols:
+                    found.setdefault(Average(body), value)
+    return [Equation(node, value) for node, value in found.items()]
+
+
+def _meaning(two: Two) -> str:
+    a, b = (leg.sent is not None for leg in two)
+    return "covariances" if a and b else "responses" if not (a or b) else "both"

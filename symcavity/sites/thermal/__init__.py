@@ -1,0 +1,1 @@
+"""Sites at a temperature."""

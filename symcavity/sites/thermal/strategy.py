@@ -1,0 +1,338 @@
+"""The strategy for sites at a temperature: an average over the weight of a site instead of its minimum.
+
+The weight takes in how the others answer: to first order they add ``eta*x + F*x**2/2`` to what a state x gains, and a
+field is a Gaussian of mean eta and variance ``F/beta``. The minimum of what stands in the exponent is the site at zero
+temperature, which is solved as it always is; averages are taken about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from sympy import Add, Expr, S, Symbol, exp, latex, sqrt, zoo
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.texsymbol import TexSymbol
+from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.model.averages import SiteResponse
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.laws import Weight
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import LawFunction
+from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.branching.strategy import Branching, sign_relations
+from symcavity.sites.linear import Linear
+from symcavity.sites.protocol import Heard, SiteProblem, Solution, Strategy, without_curvature
+from symcavity.sites.site import Site, response_steps
+from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
+
+AT_ZERO: tuple[Strategy, ...] = (Linear(), Branching())  # how the minimum is found
+
+
+def weight_of(problem: SiteProblem) -> Weight:
+    """The weight of a site at a temperature."""
+    weight = problem.law.weight
+    if weight is None:
+        raise UnsupportedLaw(f"{problem.text} has no weight.", "problem.gibbs(beta)")
+    return weight
+
+
+def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
+    """The same site at its minimum: the law of zero temperature, with the same fields and self-couplings."""
+    weight = weight_of(problem)
+    heard: list[Heard] = []
+    proved: dict[Any, int] = {}
+    for h in problem.heard:
+        was = weight.told.get(h.declared.emission, h.declared.emission)
+        known = [f for f in weight.cold.fields if f.coupling == h.declared.coupling and f.emission == was]
+        if len(known) != 1:
+            raise UnsupportedLaw(f"{h.declared.as_sum} is heard at no zero temperature.", "problem.gibbs(beta)")
+        own = tuple(
+            replace(k, through=replace(k.through, emission=weight.told.get(k.emission, k.emission)))
+            for k in h.feedback
+        )
+        heard.append(replace(h, declared=known[0], factor=weight.cold.coefficient(known[0]), feedback=own))
+        moving = (k for k in h.feedback if h.declared.states() and k.emission.has(weight.mean))
+        proved |= {k.symbol: 1 if weight.is_field else -1 for k in moving}
+    return replace(problem, law=weight.cold, heard=tuple(heard), convex=True, proved=proved)
+
+
+def fluctuation(problem: SiteProblem) -> Fluctuation:
+    """What fluctuates about the minimum, with the self-couplings as symbols."""
+    weight, cold = weight_of(problem), at_zero_temperature(problem)
+    inner = next(h for h in cold.heard if h.declared.states())
+    warm = next(h for h in problem.heard if h.declared.states())
+    given = {h.carrier: h.carrier for h in problem.heard if h is not warm and h.carrier is not None}
+    if not weight.is_field:
+        strength = Add(*(k.symbol * k.emission.diff(weight.mean) for k in warm.feedback)) * inner.factor
+        slope = inner.factor * inner.effective()
+        return Fluctuation(weight, weight.state, slope, strength, S.Zero, given)
+    message = weight.told[weight.mean]
+    strength = Add(*(k.symbol for k in warm.feedback if k.emission == weight.mean))
+    return Fluctuation(weight, inner.effective(), -message, strength, message, given)
+
+
+class Thermal:
+    """Laws of thermal means."""
+
+    is_linear = False
+
+    def applies(self, problem: SiteProblem) -> bool:
+        """Whether the site has a weight."""
+        return problem.law.weight is not None
+
+    def solve(self, problem: SiteProblem) -> Solution:
+        """Solve the law at zero temperature; thermal averages are taken about that.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the site hears no answer: its weight has no bound of its own.
+        """
+        cold = at_zero_temperature(problem)
+        strategy = next(s for s in AT_ZERO if s.applies(cold))
+        found = strategy.solve(cold)
+        signed, still = problem.signed(found.signs), cold.signed(found.signs)
+        return Solution(ThermalSolution(signed, still, strategy, found.solved), found.signs)
+
+    def ensemble(self, site: Site) -> ThermalEnsemble:
+        """The averages of the site over its weight and its Gaussian fields."""
+        return ThermalEnsemble.of(site)
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """The weight of the new site, the minimum about which it fluctuates, and the responses of its means."""
+        key, kind = site.kind.key, site.kind
+        zero = {kind.index: S.Zero}
+        weight, solution = weight_of(site.problem), site.solution
+        means, F = dict(site.means), solution.fluctuation.feedback
+        here = {source.xreplace(zero): S.Zero for source in site.problem.plain_sources()}
+        claim = Equation(LawFunction(Symbol("P"), weight.state, 0), density(site.problem))
+        claim = Equation(*(side.xreplace(means).xreplace(zero).xreplace(here) for side in (claim.lhs, claim.rhs)))
+        relations = sign_relations(site)
+        weighed = make(
+            f"{key}.weight",
+            "weight",
+            [claim],
+            data={
+                "kind": kind,
+                "state": weight.state.xreplace(zero),
+                "mean": weight.mean.xreplace(zero),
+                "field": site.problem.inner().eta,
+                "strength": F.xreplace(means).xreplace(zero),
+                "beta": weight.beta,
+                "field_site": weight.is_field,
+            },
+            assumptions=(("one_state", {}),),
+            rests_on=(f"{key}.effective_law",),
+        )
+        lowest, found, still = site.solution.minimum, solution.fluctuation, dict.fromkeys(site.solution.sources, S.Zero)
+        stars = {q.xreplace(zero): _star(q.xreplace(zero)) for q in lowest.unknowns}
+        named = [*(q for q in lowest.unknowns if found.mean.has(q) or found.minimum.has(q))]
+        claims = [Equation(q, lowest.expression(q).xreplace(still)) for q in named]
+        if lowest.is_implicit:
+            claims.insert(0, Equation(lowest.inner, lowest.fixing().xreplace(still)))
+        claims.append(Equation(x_star := _star(weight.state.xreplace(zero)), found.minimum))
+        claims = [Equation(*(e.xreplace(zero).xreplace(stars) for e in (c.lhs, c.rhs))) for c in claims]
+        claims = [c for c in claims if c.difference != 0]
+        bound = [b.implicit[0] for b in lowest.branches if b.implicit]
+        free = {b: TexSymbol(f"{b.name}*", f"{latex(b)}^{{*}}") for b in bound}
+        claims = [Equation(c.lhs, c.rhs.xreplace(free)) for c in claims]
+        told = found.mean.xreplace(zero).xreplace(stars)
+        claims.append(Equation(weight.mean.xreplace(zero), told))
+        solved = make(
+            f"{key}.solution",
+            "fluctuation",
+            claims,
+            data={
+                "kind": kind,
+                "state": weight.state.xreplace(zero),
+                "minimum": x_star,
+                "scale": sqrt(found.width).xreplace(zero),
+                "zeta": ZETA,
+                "square": found.excess == 0,
+                "sign_assumptions": relations,
+            },
+            assumptions=(("sign", {"relations": relations}),) if relations else (),
+            rests_on=(f"{key}.weight",),
+        )
+        return [weighed, solved, *response_steps(site, make, wanted, f"{key}.solution")]
+
+
+def _star(q: SiteQuantity) -> TexSymbol:
+    """The name of a quantity at the minimum of the weight's exponent."""
+    return TexSymbol(f"{q}*", f"{latex(q)}^{{*}}" if "^" not in latex(q) else f"\\left({latex(q)}\\right)^{{*}}")
+
+
+def density(problem: SiteProblem) -> Expr:
+    """The weight of the inserted site, with the self-couplings as symbols."""
+    weight, F = weight_of(problem), fluctuation(problem).feedback
+    x = weight.state
+    heard = next(h for h in problem.heard if h.declared.states())
+    if weight.is_field:
+        return exp(-weight.beta * (weight.energy + (x - heard.eta) ** 2 / (2 * F)))
+    still = at_zero_temperature(problem)
+    inner = next(h for h in still.heard if h.declared.states())
+    force = (inner.factor * inner.effective()).xreplace({weight.state: S.Zero})
+    return exp(-weight.beta * (weight.energy - force * x - F * x**2 / 2))
+
+
+@dataclass(frozen=True)
+class ThermalSolution:
+    """A site at a temperature: its solution at zero temperature, and what fluctuates about that.
+
+    Attributes
+    ----------
+    problem : SiteProblem
+    cold : SiteProblem
+    strategy : Strategy
+        How the law was solved at zero temperature.
+    minimum : SiteSolution
+    means : mapping
+        The mean of each self-coupling; empty as long as they are symbols.
+    """
+
+    problem: SiteProblem
+    cold: SiteProblem
+    strategy: Any
+    minimum: Any
+    means: Any = None
+
+    @property
+    def unknowns(self) -> tuple[SiteQuantity, ...]:
+        """The means of the site, and the fields of given numbers that it hears."""
+        given = (h.carrier for h in self.problem.heard if not h.declared.states() and h.carrier is not None)
+        return (weight_of(self.problem).mean, *given)
+
+    @property
+    def assumed(self) -> tuple[Any, ...]:
+        """The inequalities that the solution at zero temperature assumes."""
+        return tuple(self.minimum.assumed)
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether the minimum is fixed implicitly."""
+        return bool(self.minimum.is_implicit)
+
+    @property
+    def inner(self) -> Symbol:
+        """The field over which the minimum is laid out."""
+        return self.minimum.inner
+
+    @property
+    def regions(self) -> tuple[Any, ...]:
+        """The intervals of the field on which the minimum has one form."""
+        return tuple(self.minimum.regions)
+
+    @property
+    def branches(self) -> tuple[Any, ...]:
+        """The branches of the minimum."""
+        return tuple(self.minimum.branches)
+
+    @property
+    def sources(self) -> tuple[Symbol, ...]:
+        """The sources."""
+        return tuple(self.minimum.sources)
+
+    @cached_property
+    def fluctuation(self) -> Fluctuation:
+        """Thermal averages, at the mean self-couplings where they are known."""
+        found, rule = fluctuation(self.problem), dict(self.means or {})
+        changed = {name: getattr(found, name).xreplace(rule) for name in ("minimum", "slope", "feedback", "message")}
+        return replace(found, **changed)
+
+    def at(self, means: Any, covariance: Any) -> ThermalSolution:
+        """The solution at the mean self-couplings.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If nothing but what the energy has beyond a square holds the state: its feedback was dropped.
+        """
+        found = replace(self, minimum=self.minimum.at(means, covariance), means=dict(means))
+        if found.fluctuation.width.has(zoo) or found.fluctuation.width == 0:
+            raise without_curvature("its fluctuations are")
+        return found
+
+    def expression(self, state: SiteQuantity) -> Expr:
+        """A mean as a function of the fields, and of the state at zero temperature."""
+        mean = weight_of(self.problem).mean
+        return self.fluctuation.mean if state == mean else self.minimum.expression(state)
+
+    def without_sources(self) -> ThermalSolution:
+        """The solution at zero sources."""
+        return replace(self, minimum=self.minimum.without_sources())
+
+
+@dataclass(frozen=True)
+class ThermalEnsemble:
+    """A site whose state fluctuates and whose fields are Gaussian.
+
+    Attributes
+    ----------
+    kind : Kind
+    solution : ThermalSolution
+    minimum : SiteEnsemble
+        The same site at zero temperature, over the same fields.
+    sources : dict
+        As of :class:`symcavity.sites.branching.averages.SiteEnsemble`.
+    """
+
+    kind: Kind
+    solution: ThermalSolution
+    minimum: Any
+    sources: dict[Any, Any]
+
+    @classmethod
+    def of(cls, site: Site) -> ThermalEnsemble:
+        """The ensemble of a site."""
+        generic = site.generic
+        cold = Site(generic.cold, generic.strategy, generic.minimum, site.signs, site.covariance, site.means)
+        return cls(site.kind, site.solution, generic.strategy.ensemble(cold), site.sources())
+
+    @property
+    def fields(self) -> tuple[Symbol, ...]:
+        """The cavity fields."""
+        return tuple(self.minimum.fields)
+
+    @property
+    def covariance(self) -> dict[tuple[Symbol, Symbol], Expr]:
+        """Of the cavity fields."""
+        return dict(self.minimum.covariance)
+
+    def average(self, body: Expr) -> Expr:
+        """Average an expression thermally, over the fields, and over quenched parameters."""
+        return quenched_average(self.at_site(body))
+
+    def at_site(self, body: Expr) -> Expr:
+        """Average an expression thermally and over the fields."""
+        known = {*self.solution.unknowns, weight_of(self.solution.problem).state}
+        for q in site_quantities(body):
+            if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in known):
+                raise DeclarationError(
+                    f"{q} is no quantity of the {self.kind.sites}.", ", ".join(sorted(map(str, known)))
+                )
+        return self.over_fields(body)
+
+    def over_fields(self, body: Expr) -> Expr:
+        """Average an expression in the site's quantities and fields, thermally and over its fields."""
+        written, minimum = self.solution.fluctuation.written(body), self.solution.minimum
+        if written.has(GaussianAverage) and len(minimum.regions) > 1 and not minimum.is_implicit:
+            # one expression at all fields: those of one branch grow without bound on the others
+            zero = dict.fromkeys(minimum.sources, S.Zero)
+            states = {q: minimum.expression(q).xreplace(zero) for q in minimum.unknowns if written.has(q)}
+            written = written.xreplace(states)
+        return self.minimum.over_fields(written)
+
+    def without(self, field: Symbol) -> ThermalEnsemble:
+        """The same site with all fields but one."""
+        return replace(self, minimum=self.minimum.without(field))
+
+    def response(self, _values: Any, _implicit: Any, response: SiteResponse) -> Expr:
+        """A response moves with the fields: it stands for the mean that answers."""
+        return response.state

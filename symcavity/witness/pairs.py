@@ -1,0 +1,227 @@
+"""Witnesses of two sites at once: large linear instances with the declared couplings, solved as matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import Add, Rational, Symbol, Tuple
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.finite.draw import reciprocal
+from symcavity.method.average import message_response
+from symcavity.method.pair import Pair
+from symcavity.model.averages import Average
+from symcavity.model.couplings import correlation_of
+from symcavity.model.kinds import FEATURE, Kind
+from symcavity.model.quantities import Quenched
+from symcavity.record.derivation import SIMULATION, Step, Verdict
+from symcavity.witness.points import solved_point
+from symcavity.witness.registry import result, witness
+
+SITES, SEEDS, LIMIT, ALLOWED = 600, 5, 5.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
+
+
+@dataclass
+class _Site:
+    """What the sites of a kind do: ``sent = slopes @ fields + noise``, with one entry of these for each site."""
+
+    emissions: list[Any]
+    fields: list[Any]
+    slopes: np.ndarray
+    noise: np.ndarray
+
+
+class LinearInstances:
+    """The couplings of a declaration between sites that answer with given slopes, in matrices."""
+
+    def __init__(self, pair: Pair, solution: Any) -> None:
+        self.pair, self.solution, self.theory = pair, solution, pair.theory
+        share = {kind: self._number(kind.ratio) if kind != FEATURE else 1.0 for kind in self.theory.inserted}
+        self.features = int(SITES / sum(share.values()))
+        self.count = {kind: max(round(r * self.features), 2) for kind, r in share.items()}
+        self.sites = {kind: self._site(kind) for kind in self.theory.inserted}
+
+    def _number(self, expr: Any) -> float:
+        return float(self.solution[expr])
+
+    def _site(self, kind: Kind) -> _Site:
+        """Slopes at the full fields, and the noise that makes the mean squares what they are, site by site."""
+        theory, site = self.theory, self.theory.inserted[kind]
+        emissions = [f.emission for f in theory.system.fields if f.sender == kind]
+        emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
+        heard = [h for h in site.heard if h.declared.states()]
+        rows = [self._local(kind, emissions, heard, point) for point, _ in self._points(kind)]
+        weights = [weight for _, weight in self._points(kind)]
+        ends = np.round(np.cumsum([0.0, *weights]) * self.count[kind]).astype(int)
+        which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(ends)))
+        slopes, noise = (np.array([row[k] for row in rows])[which] for k in (0, 1))
+        return _Site(emissions, [h.declared for h in heard], slopes, noise)
+
+    def _points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
+        """The values of what is given of a site, with their weights."""
+        given = [q for q in self.theory.inserted[kind].law.quenched() if q not in self.pair.over]
+        laws = [_finite(self.solution.beside.get(q, q.law), q) for q in given]
+        found = []
+        for row in product(*laws):
+            point = {q.at_site(): value for q, (value, _) in zip(given, row, strict=True)}
+            found.append((point, float(np.prod([float(weight) for _, weight in row]))))
+        return found
+
+    def _local(self, kind: Kind, emissions: list[Any], heard: list[Any], point: dict[Any, Any]) -> tuple[Any, Any]:
+        theory, site = self.theory, self.theory.inserted[kind]
+
+        def mean(body: Any) -> float:
+            if not point:
+                return self._number(Average(body))
+            found = site.ensemble.at_site(body).xreplace(point) if body != 0 else body
+            return self._number(found)
+
+        local, back = np.zeros((len(emissions), len(heard))), np.zeros((len(heard), len(emissions)))
+        for a, e in enumerate(emissions):
+            for b, h in enumerate(heard):
+                answer = mean(message_response(theory.system, e, h.declared))
+                local[a, b] = self._number(h.factor.xreplace(point)) * answer
+        for b, h in enumerate(heard):
+            for k in h.feedback:
+                back[b, emissions.index(k.emission)] += self._number(site.means[k.symbol])
+        size = np.array([[mean(e * d) for d in emissions] for e in emissions])
+        known = [[self._number(site.covariance[g.eta, h.eta]) for h in heard] for g in heard]
+        left = size - local @ np.array(known).reshape(len(heard), len(heard)) @ local.T
+        turn = np.linalg.inv(np.eye(len(emissions)) + local @ back)
+        return turn @ local, turn @ left @ turn.T
+
+    def joined(self, seed: int) -> tuple[np.ndarray, dict[Any, np.ndarray], dict[Any, slice]]:
+        """All covariances of one instance, and the responses to the source of each field; what stands where."""
+        place: dict[Any, slice] = {}
+        total = 0
+        for kind, site in self.sites.items():
+            for e in site.emissions:
+                place[kind, e] = slice(total, total + self.count[kind])
+                total += self.count[kind]
+        step, noise = np.zeros((total, total)), np.zeros((total, total))
+        couplings = self._couplings(np.random.default_rng(seed))
+        for kind, site in self.sites.items():
+            for a, e in enumerate(site.emissions):
+                for b, f in enumerate(site.fields):
+                    step[place[kind, e], place[f.sender, f.emission]] += site.slopes[:, a, b, None] * couplings[f]
+                for c, d in enumerate(site.emissions):
+                    noise[place[kind, e], place[kind, d]] = np.diag(site.noise[:, a, c])
+        answer = np.linalg.inv(np.eye(total) - step)
+        sources = {}
+        for kind, site in self.sites.items():
+            for b, f in enumerate(site.fields):
+                row = np.zeros((total, self.count[kind]))
+                for a, e in enumerate(site.emissions):
+                    row[place[kind, e]] = np.diag(site.slopes[:, a, b])
+                sources[f] = answer @ row
+        return answer @ noise @ answer.T, sources, place
+
+    def _couplings(self, rng: np.random.Generator) -> dict[Any, np.ndarray]:
+        """The couplings of each field, its hearers as rows: drawn by the moments that the declaration gives."""
+        fields = [f for site in self.sites.values() for f in site.fields]
+        out: dict[Any, np.ndarray] = {}
+        for family in dict.fromkeys(f.coupling.family for f in fields):
+            shape = tuple(self.count[kind] for kind in family.slots)
+            drawn = rng.standard_normal(shape)
+            tied = next((z for z in out if correlation_of(family, z) != 0), None)
+            if tied is not None:
+                rho = self._number(correlation_of(family, tied))
+                drawn = rho * out[tied] + np.sqrt(1 - rho**2) * drawn
+            if family.reciprocity != 0:
+                own, other = reciprocal(self._number(family.reciprocity))
+                drawn = own * drawn + other * drawn.T
+            out[family] = drawn
+        sizes: dict[Any, Any] = {kind.size: self.count.get(kind, self.features) for kind in (*self.count, FEATURE)}
+        scales = {x: np.sqrt(self._number(x.variance.xreplace(sizes))) for x in out}
+        return {
+            f: scales[x] * (out[x].T if f.turned else out[x]) for f in fields for x in [f.coupling.family]
+        }
+
+    def measured(self) -> tuple[dict[Symbol, np.ndarray], np.ndarray]:
+        """Each number that the claims close, and the dimension: one value for each instance."""
+        observed = (self.pair.kind, self.pair.observed)
+        found: dict[Symbol, list[float]] = {symbol: [] for symbol in self.pair.symbols.values()}
+        dimension = []
+        for seed in range(SEEDS):
+            covariance, sources, place = self.joined(seed)
+            there = place[observed]
+            for two, symbol in self.pair.symbols.items():
+                ends = [
+                    covariance[place[leg.kind, leg.sent], there]
+                    if leg.field is None
+                    else sources[leg.field.declared][there].T
+                    for leg in two
+                ]
+                found[symbol].append(float(np.sum(ends[0] * ends[1])) / self.features)
+            own = covariance[there, there]
+            dimension.append(float(np.trace(own) ** 2 / len(own) / np.sum(own**2)))
+        return {s: np.array(v) for s, v in found.items()}, np.array(dimension)
+
+
+def _finite(law: Any, q: Quenched) -> list[tuple[Any, Any]]:
+    """The values of a quenched parameter with their weights."""
+    if isinstance(law, Mapping):
+        return list(law.items())
+    if isinstance(law, Tuple):
+        return [(pair[0], pair[1]) for pair in law]
+    raise UnsupportedLaw(f"{q} has no finite law.", "values with weights")
+
+
+def _prepared(step: Step) -> tuple[Pair, Any, dict[Symbol, np.ndarray], np.ndarray] | Verdict:
+    pair: Pair = step.evidence["pair"]
+    memory = pair.theory.memory.setdefault("linear instances", {})
+    key = (pair.observed, pair.over)
+    if key not in memory:
+        solution, _, where = solved_point(pair.theory, 15)
+        if solution is None:
+            return Verdict(SIMULATION, None, where)
+        try:
+            memory[key] = (solution, *LinearInstances(pair, solution).measured())
+        except UnsupportedLaw as problem:
+            return Verdict(SIMULATION, None, problem.found)
+    return (pair, *memory[key])
+
+
+def _agrees(value: float, samples: np.ndarray, features: int) -> bool:
+    error = float(np.std(samples, ddof=1)) / np.sqrt(len(samples))
+    return bool(abs(value - np.mean(samples)) < LIMIT * error + ALLOWED / features * abs(value))
+
+
+@witness("two_sites_closed")
+def closed(step: Step, _dps: int) -> list[Verdict]:
+    """The claims, solved for what they close, against sums over all pairs of sites of large linear instances."""
+    prepared = _prepared(step)
+    if isinstance(prepared, Verdict):
+        return [prepared]
+    pair, solution, measured, _ = prepared
+    symbols = [claim.lhs for claim in step.claims]
+    if set(symbols) != set(pair.symbols.values()):
+        return result(SIMULATION, False, "", "not one equation for each number")
+    zero = dict.fromkeys(symbols, 0)
+    first = np.array([float(solution[e]) if (e := c.rhs.xreplace(zero)) != 0 else 0.0 for c in step.claims])
+    rows = [[c.rhs.expand().coeff(s) for s in symbols] for c in step.claims]
+    if any(Add(*row).has(*symbols) for row in rows):
+        return result(SIMULATION, False, "", "the equations are not linear")
+    matrix = np.array([[float(solution[e]) if e != 0 else 0.0 for e in row] for row in rows])
+    values = np.linalg.solve(np.eye(len(symbols)) - matrix, first)
+    features = LinearInstances(pair, solution).features
+    ok = all(_agrees(v, measured[s], features) for v, s in zip(values, symbols, strict=True))
+    return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")
+
+
+@witness("two_sites_dimension")
+def dimension(step: Step, _dps: int) -> list[Verdict]:
+    """The participation ratio of the covariance matrices of large linear instances."""
+    prepared = _prepared(step)
+    if isinstance(prepared, Verdict):
+        return [prepared]
+    pair, solution, measured, found = prepared
+    (claim,) = step.claims
+    exact = {s: Rational(float(np.mean(v))) for s, v in measured.items()}
+    value = float(solution[claim.rhs.xreplace(exact)])
+    ok = _agrees(value, found, LinearInstances(pair, solution).features)
+    return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")

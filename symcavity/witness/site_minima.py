@@ -1,0 +1,289 @@
+"""The problem of one site, minimised by brute force: at many cavity fields at once, by searches within searches.
+
+The cost of a site is what the declared objective sums over sites of its kind.  It is minimised over the site's own
+variables and the fields that it hears, which are bound to the cavity fields by the inverse of the self-couplings.  No
+law of the engine is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sympy import Add, Dummy, Expr, LessThan, Matrix, S, Symbol, lambdify
+
+from symcavity.algebra.precision import mp
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.witness.declared import declared_of, kind_of
+from symcavity.witness.direct import cases, given_averages
+from symcavity.witness.world import same
+
+NODES = {1: 800, 2: 80, 3: 24}  # an axis of a grid over the fields of a site, by their number
+FEWER = {1: 1, 2: 2, 3: 20}  # by how much it is coarser where more variables are searched for
+SEARCH = {1: 46, 2: 38, 3: 30}  # steps of each search, by their number
+LEAST = 12  # nodes
+REACH, WIDTH = 7.5, 7.0  # of the grid, in standard deviations; of a search, asinh of the variable
+STIFF = 10**6  # what a constraint that is missed costs
+MODULES, MATRICES = ["numpy", "scipy"], ("curvature", "covariance")
+
+
+class NotSearched(Exception):
+    """The site problem is too large for a search, or no point was found at which it is convex."""
+
+
+@dataclass(frozen=True)
+class SiteCost:
+    """The problem of one site: its cost in its variables, its fields and numbers.
+
+    Attributes
+    ----------
+    kind : Kind
+    cost : Expr
+        With what constraints cost that are missed, and what emissions gain; without the cost of fields.
+    variables, fields : tuple of Expr
+        What is searched for: own variables, and the trained fields that are heard.
+    apart : tuple of Expr
+        By how much each of these fields differs from its cavity field.
+    curvature : Matrix
+        The self-couplings of these fields.
+    etas : tuple of Symbol
+    covariance : Matrix
+        Of the cavity fields.
+    """
+
+    kind: Kind
+    cost: Expr
+    variables: tuple[Expr, ...]
+    fields: tuple[Expr, ...]
+    apart: tuple[Expr, ...]
+    curvature: Any
+    etas: tuple[Symbol, ...]
+    covariance: Any
+
+    def known(self, laws: dict[Any, Any]) -> SiteCost:
+        """The same with the averages of quenched parameters in numbers."""
+        matrices = {name: getattr(self, name).applyfunc(lambda e: given_averages(e, laws)) for name in MATRICES}
+        apart = tuple(given_averages(e, laws) for e in self.apart)
+        return replace(self, cost=given_averages(self.cost, laws), apart=apart, **matrices)
+
+    @property
+    def exprs(self) -> list[Expr]:
+        """All that numbers are put into."""
+        return [self.cost, *self.apart, *self.curvature, *self.covariance]
+
+
+def site_costs(theory: Any) -> dict[Kind, SiteCost]:
+    """The problem of one site of each kind, from what was declared and the claimed statistics of its fields.
+
+    Raises
+    ------
+    NotSearched
+        If the objective is no sum over sites, or a site has too many variables.
+    """
+    record, system = theory.system.record, theory.system
+    problem = record.problem
+    costs = {kind: problem.objective.get(kind, S.Zero) for kind in theory.inserted}
+    _check(theory)
+    for nu, condition in record.conditions:
+        for kind, body in condition.parts.items():
+            costs[kind] -= nu * body
+    for c in problem.constraints:
+        missed = c.expr if c.equality else (c.expr - abs(c.expr)) / 2
+        costs[c.kind] += S(STIFF) * missed**2 / 2
+    return {kind: _site_cost(theory, kind, system.own(cost)) for kind, cost in costs.items()}
+
+
+def _check(theory: Any) -> None:
+    """Hold the costs and constraints that were read against the sums that were declared, written out.
+
+    Raises
+    ------
+    ValueError
+        If they differ.
+    """
+    problem = theory.system.record.problem
+    sums = {f.symbol: f.as_sum for f in theory.system.record.fields}
+    declared = [
+        (kind_of(Equation(r.lhs - r.rhs, S.Zero)), r.rhs - r.lhs if isinstance(r, LessThan) else r.lhs - r.rhs)
+        for r in problem.subject_to
+    ]
+    here = [(kind, expr) for kind, expr in declared if kind is not None]
+    ratios: list[list[Any]] = []
+    for seed in (2, 3):
+        world = declared_of(theory).world(seed)
+
+        def at(kind: Kind, body: Expr, world: Any = world) -> list[Any]:
+            return [world.value(body.xreplace(sums), {kind.index: k}) for k in world.sites(kind)]
+
+        total = mp.fsum(v for kind, body in problem.objective.items() for v in at(kind, body))
+        whole = same(total + world.value(problem.global_objective), world.value(problem.minimize))
+        rows = [(at(kind, expr), at(c.kind, c.expr)) for (kind, expr), c in zip(here, problem.constraints, strict=True)]
+        ratios.append([a / b for one, other in rows for a, b in zip(one, other, strict=True)])
+        if not whole or any(ratio <= 0 for ratio in ratios[-1]):
+            raise ValueError("the costs of the sites are not what was declared")
+    if not all(map(same, *ratios)):
+        raise ValueError("the constraints of the sites are not what was declared")
+
+
+def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
+    system, record, site = theory.system, theory.system.record, theory.inserted[kind]
+    heard = [f for f in record.fields if f.hearer == kind and cost.has(f.symbol)]
+    messages = {f: system.own(record.messages[f.symbol]) for f in record.fields}
+
+    def named(f: Any, sender: Kind, emission: Expr) -> tuple[Any, Expr]:
+        """The field of the site that sums an emission, in units of what the site hears."""
+        for h in site.heard:
+            same = h.declared.sender == sender and h.declared.coupling.family == f.coupling.family
+            ratio = (system.own(emission) / h.declared.emission).cancel() if same else S.NaN
+            if same and not site_quantities(ratio):
+                return h, ratio
+        raise NotSearched(f"{emission} is heard in other terms")
+
+    found = {f: named(f, f.sender, f.emission) for f in heard}
+    trained = [f for f in heard if f.states()]
+    given = {f.symbol: ratio * h.eta for f, (h, ratio) in found.items() if not f.states()}
+    curvature = Matrix(len(trained), len(trained), lambda *_: S.Zero)
+    for row, f in enumerate(trained):
+        h, ratio = found[f]
+        for k in h.feedback:
+            column, share = next(
+                (n, share) for n, g in enumerate(trained)
+                if not site_quantities(share := (k.emission / messages[g]).cancel())
+            )  # fmt: skip
+            curvature[row, column] += ratio * site.means[k.symbol] * share
+    gain = S.Zero
+    for f in (f for f in record.fields if f.sender == kind and messages[f] != 0):
+        v, ratio = named(f, f.hearer, messages[f])
+        own = [site.means[k.symbol] * k.emission / (2 if k.through.states() else 1) for k in v.feedback]
+        gain += system.own(f.emission) * ratio * (v.eta + Add(*own))
+    cost = (cost - gain).xreplace(given)
+    variables = [q for q in site_quantities(cost, Variable) if kind in q.site]
+    apart = [f.symbol - found[f][1] * found[f][0].eta for f in trained]
+    etas = [h.eta for h in sorted(site.heard, key=lambda h: bool(h.declared.states()))]  # jumps are cut by the grid
+    covariance = Matrix(len(etas), len(etas), lambda a, b: site.covariance[etas[a], etas[b]])
+    if len(variables) + len(trained) > max(SEARCH) or len(etas) > max(NODES):
+        raise NotSearched(f"a {kind} has {len(variables) + len(trained)} variables and hears {len(etas)} fields")
+    symbols = tuple(f.symbol for f in trained)
+    return SiteCost(kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance)
+
+
+class BruteForce:
+    """The averages of the single-site minima at values of all order parameters, by search.
+
+    Parameters
+    ----------
+    theory : Theory
+    laws : dict
+        Finite laws of the quenched parameters.
+    """
+
+    def __init__(self, theory: Any, laws: dict[Any, Any]) -> None:
+        self.theory, self.laws = theory, laws
+        found = {kind: site.known(laws) for kind, site in site_costs(theory).items()}
+        self.sites = {kind: site for kind, site in found.items() if site.variables or site.fields or site.cost != 0}
+
+    def is_convex(self, point: dict[Any, Any]) -> bool:
+        """Whether the fields of all sites have covariances, and all self-couplings the right signs, at a point."""
+        return all(
+            np.all(np.linalg.eigvalsh(matrix) > 0)
+            for site in self.sites.values()
+            for rule, _ in self._cases(site, point)
+            for matrix in (_number(site.covariance, rule), _number((site.curvature + site.curvature.T) / 2, rule))
+            if matrix.size
+        )
+
+    def averages(self, points: list[dict[Any, Any]]) -> dict[Kind, tuple[np.ndarray, float]]:
+        """The average minimum of a site of each kind at some points, and the size of these minima."""
+        return {kind: self._average(site, points) for kind, site in self.sites.items()}
+
+    def _cases(self, site: SiteCost, point: dict[Any, Any]) -> Iterator[tuple[dict[Any, Any], Expr]]:
+        """Joint values of the site's quenched parameters, and the symbols; and weights, which may hold fields."""
+        for known, weight in cases(self._quenched(site), self.laws):
+            yield {**point, **known}, S(weight).xreplace(known)
+
+    def _quenched(self, site: SiteCost) -> list[SiteQuantity]:
+        """The quenched parameters of a site, with those that the law of a label holds."""
+        found = {q for e in site.exprs for q in site_quantities(e, Quenched)}
+        for label in [q for q in found if q.family.given is not None]:
+            if label.family.low is not None:
+                raise NotSearched(f"{label} has countably many values")
+            found |= {q for weight in self.laws[label.family].values() for q in site_quantities(weight, Quenched)}
+        return sorted(found, key=str)
+
+    def _average(self, site: SiteCost, points: list[dict[Any, Any]]) -> tuple[np.ndarray, float]:
+        """The average minimum at some points, and the size of the minima."""
+        count, searched = len(site.etas), len(site.variables) + len(site.fields)
+        z, share = _grid(count, max(LEAST, NODES[max(count, 1)] // FEWER[max(searched, 1)]))
+        free = {s for e in site.exprs for s in e.free_symbols if s in points[0]}
+        numbers = [*self._quenched(site), *sorted(free, key=str)]
+        heard = {h.declared.symbol: h.eta for h in self.theory.inserted[site.kind].heard}
+        laws = self.theory.system.laws[site.kind].equations
+        named = {e.lhs: e.rhs.xreplace(heard) for e in laws if isinstance(e.lhs, SiteQuantity)}
+        rows, weights = [], []
+        for point in points:
+            for rule, weight in self._cases(site, point):
+                fields = np.linalg.cholesky(_number(site.covariance, rule)) @ z if count else z
+                values = [*(float(rule[s]) for s in numbers), *_inverse(_number(site.curvature, rule)).ravel()]
+                rows.append(np.concatenate([fields, np.repeat(np.array(values)[:, None], z.shape[1], axis=1)]))
+                on_fields = lambdify(site.etas, weight.xreplace(named).xreplace(rule), MODULES)
+                with np.errstate(all="ignore"):
+                    weights.append(share * np.broadcast_to(on_fields(*fields), share.shape))
+        stacked = np.concatenate(rows, axis=1)
+        size = range(len(site.fields))
+        springs = [[Symbol(f"spring_{a}_{b}") for b in size] for a in size]
+        bound = Add(*(springs[a][b] * site.apart[a] * site.apart[b] / 2 for a in size for b in size))
+        arguments = [*site.variables, *site.fields, *site.etas, *numbers, *(s for row in springs for s in row)]
+        marks = {argument: Dummy(real=True) for argument in arguments}  # a field and a state may have one letter
+        call = lambdify([*marks.values()], (site.cost + bound).xreplace(marks), MODULES)
+        with np.errstate(all="ignore"):
+            found = _searched(lambda *x: call(*x, *stacked), searched, stacked.shape[1])
+        parts = np.array(weights) * found.reshape(len(weights), -1)
+        return parts.sum(axis=1).reshape(len(points), -1).sum(axis=1), float(np.abs(parts).sum() / len(points))
+
+
+def _number(matrix: Any, rule: dict[Any, Any]) -> np.ndarray:
+    return np.array(matrix.xreplace(rule).evalf(17).tolist(), dtype=float).reshape(matrix.shape)
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    return np.linalg.inv((matrix + matrix.T) / 2) if matrix.size else matrix
+
+
+def _grid(count: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of an average over independent Gaussians; no point has a zero, where laws may jump."""
+    z = (np.arange(2 * (nodes // 2)) + 0.5) * (2 * REACH / (2 * (nodes // 2))) - REACH
+    w = np.exp(-z * z / 2)
+    points = np.array([part.ravel() for part in np.meshgrid(*[z] * count, indexing="ij")]).reshape(count, -1)
+    weights = np.ones(1)
+    for _ in range(count):
+        weights = np.outer(weights, w / w.sum()).ravel()
+    return (points, weights) if count else (np.zeros((0, 1)), weights)
+
+
+def _searched(call: Callable[..., Any], count: int, size: int) -> np.ndarray:
+    """The least value of a convex function of some variables, at all fields at once: searches within searches."""
+    golden = (np.sqrt(5) - 1) / 2
+
+    def least(known: tuple[Any, ...]) -> np.ndarray:
+        if len(known) == count:
+            value = np.broadcast_to(np.asarray(call(*known), dtype=float), (size,))
+            return np.where(np.isnan(value), np.inf, value)
+        low, high = np.full(size, -WIDTH), np.full(size, WIDTH)
+        one, two = high - golden * (high - low), low + golden * (high - low)
+        at_one, at_two = least((*known, np.sinh(one))), least((*known, np.sinh(two)))
+        for _ in range(SEARCH[count]):
+            left = at_one < at_two
+            low, high = np.where(left, low, one), np.where(left, two, high)
+            new = np.where(left, high - golden * (high - low), low + golden * (high - low))
+            value = least((*known, np.sinh(new)))
+            one, two, at_one, at_two = (
+                np.where(left, new, two), np.where(left, one, new),
+                np.where(left, value, at_two), np.where(left, at_one, value),
+            )  # fmt: skip
+        return np.minimum(at_one, at_two)
+
+    return least(())

@@ -1,0 +1,173 @@
+"""Convex problems at a temperature: limits, identities of Bayes, random matrices, and a sampler of instances."""
+
+import numpy as np
+import pytest
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log
+from sympy.stats import Normal
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    DeclarationError,
+    Feature,
+    Global,
+    N,
+    P,
+    Quenched,
+    UnsupportedLaw,
+    alpha,
+    average,
+    expect,
+    i,
+    mu,
+    response,
+)
+
+x, w = Coupling("x"), Feature("w")
+beta, gamma = Symbol("beta", positive=True), Symbol("gamma", positive=True)
+h = Sum(x[mu, i] * w[i], (i, 1, N))
+square = Sum(w[i] ** 2, (i, 1, N)) / 2
+LOSSES = {
+    "logistic": Sum(log(1 + exp(-h)), (mu, 1, P)) + gamma * square,
+    "hinge": Sum(Max(0, 1 - h), (mu, 1, P)) + gamma * square,
+    "laplace": Sum((1 - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(Abs(w[i]), (i, 1, N)),
+}
+sigma = Symbol("sigma", positive=True)
+t, xi = Quenched("t", i, law=Normal("t", 0, 1)), Quenched("xi", mu, law=Normal("xi", 0, 1))
+u = Sum(x[mu, i] * t[i], (i, 1, N))
+y = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+LINEAR = Sum((Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) + sigma * xi[mu]) ** 2, (mu, 1, P)) / 2 + gamma * square
+POSTERIOR = Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + square
+mean, second = average(expect(w[i]) ** 2), average(w[i] ** 2)
+
+
+def declared(name):
+    return ConvexProblem(LOSSES[name])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_large_beta_is_the_minimum(name):
+    """What remains shrinks with the temperature; the thermal variance is the response over beta."""
+    problem = declared(name)
+    cold, theory = problem.cavity().solve({alpha: 2, gamma: 1}), problem.gibbs(beta).cavity()
+    gaps = []
+    for value in (100, 1000):
+        warm = theory.solve({alpha: 2, gamma: 1, beta: value})
+        assert float(warm[second] - warm[mean]) == pytest.approx(float(warm[response(w)]) / value, rel=1e-6)
+        gaps.append(abs(float(warm[mean]) - float(cold[second])))
+    assert gaps[1] < 0.4 * gaps[0] < 0.01  # of order 1/beta where the loss is smooth; more slowly at kinks
+
+
+def test_the_variance_is_the_response_over_beta():
+    """Fluctuation and response, with digits, where all is closed."""
+    theory = ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) / 2 + gamma * square).gibbs(beta).cavity()
+    solution = theory.solve({alpha: 2, gamma: 1, beta: 3}, dps=40)
+    assert abs(solution[second] - solution[mean] - solution[response(w)] / 3) < 1e-38
+
+
+def test_ridge_by_its_eigenvalues():
+    """The posterior of a linear teacher: its mean and variance are traces of the resolvent of a Wishart matrix."""
+    size, load, noise, penalty, cold = 1500, 2, 0.5, 0.25, 4.0
+    rng = np.random.default_rng(5)
+    couplings = rng.normal(size=(load * size, size)) / np.sqrt(size)
+    s = np.linalg.eigvalsh(couplings.T @ couplings)
+    error = np.mean((penalty**2 + noise**2 * s) / (s + penalty) ** 2)
+    spread = np.mean(1 / (cold * (s + penalty)))
+    values = {alpha: load, beta: 4, gamma: Rational(1, 4), sigma: Rational(1, 2)}
+    solution = ConvexProblem(LINEAR).gibbs(beta).cavity().solve(values)
+    assert float(solution[average((expect(w[i]) - t[i]) ** 2)]) == pytest.approx(error, rel=5e-3)
+    assert float(solution[second] - solution[mean]) == pytest.approx(spread, rel=5e-3)
+    # at this temperature and penalty it is the posterior
+    assert float(solution[average(expect(w[i]) * t[i])]) == pytest.approx(float(solution[mean]), rel=1e-12)
+
+
+def test_a_draw_of_the_posterior_is_like_the_teacher():
+    """Nishimori: the overlap of the mean is its squared length, the second moment that of the teacher; only there."""
+    theory = ConvexProblem(POSTERIOR).gibbs(beta).cavity()
+    solution = theory.solve({alpha: 2, beta: 1})
+    overlap = float(solution[average(expect(w[i]) * t[i])])
+    assert overlap == pytest.approx(float(solution[mean]), rel=1e-12)
+    assert float(solution[second]) == pytest.approx(1, rel=1e-12)
+    assert float(solution[average(w[i] * t[i])]) == pytest.approx(overlap, rel=1e-12)
+    tempered = theory.solve({alpha: 2, beta: 2})
+    assert abs(float(tempered[mean]) - float(tempered[average(expect(w[i]) * t[i])])) > 0.001
+
+
+def sampled(size, load, rng, steps):
+    """Second moment and squared mean of a logistic posterior by Metropolis-adjusted Langevin steps: two chains."""
+    data = rng.normal(size=(load * size, size)) / np.sqrt(size)
+    width = 0.5 / size ** (1 / 6)
+
+    def energy(v):
+        fields = data @ v
+        return np.sum(np.logaddexp(0, -fields)) + v @ v / 2, -data.T @ (1 / (1 + np.exp(fields))) + v
+
+    chains = []
+    for _ in range(2):
+        v = np.zeros(size)
+        cost, slope = energy(v)
+        total, squares = np.zeros(size), 0.0
+        for step in range(steps):
+            noise = rng.normal(size=size)
+            new = v - width**2 * slope / 2 + width * noise
+            cost_new, slope_new = energy(new)
+            back = v - new + width**2 * slope_new / 2
+            change = cost - cost_new - back @ back / (2 * width**2) + noise @ noise / 2
+            if np.log(rng.random()) < change:
+                v, cost, slope = new, cost_new, slope_new
+            if step >= steps // 10:
+                total += v
+                squares += v @ v
+        kept = steps - steps // 10
+        chains.append((total / kept, squares / kept / size))
+    (first, one), (other, two) = chains
+    return (one + two) / 2, first @ other / size  # independent chains: the noise of the means drops out
+
+
+def test_logistic_instances_by_a_sampler():
+    """Instances at beta = 1: a Monte Carlo of the measure that is declared, with the error bar between instances."""
+    rng = np.random.default_rng(3)
+    rows = np.array([sampled(100, 2, rng, 4000) for _ in range(6)])
+    solution = declared("logistic").gibbs(1).cavity().solve({alpha: 2, gamma: 1})
+    for k, observable in enumerate((second, mean)):
+        error = rows[:, k].std(ddof=1) / np.sqrt(len(rows))
+        assert abs(rows[:, k].mean() - float(solution[observable])) < 4 * error + 0.01
+    assert error < 0.02
+
+
+@pytest.mark.parametrize("name", ["logistic", "hinge"])
+def test_every_step_is_verified(name):
+    verified = declared(name).gibbs(beta).cavity().derivation.verify()
+    assert all(verdict.ok for row in verified for verdict in row.verdicts)
+
+
+def test_what_is_refused():
+    problem = declared("logistic")
+    with pytest.raises(DeclarationError, match="not known to be positive"):
+        problem.gibbs(Symbol("T"))
+    with pytest.raises(DeclarationError, match="do not fluctuate"):
+        problem.cavity().observable(mean)
+    with pytest.raises(UnsupportedLaw, match="constraints"):
+        ConvexProblem(square, [h >= 1]).gibbs(beta)
+    with pytest.raises(UnsupportedLaw, match="global"):
+        ConvexProblem(Sum((1 - h - Global("b")) ** 2, (mu, 1, P)) + square).gibbs(beta)
+    with pytest.raises(UnsupportedLaw, match="fluctuate"):
+        problem.gibbs(beta).simulate({alpha: 2, gamma: 1, beta: 1}, N=20)
+    with pytest.raises(DeclarationError, match="thermal average"):
+        ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + Sum(expect(w[i]) ** 2, (i, 1, N)))
+
+
+def test_a_normal_law_of_the_teacher_stays_open():
+    """A teacher without a law gets one at evaluation."""
+    s = Quenched("s", i)
+    error = Sum(x[mu, i] * (w[i] - s[i]), (i, 1, N))
+    theory = ConvexProblem(Sum(error**2, (mu, 1, P)) / 2 + square).gibbs(beta).cavity()
+    solution = theory.solve({alpha: 2, beta: 2, s: Normal("s", 0, 1)})
+    assert float(solution[second] - solution[mean]) == pytest.approx(float(solution[response(w)]) / 2, rel=1e-10)
+
+
+def test_a_fixed_average_is_met():
+    """A thermal second moment that is held fixed says which penalty belongs to it."""
+    problem = ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) / 2 + gamma * square, fixed=[Eq(average(w[i] ** 2), 1)])
+    solution = problem.gibbs(beta).cavity().solve({alpha: 2, beta: 2})
+    assert float(solution[second]) == pytest.approx(1, rel=1e-12)

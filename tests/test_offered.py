@@ -1,0 +1,34 @@
+"""What is offered to users: completion, and the pages of the reference."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import symcavity
+from symcavity.derivations import gardner
+
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
+
+
+def public(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_completion_has_the_words_of_the_face_and_no_machinery():
+    theory = gardner.problem.cavity()
+    verbs = {"solve", "function", "compare", "sweep", "closed_form", "derivation", "equations", "order_parameters"}
+    assert verbs <= public(theory)
+    assert not {"PARTS", "memory", "claimed", "inserted", "replace", "MACHINERY"} & public(theory)
+    assert {"cavity", "naive", "kkt", "simulate", "symmetry", "copies"} <= public(gardner.problem)
+    assert not {"book", "rewritten", "with_means"} & public(gardner.problem)
+    assert not {"origin", "shared_pairs"} & public(gardner.problem.kkt())
+    assert not {"task", "environment", "quick"} & public(theory.solve({gardner.kappa: 1}))
+    assert public(symcavity) == {*symcavity.__all__, "derivations", "errors", "shapes"}
+
+
+def test_every_public_name_is_in_the_reference():
+    page = REFERENCE.read_text(encoding="utf-8")
+    whole = {name for module in re.findall(r"automodule:: ([\w.]+)", page) for name in vars(import_module(module))}
+    whole |= set(import_module("symcavity.shapes").__all__)
+    named = set(re.findall(r"(?<![\w.])(?:symcavity\.)?(\w+)\b", page))
+    assert not [name for name in symcavity.__all__ if name not in whole | named]

@@ -1,0 +1,38 @@
+"""Break the rules of the scatter of the minimum, and see that the declared objective and instances notice."""
+
+import pytest
+from sympy import Rational, Sum, Symbol
+
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
+from symcavity.method import fluctuation_steps as steps
+from symcavity.method import fluctuations as rules
+from symcavity.witness.judge import judge
+
+x, w, gamma = Coupling("x"), Feature("w"), Symbol("gamma", positive=True)
+y = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+gap = y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
+problem = ConvexProblem(Sum(gap**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+
+
+def verdict(key):
+    made = {step.key: step for step in steps.fluctuation_steps(problem.cavity().fluctuations())}
+    return all(v.ok for v in judge(made[key]))
+
+
+def test_they_hold_as_they_are():
+    assert verdict("fluctuations.minima")
+    assert verdict("fluctuations.coincide")
+    assert "Reveal the random numbers" in str(problem.cavity().fluctuations().derivation)
+
+
+def test_couplings_that_are_counted_at_both_ends(monkeypatch):
+    honest = steps.shared_overlaps
+    monkeypatch.setattr(steps, "shared_overlaps", lambda theory: 0 * honest(theory))
+    assert not verdict("fluctuations.coincide")
+
+
+@pytest.mark.parametrize("factor", [0, -1, 2])
+def test_a_self_coupling_that_is_wrong(monkeypatch, factor):
+    honest = rules._feedback
+    monkeypatch.setattr(rules, "_feedback", lambda field, site: factor * honest(field, site))
+    assert not verdict("fluctuations.minima")
