@@ -17,8 +17,8 @@ from symcavity.writing.layout import (
     Span,
     layout,
 )
-from symcavity.writing.markup import Row
 from symcavity.writing.mathml import displayed, element
+from symcavity.writing.nodes import Row
 from symcavity.writing.printing import tree
 from symcavity.writing.rows import aligned_lines, fragment_tree
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
-from symcavity.writing.fragments import Cite, Emphasis, Formula
+from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.layout import (
     Block,
     Display,
@@ -19,8 +19,8 @@ from symcavity.writing.layout import (
     single,
 )
 from symcavity.writing.lines import width
-from symcavity.writing.markup import Row, to_tex
-from symcavity.writing.printing import escape_tex, tex
+from symcavity.writing.nodes import Row, escape_tex, to_tex
+from symcavity.writing.printing import tex
 from symcavity.writing.rows import Line, aligned_lines, fragment_tree
 
 LINE_WIDTH = 64.0
@@ -121,7 +121,7 @@ def words(sentence: str) -> str:
 
 
 def _math(obj: Any) -> str:
-    return f"${obj.tex if isinstance(obj, Formula) else to_tex(fragment_tree(obj, inline=True))}$"
+    return f"${to_tex(fragment_tree(obj, inline=True), close=isinstance(obj, Row))}$"
 
 
 def _cell(meaning: Any) -> str:

@@ -18,9 +18,9 @@ from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.components import Alike
 from symcavity.writing.facts import assumption, relations
-from symcavity.writing.fragments import Cite, Formula, Fragments, Given, Show, listed, plural, states_of
+from symcavity.writing.fragments import Cite, Fragments, Given, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
-from symcavity.writing.markup import Node, Row, to_tex
+from symcavity.writing.nodes import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
 from symcavity.writing.rows import PAGE, abreast, chains_of, fits, in_lines, row_of
@@ -388,7 +388,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         words: Fragments = ["Likewise "] if isinstance(blocks[-1:] and blocks[-1], Display) else []
         words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
         words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
-        blocks.append(Paragraph((*words, Formula("t + 1" if shift else "t"), ". "), goes_on=True))
+        blocks.append(Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True))
     _stand_in(step, numbers)
     here = meanings(step.claims, numbers.notation)
     if defined := [*numbers.definitions([*old, *new]), *numbers.fields(step)]:

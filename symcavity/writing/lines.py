@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from symcavity.writing.markup import (
+from symcavity.writing.nodes import (
     SPACES,
     Accent,
     Atom,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from symcavity.writing.markup import (
+from symcavity.writing.nodes import (
     ACCENTS,
     SPACES,
     Accent,

@@ -18,7 +18,7 @@ from symcavity.writing.layout import (
     layout,
     single,
 )
-from symcavity.writing.markup import Row
+from symcavity.writing.nodes import Row
 from symcavity.writing.printing import text
 from symcavity.writing.rows import aligned_lines, fragment_tree
 from symcavity.writing.unicode import to_text

@@ -21,7 +21,7 @@ from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
 from symcavity.writing.facts import assumption
 from symcavity.writing.html import page, verification_html
 from symcavity.writing.latex import document, step_latex
-from symcavity.writing.markup import to_tex
+from symcavity.writing.nodes import to_tex
 from symcavity.writing.text import derivation_text, step_text
 from symcavity.writing.words import templates
 
