@@ -16,7 +16,7 @@ from symcavity.record.derivation import Derivation
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.components import Alike
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.html import inline
 from symcavity.writing.laws import with_names
 from symcavity.writing.lines import lines
@@ -25,8 +25,8 @@ from symcavity.writing.nodes import Row, to_tex
 from symcavity.writing.notation import meanings as notation
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
-from symcavity.writing.shown import as_shown
 from symcavity.writing.words import say
+from symcavity.writing.write_once import Alike
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory

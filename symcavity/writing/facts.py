@@ -14,10 +14,10 @@ from symcavity.model.quantities import Complementary, Quenched
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
+from symcavity.writing.display_form import is_sign
 from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
 from symcavity.writing.nodes import Row
 from symcavity.writing.ordering import is_given
-from symcavity.writing.shown import is_sign
 from symcavity.writing.words import Said, has, say, sentence
 
 Facts = dict[str, Any]

@@ -16,7 +16,7 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.components import Alike
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.facts import assumption, relations
 from symcavity.writing.fragments import Cite, Fragments, Given, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
@@ -24,8 +24,8 @@ from symcavity.writing.nodes import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
 from symcavity.writing.rows import PAGE, abreast, chains_of, fits, in_lines, row_of
-from symcavity.writing.shown import as_shown
 from symcavity.writing.words import say
+from symcavity.writing.write_once import Alike
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter
 from symcavity.writing.abbreviate import repeats, shorten
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.lines import lines, width
 from symcavity.writing.nodes import Row, items_of, to_tex
 from symcavity.writing.printing import tex, tree
 from symcavity.writing.reader import read
 from symcavity.writing.rows import fits, row_of
-from symcavity.writing.shown import as_shown
 
 a, b, c, d, x, y = symbols("a b c d x y", positive=True)
 root = sqrt(a**2 + b**2 + d)

@@ -203,8 +203,8 @@ def test_each_equation_stands_once_and_each_symbol_is_defined_where_it_is_first_
 
 
 def test_documents_are_short():
+    from symcavity.writing.display_form import as_shown
     from symcavity.writing.layout import Display, layout
-    from symcavity.writing.shown import as_shown
 
     derivation = importlib.import_module("symcavity.derivations.soft_margin").problem.cavity().derivation
     tex, html = document(derivation), page(derivation)
@@ -235,9 +235,9 @@ def test_symbols_of_one_name_keep_their_own_tex():
 
 
 def test_what_is_the_same_for_every_component_is_written_once():
-    from symcavity.writing.components import Alike
+    from symcavity.writing.display_form import as_shown
     from symcavity.writing.layout import Display, layout
-    from symcavity.writing.shown import as_shown
+    from symcavity.writing.write_once import Alike
 
     def three_fields():
         x, w = Coupling("x"), [Feature(f"w{k}") for k in (1, 2, 3)]
