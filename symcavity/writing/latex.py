@@ -7,17 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
+from symcavity.writing.blocks import Block, Display, Document, Group, Paragraph, Span, Wording
 from symcavity.writing.fragments import Cite, Emphasis
-from symcavity.writing.layout import (
-    Block,
-    Display,
-    Document,
-    Group,
-    Paragraph,
-    Span,
-    layout,
-    single,
-)
+from symcavity.writing.layout import layout, single
 from symcavity.writing.lines import width
 from symcavity.writing.nodes import Row, escape_tex, to_tex
 from symcavity.writing.printing import tex
@@ -130,25 +122,6 @@ def _cell(meaning: Any) -> str:
     return words(meaning) if isinstance(meaning, str) else f"$\\displaystyle {tex(meaning)}$"
 
 
-def _fragment(fragment: Any) -> str:
-    if isinstance(fragment, str):
-        return words(fragment)
-    if isinstance(fragment, Cite):
-        return f"\\cite{{ref{fragment.number}}}" if fragment.number else words(fragment.work)
-    if isinstance(fragment, Emphasis):
-        return f"\\emph{{{words(fragment.words)}}}"
-    if isinstance(fragment, Span):
-        ranges = []
-        for (first, a), (last, b) in fragment.ranges:
-            ranges.append(f"\\eqref{{{label(first)}}}" + (f"--\\eqref{{{label(last)}}}" if b > a else ""))
-        return _enumerated(ranges)
-    return _math(fragment)
-
-
-def _enumerated(entries: list[str]) -> str:
-    return entries[0] if len(entries) == 1 else f"{', '.join(entries[:-1])} and {entries[-1]}"
-
-
 def _inline(fragments: Any) -> str:
     parts, out = list(fragments), ""
     for place, part in enumerate(parts):
@@ -165,6 +138,11 @@ def _inline(fragments: Any) -> str:
 def label(key: str) -> str:
     """Return a key as a TeX label."""
     return "eq:" + re.sub(r"[^A-Za-z0-9.:+-]", "-", key)
+
+
+_fragment = Wording(
+    words, "\\emph{{{}}}".format, "\\cite{{ref{}}}".format, lambda key, _: f"\\eqref{{{label(key)}}}", _math, "--"
+)
 
 
 def _continued(steps: Iterable[list[Block]]) -> list[list[Block]]:

@@ -6,7 +6,7 @@ their widths and lines are found from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
@@ -35,15 +35,13 @@ DELIMITERS = {
     "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "vert": "|", "lvert": "|", "rvert": "|", "Vert": "‖", "|": "‖",
     "lVert": "‖", "rVert": "‖",
 }  # fmt: skip
-_OPENERS, _CLOSERS = "([{⟨⌊⌈", ")]}⟩⌋⌉"
 _FUNCTIONS = frozenset([
-    "log", "ln", "exp", "min", "max", "sup", "inf", "lim", "sin", "cos", "tan", "cot", "sec", "csc",
-    "sinh", "cosh", "tanh", "coth", "arcsin", "arccos", "arctan", "det", "dim", "arg", "deg", "gcd",
-    "ker", "Pr",
+    "log", "ln", "exp", "min", "max", "sup", "inf", "lim", "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh",
+    "tanh", "coth", "arcsin", "arccos", "arctan", "det", "dim", "arg", "deg", "gcd", "ker", "Pr",
 ])  # fmt: skip
 FONTS = frozenset([
-    "mathrm", "operatorname", "mathbf", "bm", "boldsymbol", "mathcal", "text", "mathtt", "mathbb",
-    "mathsf", "textbf", "textit", "mathit", "mbox",
+    "mathrm", "operatorname", "mathbf", "bm", "boldsymbol", "mathcal", "text", "mathtt", "mathbb", "mathsf",
+    "textbf", "textit", "mathit", "mbox",
 ])  # fmt: skip
 ACCENTS = {
     "hat": "̂", "widehat": "̂", "tilde": "̃",
@@ -52,12 +50,25 @@ ACCENTS = {
 NAMES = frozenset({*_GREEK, *FONTS, *ACCENTS})  # the commands that the name of a symbol may hold
 SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.33, "quad": 1.0, "qquad": 2.0, "!": 0.0, "~": 0.33}
 _IGNORED = frozenset([
-    "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits", "big", "Big", "bigg", "Bigg",
-    "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "mathopen", "mathclose", "mathrel", "mathbin",
-    "notag", "nonumber",
+    "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits", "big", "Big", "bigg", "Bigg", "bigl", "bigr",
+    "Bigl", "Bigr", "biggl", "biggr", "mathopen", "mathclose", "mathrel", "mathbin", "notag", "nonumber",
 ])  # fmt: skip
-_SCRIPT_LETTERS = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "L": "ℒ", "M": "ℳ", "R": "ℛ"}
-_BOARD_LETTERS = {"C": "ℂ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}
+_OPENERS, _SLIM = "([{⟨⌊⌈", "|‖"
+_COMMANDS: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("fun", {name: name for name in _FUNCTIONS}),
+    ("text", {name: name for name in "%&#_$"}),
+    ("space", {name: " " if size > 0.3 else "" for name, size in SPACES.items()}),
+    ("close", DELIMITERS),
+    ("open", {name: char for name, char in DELIMITERS.items() if char in _OPENERS}),
+    ("id", {name: char for name, char in DELIMITERS.items() if char in _SLIM}),
+    *(("big", _BIG), ("bin", _BINARIES), ("rel", _RELATIONS), ("id", _GREEK)),
+    ("space", dict.fromkeys(_IGNORED, "")),
+)
+_CHARACTERS = {"(": "open", "[": "open", ")": "close", "]": "close"}
+_CHARACTERS |= dict.fromkeys("=<>:|", "rel") | dict.fromkeys("+-*/", "bin") | dict.fromkeys(",;.!", "punct")
+_LEAVES = {f"\\{name}": (kind, char) for kind, names in _COMMANDS for name, char in names.items()}
+_LEAVES |= {char: (kind, char) for char, kind in _CHARACTERS.items()} | {"'": ("id", "′"), "~": ("space", " ")}
+"""The kind and the character of commands and characters of TeX; the later ones hold where two are alike."""
 
 
 T = TypeVar("T", bound="Node")
@@ -116,7 +127,6 @@ class Frac(Node):
 
     top: Node
     bottom: Node
-    small: bool = False
 
 
 @_node
@@ -162,34 +172,13 @@ class Table(Node):
     columns: str = ""
 
 
-_CHARACTERS = {
-    char: kind
-    for kind, chars in {"open": "([", "close": ")]", "rel": "=<>:|", "bin": "+-*/", "punct": ",;.!"}.items()
-    for char in chars
-}
-
-
 def atom(tex: str) -> Atom:
     """Return the leaf that a command of TeX, a number or a character is."""
-    name = tex[1:]
-    if tex[0].isdigit():
-        return Atom("num", tex, tex)
-    if tex[0] != "\\":
-        special = {"'": ("id", "′"), "~": ("space", " ")}.get(tex, (_CHARACTERS.get(tex, "id"), tex))
-        return Atom(*special, tex)
-    if name in _IGNORED:
-        return Atom("space", "", tex + (" " if name.isalpha() else ""))
-    for table, kind in ((_GREEK, "id"), (_RELATIONS, "rel"), (_BINARIES, "bin"), (_BIG, "big")):
-        if name in table:
-            return Atom(kind, table[name], tex)
-    if name in DELIMITERS:
-        char = DELIMITERS[name]
-        return Atom("open" if char in _OPENERS else "close" if char in _CLOSERS else "id", char, tex)
-    if name in _FUNCTIONS:
-        return Atom("fun", name, tex)
-    if name in SPACES:
-        return Atom("space", " " if SPACES[name] > 0.3 else "", tex)
-    return Atom("text", name, tex) if name in "%&#_$" else Atom("id", name, tex, "rm")
+    if tex in _LEAVES:
+        return Atom(*_LEAVES[tex], tex + " " * (tex[1:] in _IGNORED))
+    if tex[0] == "\\":
+        return Atom("id", tex[1:], tex, "rm")
+    return Atom("num" if tex[0].isdigit() else "id", tex, tex)
 
 
 def words(said: str) -> Atom:
@@ -306,7 +295,7 @@ def to_tex(node: Node, close: bool = False) -> str:
                 return " ".join(items)
             return "".join(" " * (k > 0 and node.blank(k)) + item for k, item in enumerate(items))
         case Frac():
-            return f"\\{'t' if node.small else ''}frac{{{to_tex(node.top, close)}}}{{{to_tex(node.bottom, close)}}}"
+            return f"\\frac{{{to_tex(node.top, close)}}}{{{to_tex(node.bottom, close)}}}"
         case Root():
             degree = f"[{to_tex(node.degree, close)}]" if node.degree is not None else ""
             return f"\\sqrt{degree}{{{to_tex(node.body, close)}}}"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Abs, Add, Basic, Expr, Function, Integer, Integral, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
-from sympy.printing.latex import LatexPrinter
+from sympy import Add, Basic, Expr, Function, Integer, Integral, Mul, Piecewise, Pow, Rational, S, Sum
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.flow import integrand
@@ -15,15 +13,14 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
-from symcavity.model.averages import Average, condition_of
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Family
 from symcavity.record.symbols import AtStep, ResponseElement
-from symcavity.sites.sets.averages import REGIME
+from symcavity.writing.conditions import ONE, ConditionPrinter
 from symcavity.writing.lines import width
 from symcavity.writing.mathml import element
 from symcavity.writing.nodes import (
-    NAMES,
     Atom,
     Frac,
     MarkupError,
@@ -31,10 +28,8 @@ from symcavity.writing.nodes import (
     Root,
     Row,
     Script,
-    Table,
     atom,
     beside,
-    escape_tex,
     has_fraction,
     in_brackets,
     joined,
@@ -51,31 +46,23 @@ from symcavity.writing.ordering import (
     plain_sum,
     term_key,
 )
-from symcavity.writing.reader import mark, read
+from symcavity.writing.reader import read
 from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
 _SHORT = 1.6 * _LONG  # a fraction within another takes a slash up to here
 
-_REGIMES = ("inside", "touching", "on a face", "at the tip", "at the bound")  # of a projection, by their numbers
-_SIGNS = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
-
 _PRINTED = Memory(20000)
 """What was printed, for all writers and all formats: by the expression, and where it stood."""
 
 
-class CavityPrinter(LatexPrinter):
-    """Formulas in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages.
-
-    A method ``_print_X`` of this class returns a tree. Methods of SymPy's printer, and nodes that know their own LaTeX,
-    return LaTeX in which a mark stands for each part that was printed before; it is read with the trees of the parts.
-    """
+class CavityPrinter(ConditionPrinter):
+    """Formulas in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages."""
 
     def __init__(self, inline: bool = False) -> None:
-        super().__init__({"mul_symbol": None, "fold_short_frac": False, "inv_trig_style": "full"})
+        super().__init__()
         self._inline, self._nested = int(inline), 0
-        self._given: list[Row] = []
 
     def row(self, expr: Any, **power: str) -> Row:
         """Print; in the argument of a function, and in a derivative, short fractions take a slash."""
@@ -85,34 +72,12 @@ class CavityPrinter(LatexPrinter):
         within = isinstance(expr, Function | ResponseElement) and not isinstance(expr, Piecewise)
         self._nested += within
         try:
-            out = self._built(expr, **power)
-        except MarkupError:  # LaTeX that cannot be read, or two indices in one place
-            if power:
-                raise
-            out = self.emptyPrinter(expr)
+            out = super().row(expr, **power)
         finally:
             self._nested -= within
         if key is not None:
             _PRINTED[key] = out
         return out
-
-    def _built(self, expr: Any, **power: str) -> Row:
-        own = vars(CavityPrinter).get(f"_print_{type(expr).__name__}")
-        found = own(self, expr, **power) if own is not None else super()._print(expr, **power)
-        return beside(found) if isinstance(found, Node) else read(found, self._given)
-
-    def _print(self, expr: Any, **power: Any) -> str:
-        """Return the mark of what is printed, as a part of LaTeX."""
-        self._given.append(self.row(expr, **power))
-        return mark(len(self._given) - 1)
-
-    def _power(self, base: Node, exp: str | None) -> Row:
-        return scripted(base, sup=read(exp, self._given) if exp else None)
-
-    def _print_Symbol(self, expr: Symbol, style: str = "plain") -> Row:
-        found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
-        found = re.sub(r"^[A-Za-z]{2,}", r"\\mathrm{\g<0>}", found)  # a name, and no product of its letters
-        return _formula_of(expr.name, found) or beside(words(expr.name))
 
     def _print_AtStep(self, expr: AtStep, exp: str | None = None) -> Row:
         body, step = self.row(expr.args[0]), read(f"t{expr.shift:+d}" if expr.shift else "t")
@@ -154,9 +119,8 @@ class CavityPrinter(LatexPrinter):
             return scripted(self._power_base(base), sup=read(f"{power.p}/{power.q}"))
         exponent = self._in_script(power)
         if base.is_Function:
-            self._given.append(exponent)
             try:
-                return self.row(base, exp=mark(len(self._given) - 1))
+                return self.row(base, exp=self._marked(exponent))
             except (TypeError, MarkupError):  # a function that does not take its power inside
                 pass
         return scripted(self._power_base(base), sup=exponent)
@@ -318,7 +282,7 @@ class CavityPrinter(LatexPrinter):
     # -- functions ------------------------------------------------------------------------------
 
     def _print_Identity(self, _expr: Any) -> Row:
-        return beside(_ONE)
+        return beside(ONE)
 
     def _print_Max(self, expr: Any, exp: str | None = None) -> Row:
         rest = [arg for arg in expr.args if arg != 0]
@@ -356,60 +320,6 @@ class CavityPrinter(LatexPrinter):
         out = scripted(atom("\\delta"), *((None, marks) if upper else (marks, None)))
         return self._power(in_brackets(out), exp) if exp else out
 
-    def _print_Piecewise(self, expr: Any) -> Row:
-        if (test := condition_of(expr)) is not None:
-            return beside(_ONE, in_brackets(self.row(test), "[", "]"))
-        rows: list[tuple[Node, ...]] = []
-        for value, condition in expr.args:
-            if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
-                continue
-            said = words("otherwise") if condition == True else beside(words("if "), " ", self.row(condition))  # noqa: E712
-            rows.append((beside(" ", self.row(value), ","), beside(" ", said)))
-        return beside(Table("cases", tuple(rows)))
-
-    # -- relations and words --------------------------------------------------------------------
-
-    def _print_Relational(self, expr: Any) -> Row:
-        if expr.lhs == REGIME:
-            return beside(words(f"{'' if expr.rel_op == '==' else 'not '}{_REGIMES[int(expr.rhs)]}"))
-        if expr.rhs == 0 and not isinstance(expr.lhs, Add) and is_negative(expr.lhs):
-            expr = expr.reversedsign
-        if isinstance(expr.rhs, Abs) and not isinstance(expr.lhs, Abs):
-            expr = expr.reversed
-        return beside(self.row(expr.lhs), " ", _SIGNS[expr.rel_op], " ", self.row(expr.rhs))
-
-    def _print_And(self, expr: Any) -> Row:
-        between = _interval(expr)
-        if between is not None:
-            (low, first), middle, (last, high) = between
-            return beside(self.row(low), " ", first, " ", self.row(middle), " ", last, " ", self.row(high))
-        return joined(map(self.row, sorted(expr.args, key=str)), " ", words(" and "), " ")
-
-    def _print_Or(self, expr: Any) -> Row:
-        return joined(map(self.row, sorted(expr.args, key=str)), " ", words(" or "), " ")
-
-    def _print_BooleanTrue(self, _expr: Any) -> Row:
-        return beside(words("always"))
-
-    def _print_BooleanFalse(self, _expr: Any) -> Row:
-        return beside(words("never"))
-
-    def _print_str(self, expr: str) -> Row:
-        return beside(words(expr))
-
-    def _print_Float(self, expr: Any) -> str:
-        return super()._print_Float(expr.round(6) if 1e-3 < abs(expr) < 1e6 else expr)
-
-    def _print_Basic(self, expr: Any) -> Row:
-        return self.emptyPrinter(expr)
-
-    def emptyPrinter(self, expr: Any) -> Row:
-        """Print what nobody knows how to print by its own string."""
-        return beside(Atom("id", str(expr), f"\\mathtt{{{escape_tex(str(expr))}}}", "tt"))
-
-
-_ONE = Atom("id", "1", "\\mathbf{1}", "bf")  # of a condition, and among matrices
-
 
 def _without_unequal(body: Expr, bound: set[Any]) -> tuple[Expr, dict[Any, Any]]:
     """The body of a sum without the factors that leave one site out, and what each index differs from."""
@@ -442,28 +352,6 @@ def _is_word(row: Row) -> bool:
     return _first(row).tex.startswith(("\\text{", "\\mathrm{"))
 
 
-def _formula_of(name: str, source: str) -> Row | None:
-    """The formula of a symbol whose name, which a user may have written in TeX, is a name in TeX."""
-    commands = set(re.findall(r"\\([A-Za-z]*)", name))
-    if set(name) & set("%&#$~") or not commands <= NAMES or name.count("{") != name.count("}"):
-        return None
-    try:
-        return read(source)
-    except MarkupError:
-        return None
-
-
-def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:
-    """Read two bounds of one quantity as an interval."""
-    if len(expr.args) != 2 or not all(
-        getattr(part, "rel_op", "") in ("<", "<=", ">", ">=") for part in expr.args
-    ):
-        return None
-    pairs = [(part.lts, part.gts, "<" if "=" not in part.rel_op else "\\le") for part in expr.args]
-    for (low, one, first), (two, high, last) in (pairs, pairs[::-1]):
-        if one == two and not one.is_number:
-            return (low, first), one, (last, high)
-    return None
 
 
 def tree(obj: Any, inline: bool = False) -> Row:

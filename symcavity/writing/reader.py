@@ -141,7 +141,7 @@ class _Reader:
             return self.marked(self.given[int(word[1:-1])])
         name = word[1:] if word[0] == "\\" else ""
         if name in ("frac", "tfrac", "dfrac"):
-            return Frac(self.argument(), self.argument(), name == "tfrac")
+            return Frac(self.argument(), self.argument())
         if name == "sqrt":
             self.skip()
             degree = self.group("[", "]") if self.peek() == "[" else None
