@@ -14,10 +14,10 @@ from symcavity.model.quantities import Complementary, Quenched
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
-from symcavity.writing.fragments import Formula, Fragments, formula, listed, over_sites, quantity, small, states_of
+from symcavity.writing.display_form import is_sign
+from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
+from symcavity.writing.nodes import Row
 from symcavity.writing.ordering import is_given
-from symcavity.writing.printing import CavityPrinter, tex
-from symcavity.writing.shown import is_sign
 from symcavity.writing.words import Said, has, say, sentence
 
 Facts = dict[str, Any]
@@ -231,9 +231,9 @@ def _sets(step: Step) -> Facts:
         out["capped"] = data["cap"] != oo
     if "source" in data:
         source = data["source"]
-        out["sourced"] = f"{data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
+        out["sourced"] = formula(data["eta"].whole(), "+", bold(source, source.indices[-1]))
     if step.rule == "regime_interior":
-        out["support"] = tex(data["g"].g)
+        out["support"] = data["g"].g
     if step.rule == "vector_response":
         out["size"] = data["g"].components.size
     return out
@@ -277,7 +277,7 @@ def proof_line(name: str, values: Facts) -> str:
 @facts_of("truncated_moments")
 def _truncated_moments(step: Step) -> Facts:
     variable = step.data.get("variable")
-    return {"z": "z" if variable is None else tex(variable)}
+    return {"z": "z" if variable is None else variable}
 
 
 @facts_of("messages")
@@ -287,7 +287,7 @@ def _messages(step: Step) -> Facts:
 
 @facts_of("spread")
 def _spread(step: Step) -> Facts:
-    def covariance(a: Any, b: Any, value: Any) -> Formula:
+    def covariance(a: Any, b: Any, value: Any) -> Row:
         (found,) = say(f"spread.{'square' if a == b else 'product'}", a=a, b=b, value=value)
         return found
 
