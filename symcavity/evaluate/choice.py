@@ -69,10 +69,10 @@ def _is_unstable(gain: float | None) -> bool:
 
 def _several(system: Eliminated, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
     units = system.task.units
-    pairs = [(system.complete(root), gain) for root, gain in zip(roots, gains, strict=True)]
+    pairs = [(system.given.outward(system.complete(root)), gain) for root, gain in zip(roots, gains, strict=True)]
     pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
     hats = {s for unit in units.values() for s in unit.free_symbols if s.name.endswith("_hat")}
-    known = system.given.exact
+    known = system.given.as_declared.exact
     found = [p | {g: float(unit.xreplace({**known, **p})) for g, unit in units.items()} for p, _ in pairs]
     shown = [*(s for s in system.order if s not in hats), *units]
     lines = [
