@@ -124,9 +124,19 @@ def task_of(theory: Theory) -> Task:
             convex=system.convex,
             linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,
+            jumping=frozenset() if system.convex else _jumping(theory),
             saddle=cache(lambda: saddle_of(theory)),
         )
     return theory.memory["task"]
+
+
+def _jumping(theory: Theory) -> frozenset[Any]:
+    """The states whose law jumps with a field that sums states."""
+    found: set[Any] = set()
+    for kind, site in theory.inserted.items():
+        if any(f.states() for f in theory.system.laws[kind].fields):
+            found |= getattr(site.solution, "jumping", frozenset())
+    return frozenset(found)
 
 
 def solve_theory(

@@ -94,6 +94,8 @@ class Task:
         Whether the problem is declared convex: its first admissible root is the root.
     linear : bool
         Whether all laws are linear: the states are unique, and of several roots the stable one is theirs.
+    jumping : frozenset
+        States of a system that is not declared convex whose law jumps with fields that answer to them.
     saddle : callable
         The coordinates in which a convex problem is a saddle, or None.
     """
@@ -118,6 +120,7 @@ class Task:
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False
+    jumping: frozenset[Any] = frozenset()
     saddle: Callable[[], Saddle | None] = lambda: None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)
