@@ -86,16 +86,16 @@ def can_rest(task: Task, given: Given) -> bool:
     moving = np.array([s in task.responses for s in closed.unknowns])
     answers = [k for k, s in enumerate(closed.mapped) if s in task.responses]
     for small in SMALL:
-        x = np.where(moving, closed.start(), small * closed.signs)
+        x, sent = np.where(moving, closed.start(), small * closed.signs), []
         for _ in range(ROUNDS):
             found = closed.call(closed.values, x, env, grids)
-            if found is None or not np.all(np.isfinite(found[0])):
+            if found is None or not np.all(np.isfinite(sent := found[0])):
                 return False
             before, x = x, x.copy()
-            x[moving] = [found[0][k] for k in answers]
+            x[moving] = [sent[k] for k in answers]
             if np.allclose(x, before, rtol=SETTLED, atol=0):
                 break
-        ends.append(max(abs(float(v)) for k, v in enumerate(found[0]) if k not in answers))
+        ends.append(max(abs(float(v)) for k, v in enumerate(sent) if k not in answers))
     return ends[-1] <= np.sqrt(SMALL[-1] / SMALL[0]) * ends[0]
 
 
