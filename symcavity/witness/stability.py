@@ -146,13 +146,16 @@ def stability(step: Step, _dps: int) -> list[Verdict]:
         growth = [mp.mpf(0)]
         while len(growth) < 3 or (len(growth) < MOST and abs(growth[-1] - growth[-2]) > NEAR**2 * growth[-1]):
             total = mp.fsum(here.values())
+            if total == 0:  # the change has died out: nothing goes round
+                growth.append(total)
+                break
             here = {s: v / total for s, v in here.items()}
             for _ in range(steps):
                 world.given |= {("symbol", s.name): v for s, v in here.items()}
                 here = _next(world, first)
             growth.append(mp.fsum(here.values()))
         factor = world.value(step.claims[0].rhs) if step.claims else _eigenvalue(theory.gains.matrix, world) ** steps
-        ok = ok and abs(growth[-1] - factor) < NEAR * growth[-1]
+        ok = ok and abs(growth[-1] - factor) < NEAR * (growth[-1] or 1)
     return result(BRUTE_FORCE, bool(ok), "the spread followed round after round")
 
 
