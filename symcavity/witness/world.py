@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -61,6 +62,7 @@ from symcavity.record.symbols import (
     ResponseElement,
     Source,
 )
+from symcavity.witness.silent import silent
 
 STEPS = 3  # times that are written out
 WIDTH = 2  # components that are written out, where their number is a symbol
@@ -313,7 +315,14 @@ class World:
             at_once = source[3][-1] == state[3][-1]  # in continuous time, an answer that is no delta function
             if self.causal or (at_once and self.system.flowing):
                 return mp.mpf(0)
+        ((kind,), (_, _, label)) = source[2], source[1].partition("_")
+        if (state[1], kind, int(label or 1) - 1) in self._silent:
+            return mp.mpf(0)
         return self.number(("R", state, source))
+
+    @cached_property
+    def _silent(self) -> frozenset[Any]:
+        return silent(self.system)
 
     def _is_instant(self, state: Key, source: Key) -> bool:
         """Whether an equation tells a state at once what its source does."""

@@ -148,7 +148,8 @@ def _disorder(step: Step) -> Facts:
 
 @facts_of("self_coupling_mean")
 def _self_coupling_mean(step: Step) -> Facts:
-    return {"living": len(step.claims) - len(step.data.get("small") or ())}
+    gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
+    return {"living": len(step.claims) - gone}
 
 
 @facts_of("lagrangian")
