@@ -159,6 +159,11 @@ class ThermalSimulation:
         return tuple(one.seed for one in self.instances)
 
     @property
+    def feasible(self) -> tuple[Warm, ...]:
+        """All instances: each has a measure."""
+        return self.instances
+
+    @property
     def method(self) -> str:
         """How the measures were summed."""
         return ", ".join(sorted({one.measure.method for one in self.instances}))

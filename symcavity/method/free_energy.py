@@ -1,4 +1,4 @@
-"""The free energy of a Gibbs measure per feature, as an observable: logarithms of sites' weights, and what links them."""
+"""The free energy of a Gibbs measure per feature, as an observable: logarithms of weights, and what links sites."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def free_energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """Minus the logarithm of the sum of all weights, over beta and N: stationary in all order parameters.
 
     Each site has the logarithm of its weight. What a site and those that hear it gain of each other is in the weights
-    of both, and is taken off once: ``F*<x**2>/2 + Var(eta)*S/2`` at each site with states, half of it for pairs of one kind.
+    of both, and is taken off once: ``F*<x**2>/2 + Var(eta)*S/2`` at each site with states, half of it for pairs.
 
     Raises
     ------
@@ -33,6 +33,29 @@ def free_energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
         if not weight.is_field:
             total += kind.ratio * Add(*map(Average, _links(sites[kind], weight)))
     return total
+
+
+def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
+    """The thermal mean of the declared objective over N: of sites, and half of what those that meet in pairs gain."""
+    if not system.weights:
+        raise UnsupportedLaw("States that do not fluctuate have no thermal energy.", "problem.gibbs(beta).cavity()")
+    total = S.Zero
+    for kind, weight in system.weights.items():
+        total += kind.ratio * Average(weight.energy)
+        (heard,) = [h for h in sites[kind].heard if h.declared.states()]
+        if heard.declared.sender != kind:
+            continue
+        core, mean, strength = weight.state, weight.mean, sites[kind].solution.fluctuation.feedback
+        carrier = system.laws[kind].carrier(heard.declared).lhs
+        gained = (core * carrier, strength * core**2, -strength * mean**2)
+        total -= kind.ratio * Add(*map(Average, gained)) / 2
+    return total
+
+
+def entropy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
+    """The entropy of a Gibbs measure over N: beta times what the energy exceeds the free energy by."""
+    free = free_energy_of(system, sites)
+    return next(iter(system.weights.values())).beta * (energy_of(system, sites) - free)
 
 
 def _links(site: Site, weight: Any) -> list[Expr]:
