@@ -257,8 +257,8 @@ class Few:
                 return 0.0
             if a > b and family.reciprocity == 1:
                 return self.value(family[b, a])
-        if getattr(family, "values", ()) and not isinstance(family, Quenched):
-            return float(self.rng.choice([float(v) for v in family.values]))
+        if values := getattr(family, "values", ()) if not isinstance(family, Quenched) else ():
+            return float(self.rng.choice([float(v) for v in values]))
         return float(self.rng.uniform(0.3, 1.5))
 
     def at(self, expr: Expr, kind: Any, k: int) -> float:

@@ -86,13 +86,14 @@ def test_the_line_of_almeida_and_thouless(magnet):
 
 def test_the_entropy_is_the_slope_of_the_free_energy(magnet):
     theory, at = magnet.cavity(), {field: Rational(1, 2)}
-    up, down = (float(theory.solve({**at, beta: b})[theory.free_energy]) for b in (Rational(101, 200), Rational(99, 200)))
+    near = (Rational(101, 200), Rational(99, 200))
+    up, down = (float(theory.solve({**at, beta: b})[theory.free_energy]) for b in near)
     slope = (up - down) / (200 / 101 - 200 / 99)
     assert float(theory.solve({**at, beta: Rational(1, 2)})[theory.entropy]) == pytest.approx(-slope, rel=1e-4)
 
 
 def test_the_entropy_of_binary_weights_vanishes():
-    """Krauth and Mezard: no binary weights are without an error beyond a load of 0.833; beyond, the entropy is negative."""
+    """Krauth and Mezard: beyond a load of 0.833 no binary weights are without an error, and the entropy is negative."""
     theory = ERRORS.gibbs(beta).cavity()
     found = [float(theory.solve({alpha: a, beta: 14})[theory.entropy]) for a in (Rational(83, 100), Rational(84, 100))]
     assert found[0] > 0 > found[1]
