@@ -46,7 +46,7 @@ from symcavity.algebra.choice import Choice
 from symcavity.algebra.flow import Element, Rate
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.precision import mp
-from symcavity.model.averages import Average, Expect, SiteResponse
+from symcavity.model.averages import Average, Expect, Force, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
@@ -280,8 +280,9 @@ class World:
         return range(1, self.sizes[kind.size] + 1)
 
     def expectation(self, node: Expect, env: Env) -> Any:
-        """A thermal average: here that of a state which does not fluctuate."""
-        return self.evaluate(node.body, env)
+        """A thermal average: here that of a state which does not fluctuate, and of some force on it."""
+        rule = {f: -f.args[0] / 3 - f.args[0] ** 2 / 5 for f in node.atoms(Force)}
+        return self.evaluate(node.body.xreplace(rule), env)
 
     def average(self, node: Average, env: Env) -> Any:
         """The average over the sites of a kind."""

@@ -180,7 +180,7 @@ def _branches(step: Step) -> Facts:
     }
 
 
-@facts_of("fluctuation")
+@facts_of("fluctuation", "thermal_sum")
 def _fluctuation(step: Step) -> Facts:
     return {"signs": relations(step.data) if step.data.get("sign_assumptions") else []}
 
