@@ -308,12 +308,23 @@ class World:
 
     def response(self, state: Key, source: Key) -> Any:
         """An entry of the response matrix: d(state)/d(source); what is later has no influence."""
+        source, factor = self._through(source)
         timed = all(len(where) > len(slots) for _, _, slots, where in (state, source)) and self.system.time is not None
         if timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
             at_once = source[3][-1] == state[3][-1]  # in continuous time, an answer that is no delta function
             if self.causal or (at_once and self.system.flowing):
                 return mp.mpf(0)
-        return self.number(("R", state, source))
+        return self.number(("R", state, source)) * factor
+
+    def _through(self, source: Key) -> tuple[Key, Any]:
+        """The source of the vector that a site hears, and the factor in it of the field whose source is given."""
+        ((kind,), (name, _, label)) = source[2], source[1].partition("_")
+        law = self.system.laws[kind]
+        if len(law.fields) == 1 or not all(f.components for f in law.fields):
+            return source, 1
+        part = law.carrier(law.fields[int(label or 1) - 1]).lhs
+        (whole,) = (e for e in law.equations if e.lhs != part and e.difference.has(part))
+        return (source[0], name, *source[2:]), self.value(whole.rhs.diff(part))
 
     def _is_instant(self, state: Key, source: Key) -> bool:
         """Whether an equation tells a state at once what its source does."""

@@ -217,6 +217,13 @@ def _support(step: Step) -> Facts:
     return {"gradient": step.data["node"].g}
 
 
+def _sourced(factor: Expr, eta: Any, source: Any, *, alone: bool) -> str:
+    """A cavity field and its source, in bold, with their factor in what the vector hears."""
+    printer = CavityPrinter()
+    both = f"{eta.whole()} + {bold(printer, source, source.indices[-1])}"
+    return both if alone or factor == 1 else f"{printer.doprint(factor)} \\left({both}\\right)"
+
+
 @facts_of(
     "set_minimum", "regime_interior", "regime_touching", "regime_tip", "regimes", "regime_saturated", "vector_response",
     "set_multiplier", "touching_response",
@@ -229,9 +236,8 @@ def _sets(step: Step) -> Facts:
         out["hard"] = data["softness"] == 0 and data.get("cap", oo) == oo
     if "cap" in data:
         out["capped"] = data["cap"] != oo
-    if "source" in data:
-        source = data["source"]
-        out["sourced"] = f"{data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
+    if "sourced" in data:
+        out["sourced"] = " + ".join(_sourced(*row, alone=len(data["sourced"]) == 1) for row in data["sourced"])
     if step.rule == "regime_interior":
         out["support"] = tex(data["g"].g)
     if step.rule == "vector_response":
