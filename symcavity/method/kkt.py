@@ -264,7 +264,9 @@ def _heard_back(f: RandomField, message: Expr) -> Expr:
     if f.hearer != f.sender:
         return _sum_over(f.hearer, f.coupling * message, f.components)
     own, second = f.hearer.index, f.sender_index
-    body = f.coupling.xreplace({own: second, second: own}) * message.xreplace({own: second})
+    symmetric = f.coupling.family.reciprocity == 1  # it is its own transpose
+    turned = f.coupling if symmetric else f.coupling.xreplace({own: second, second: own})
+    body = turned * message.xreplace({own: second})
     return Sum(body, (second, 1, f.hearer.size)) if message != 0 else S.Zero
 
 
