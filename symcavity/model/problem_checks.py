@@ -79,7 +79,7 @@ def at_the_edge(problem: Any, kind: Kind) -> Expr:
         ((state,), family) = states, f.coupling.family
         share, size = f.emission / state, N * family.variance
         factor = body.diff(f.symbol, state)
-        if factor == 0 or any(e.has(SiteQuantity, *states) for e in (share, size)) or factor.has(SiteQuantity, f.symbol):
+        if factor == 0 or any(e.has(SiteQuantity, f.symbol) for e in (share, size, factor)):
             continue
         edge = sqrt(2 * (1 + family.reciprocity) * size)
         body = (body - factor * state * f.symbol).expand() - Abs(factor * share) * edge * state**2

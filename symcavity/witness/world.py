@@ -157,6 +157,8 @@ class World:
         """What a site quantity is known by: its family, whatever is known of its sign, and its indices."""
         family = q.family
         where = tuple(self.index(k, env) for k in q.args[1:])
+        if isinstance(family, Coupling) and family.reciprocity == 1:
+            where = (*sorted(where[:2]), *where[2:])  # it is its own transpose
         return (type(family).__name__, family.name, family.slots, where)
 
     def index(self, index: Expr, env: Env) -> int:
