@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import Field, Variable, site_quantities
+from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
 
 
 def answering(laws: Sequence[Any]) -> Mapping[RandomField, frozenset[Any]] | None:
@@ -37,7 +37,8 @@ def answering(laws: Sequence[Any]) -> Mapping[RandomField, frozenset[Any]] | Non
         for expr in [*(e.difference for e in law.equations), *law.pairs]:
             here = [f for symbol, f in heard.items() if expr.has(symbol)]
             carriers |= dict.fromkeys(here, len(rows))
-            told = [expr, *(f.emission for f in here)]
+            labels = [q.family.given for q in site_quantities(expr, Quenched) if q.family.given is not None]
+            told = [expr, *labels, *(f.emission for f in here)]
             rows.append({q.family for e in told for q in site_quantities(e, Variable, Field)} & set(names))
             own.append({q.family for q in site_quantities(expr, Variable, Field)} & {q.family for q in law.unknowns})
     if len(set(names)) != len(names) or len(rows) != len(names) or any(law.weight for law in laws):
