@@ -105,6 +105,7 @@ class Instance:
         self.system, self.values, self.seed, self.features = system, values, seed, features
         self.fresh = fresh
         self.size = values.sizes(features)
+        check_memory([self._shape(k) for k in range(len(system.couplings))])
         self.constants = system.numbers(values, self.size)
         self.quenched: dict[Quenched, np.ndarray] = {}
         for k, q in enumerate(sorted(values.quenched, key=lambda q: q.name)):
@@ -115,7 +116,6 @@ class Instance:
                 self.quenched[q] = np.zeros(self.size[q.slots[0]])
                 continue
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
-        check_memory([self._shape(k) for k in range(len(system.couplings))])
         self.law = law
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
