@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Heaviside, Max, Min, Piecewise, Poly, S, Symbol, cancel, exp, sign, sqrt
+from sympy import Abs, Add, Dummy, Expr, Heaviside, Max, Min, Piecewise, Poly, S, cancel, exp, sign, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Expect, SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 
-ZETA = Symbol("zeta", real=True)  # the fluctuation, in units of what a square and the feedback leave of it
+# the fluctuation, in units of what a square and the feedback leave of it; no parameter is the same symbol
+ZETA = TexSymbol("zeta", "\\zeta")
 KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign)
 
 
