@@ -120,7 +120,7 @@ class SiteSolution:
     @cached_property
     def free_symbols(self) -> frozenset[Any]:
         """The symbols that it is made of."""
-        parts = [*self.branches, *self.regions]
+        parts: list[Branch | Region] = [*self.branches, *self.regions]
         exprs = [e for part in parts for e in (*part.values.values(), *(part.implicit or ()))]
         exprs += [e for b in self.branches for e in b.conditions]
         exprs += [end for r in self.regions for end in (r.low, r.high) if end is not None]
