@@ -14,6 +14,7 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, ValuesError
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
+from symcavity.method.closed_root import quadratic_root
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.fresh import fresh_average
@@ -375,7 +376,14 @@ class Theory:
         for name in closed.definitions:
             if expr.has(name):
                 expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
-        open_ = expr.free_symbols & (set(self.scaled_unknowns) | ({alpha} if with_load else set()))
+        unknown = set(self.scaled_unknowns) | ({alpha} if with_load else set())
+        if len(open_ := expr.free_symbols & unknown) == 1:
+            (x,) = open_
+            alone = [e for e in closed.core if e.has(x) and not e.free_symbols & (unknown - {x})]
+            given = {name: closed.explicit(name) for name in closed.definitions}
+            signs = [e.xreplace(self.units).xreplace(given) for e in self.positive]
+            root = quadratic_root(alone[0], x, signs, self.system.ranges) if len(alone) == 1 else None
+            expr, open_ = (expr, open_) if root is None else (expr.xreplace({x: root}), set[Symbol]())
         if open_:
             left = tuple(Equation(e, S.Zero) for e in closed.core)
             raise NoClosedForm(
