@@ -349,7 +349,7 @@ class Theory:
         """The closed system after elimination of the order parameters and of the load alpha."""
         return self._eliminate((alpha,))
 
-    def closed_form(self, symbol: Any) -> Expr:
+    def closed_form(self, symbol: Any, *, roots: bool = True) -> Expr:
         """Return an unknown as an explicit expression in the parameters.
 
         Parameters
@@ -357,6 +357,8 @@ class Theory:
         symbol : Symbol or observable
             The load ``alpha`` (where a fixed condition determines it), an order parameter, a global, or any
             observable.
+        roots : bool
+            Whether a root of a quadratic equation counts as explicit.
 
         Raises
         ------
@@ -377,7 +379,7 @@ class Theory:
             if expr.has(name):
                 expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
         unknown = set(self.scaled_unknowns) | ({alpha} if with_load else set())
-        if len(open_ := expr.free_symbols & unknown) == 1:
+        if len(open_ := expr.free_symbols & unknown) == 1 and roots:
             (x,) = open_
             alone = [e for e in closed.core if e.has(x) and not e.free_symbols & (unknown - {x})]
             given = {name: closed.explicit(name) for name in closed.definitions}
