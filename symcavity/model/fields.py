@@ -104,9 +104,16 @@ def field_mark(kind: Kind) -> str:
 
 
 class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
-    """Collects the random fields of a declaration, so that equal sums share one placeholder."""
+    """Collects the random fields of a declaration, so that equal sums share one placeholder.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    affine : bool
+        Whether what is sent has to be linear in states.
+    """
+
+    def __init__(self, *, affine: bool = True) -> None:
+        self.affine = affine
         self._fields: dict[tuple[Kind, SiteQuantity, Expr, Tuple], RandomField] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -385,7 +392,8 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
                 f"exactly one coupling x[{mu}, {i}] in every term, to the first power",
             )
         emitted = Mul(*emission).xreplace({at: sender.index})
-        _check_linear(emitted, term, where)
+        if book.affine:
+            _check_linear(emitted, term, where)
         groups.setdefault((couplings[0], Mul(*prefactor)), []).append(emitted)
     return Add(*(pre * book.get(hearer, sender, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
 

@@ -1,4 +1,4 @@
-"""What is refused of a convex problem that has been read."""
+"""What is refused of a problem that has been read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from symcavity.model.support import Support, surrogate
 
 
 def check_problem(problem: Any) -> None:
-    """Refuse what is no convex problem of sites that hear each other.
+    """Refuse what is no problem of sites that hear each other, and where convexity is asked for what cannot be convex.
 
     Raises
     ------
     DeclarationError
         If a variable hears nothing, or what remains of sums of order sqrt(N) would run away.
     NotConvex
-        If the objective falls with a norm or an average, or is bounded below for one sign of a parameter only.
+        If the objective falls with a norm or an average, is bounded below for one sign of a parameter only, or has
+        discrete states.
     """
     stray = [
         q
@@ -41,6 +42,15 @@ def check_problem(problem: Any) -> None:
         raise DeclarationError("The objective is zero.", "sums over the sites of one kind")
     check_names([problem.minimize, *(c.lhs - c.rhs for c in problem.subject_to)])
     _check_coupled(problem)
+    if not problem.asks_convexity:
+        return
+    discrete = [q for e in (*problem.objective.values(), problem.minimize) for q in site_quantities(e, Variable)]
+    if found := [q for q in discrete if q.family.values]:
+        raise NotConvex(
+            f"The states of {found[0]} are discrete.",
+            "continuous states in a convex problem",
+            "Problem(...), which asks for no convexity",
+        )
     _check_bounds(problem)
     _check_costs(problem)
     _check_balances(problem)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sympy import Add, Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
-from sympy.printing.latex import LatexPrinter
 
 from symcavity.algebra.matrices import BoldMatrix, NamedTrace, form
 from symcavity.model.equations import Equation
@@ -37,7 +36,7 @@ def response_of(site: Site) -> TouchingResponse:
 
 def bold_tex(q: SiteQuantity) -> str:
     """TeX of a vector of a site, in bold and without its component."""
-    return bold(LatexPrinter(), q, q.indices[-1])
+    return latex(bold(q, q.indices[-1]))
 
 
 def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
