@@ -1,4 +1,4 @@
-"""The widest soft margin between points that lie near a common subspace of random directions.
+"""The soft margin of points that lie near a common subspace of random directions.
 
 A part ``rho`` of the variance of each point is spanned by ``K`` directions that all points share, ``B``, with
 coordinates ``A`` of its own; the rest is its own noise.  Values: ``alpha``, the ratio ``K/N``, the penalty ``C`` of the
