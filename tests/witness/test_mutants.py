@@ -178,7 +178,7 @@ def named_norm():
 
 
 def spectrum():
-    return kernel_ridge.problem
+    return ConvexProblem(*kernel_ridge.problem.typed, kernel_ridge.problem.fixed)
 
 
 def bent():
