@@ -166,8 +166,8 @@ def _conditions_are_met(step: Step, turns: Turns, turn: dict[Expr, Kind]) -> boo
         return False
     turn = turn | {claim.lhs: next(kind for kind, body in rows if is_row(claim, (kind, body))) for claim in met}
     shared = theory.system.globals
-    steps = [(turn[c.lhs], a) for c in step.claims for a in steps_in(c.difference)]
-    used = {(a.args[0], kind, a.shift) for kind, a in steps if a.args[0] in shared}
+    known = ((a, c) for c in step.claims for a in steps_in(c.difference) if a.args[0] in shared)
+    used = {(a.args[0], turn[c.lhs], a.shift) for a, c in known}
     return any(
         all(shift == int(order.index(by[g]) <= order.index(kind)) for g, kind, shift in used if g in by)
         and {g for g, _, _ in used} <= set(by)

@@ -163,7 +163,8 @@ def stability(step: Step, dps: int) -> list[Verdict]:
         world = declared_of(theory).world(seed)
         for claim in step.claims:
             ok = ok and same(world.value(claim.rhs), _growth(first, world.value) ** rounds)
-    out = result(BRUTE_FORCE, ok, "the largest growth of a spread", "a spread grows by another factor")
+    told = "the largest growth of a spread from kind to kind", "a spread grows by another factor"
+    out = result(BRUTE_FORCE, ok, *told)
     solution, digits, where = solved_point(theory, dps)
     if solution is None or isinstance(solution, SampledSolution):
         return [*out, Verdict(numeric(dps), None, where)] if solution is None and not step.claims else out
@@ -171,5 +172,5 @@ def stability(step: Step, dps: int) -> list[Verdict]:
         grown = _growth(first, solution.number) ** rounds
         gap = abs(mp.convert(solution.stability) - grown) / max(1, grown)
     ok = bool(gap < mp.mpf(10) ** -digits)
-    bad = f"the number differs by {mp.nstr(gap, 3)} at {where}"
-    return out + result(numeric(dps), ok, f"the number at {where}", bad)
+    differs = f"the number differs by {mp.nstr(gap, 3)} at {where}"
+    return out + result(numeric(dps), ok, f"the number at {where}", differs)

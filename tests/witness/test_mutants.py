@@ -178,7 +178,8 @@ def named_norm():
 
 
 def spectrum():
-    return ConvexProblem(*kernel_ridge.problem.typed, kernel_ridge.problem.fixed)
+    source = kernel_ridge.problem
+    return ConvexProblem(*source.typed, source.fixed, named=source.named)
 
 
 def bent():
