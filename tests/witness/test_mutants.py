@@ -179,7 +179,7 @@ def named_norm():
 
 def spectrum():
     source = kernel_ridge.problem
-    return ConvexProblem(*source.typed, source.fixed, named=source.named)
+    return System(source.declared, source.conditions, source.fixed, named=source.named)
 
 
 def bent():
@@ -271,7 +271,7 @@ MUTANTS = {
         "messages.evolution",
     ),
     # names
-    "orders of magnitude": (spectrum, orders, "orders", "order + 1 for", "order - 1 for", "closed_system"),
+    "orders of magnitude": (spectrum, orders, "orders", "f.at_site(), values", "f.at_site(), -values", "closed_system"),
     # pieces
     "a piece of an absolute value": (bent, branches, "_pieces", "Abs: -a,", "Abs: -a / 2,", "datum.solution"),
     "pieces decided too early": (
