@@ -15,6 +15,7 @@ from symcavity.method.insert import second_component, second_site
 from symcavity.method.naming import at_zero
 from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.convex_law import heard_vector
 from symcavity.model.couplings import Coupling, correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -234,8 +235,12 @@ def message_response(system: System, message: Expr, carrier: RandomField, time: 
     What other equations tell before that one does not answer.
     """
     states = site_quantities(message, Variable, Field)
-    named = carrier_state(system, carrier)
-    return Add(*(message.diff(q) * SiteResponse(q, named, time) for q in states if system.answers(q, carrier)))
+    named, factor = carrier_state(system, carrier), S.One
+    own = None if named is None else heard_vector(system.laws[carrier.hearer])
+    if named is not None and own is not None:
+        factor = own[1][named]  # the site hears one vector, a combination of its fields
+        named = None
+    return Add(*(factor * message.diff(q) * SiteResponse(q, named, time) for q in states if system.answers(q, carrier)))
 
 
 def at_index(expr: Expr, kind: Kind) -> Expr:

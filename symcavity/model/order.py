@@ -8,7 +8,7 @@ differ in their numbers of sites, so that the equations of a kind are matched wi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symcavity.model.fields import RandomField
@@ -29,8 +29,8 @@ def answering(laws: Sequence[Any]) -> Mapping[RandomField, frozenset[Any]] | Non
         None where the equations are in no such order: then every state may answer.
     """
     names = [q.family for law in laws for q in law.unknowns]
-    rows: list[set[Hashable]] = []
-    own: list[set[Hashable]] = []
+    rows: list[set[Any]] = []
+    own: list[set[Any]] = []
     carriers: dict[RandomField, int] = {}
     for law in laws:
         heard = {f.symbol: f for f in law.fields}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -133,7 +132,7 @@ class System(ByContent):
             refuse_thermal(e.difference for e in self.declared)
         self.weights = dict(weights or {})
         read = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
-        self.laws = {kind: replace(law, weight=self.weights.get(kind)) for kind, law in read.items()}
+        self.laws = {kind: law.weighed(self.weights.get(kind)) for kind, law in read.items()}
         first = next(iter(self.laws), FEATURE)
         self.global_conditions = tuple(
             {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
@@ -311,7 +310,7 @@ class System(ByContent):
         out += [e.difference for e in (*self.fixed, *self.shared)]
         out += [entry.rhs for entry in self.initial]
         out += [q.variance for q in families(out, Noise)]
-        out += [e for weight in self.weights.values() for e in (weight.beta, weight.energy)]
+        out += [e for weight in self.weights.values() for e in (weight.beta, weight.energy, *weight.bounds)]
         laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
         return out + [e for law in laws for pair in law for e in pair]
 

@@ -35,7 +35,7 @@ def silent(system: Any) -> frozenset[tuple[str, Kind, int]]:
                 rows.append({place[e] for e in here if e in place})
     if len(rows) != len(states) or len(place) != len(states):
         return frozenset()
-    draw = random.Random(5)
+    draw = random.Random(5)  # noqa: S311 - seeded sampling, not cryptography
     with mp.workdps(DIGITS):
         drawn = [[draw.uniform(1, 10) if n in row else 0 for n in range(len(states))] for row in rows]
         try:

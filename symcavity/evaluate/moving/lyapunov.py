@@ -16,6 +16,7 @@ by the square of its error only.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def _lowest(rate: Any, slope: Any, path: Any, panels: int, size: int) -> float:
     values, slopes = _basis(z, size)
     count = panels * size + 1
     form, weight = np.zeros((count, count)), np.zeros((count, count))
-    for k, (low, high) in enumerate(zip(ends, ends[1:], strict=False)):
+    for k, (low, high) in enumerate(pairwise(ends)):
         half, at = (high - low) / 2, [mp.mpf((high + low) / 2 + (high - low) / 2 * v) for v in z]
         stretch = np.array([float(path.slope(y)) for y in at])
         well = np.array([float(level - slope(path.shape(y))) for y in at])
