@@ -1,5 +1,7 @@
 """Copies of a problem that share their couplings in part: hand formulas, instances, the variance of the minimum."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sympy import Abs, Eq, Rational, Sum, Symbol, exp, sqrt
@@ -113,7 +115,7 @@ def test_what_is_shared_grows_from_independence_to_one_copy():
     assert all(first == pytest.approx(size, rel=1e-7) == second for first, _, second in rows)
     both = [row[1] for row in rows]
     assert abs(both[0]) < 1e-9
-    assert all(a < b for a, b in zip(both, both[1:], strict=False))
+    assert all(a < b for a, b in pairwise(both))
     assert both[-1] == pytest.approx(size, rel=5e-3)
 
 
