@@ -42,11 +42,6 @@ class WarmInstance:
 
     def __init__(self, system: System, instance: Instance) -> None:
         self.system, self.instance = system, instance
-        if system.globals:
-            raise UnsupportedLaw(
-                f"The measure has the global variable {system.globals[0]}, which is no state.",
-                "instances of measures without global variables",
-            )
         self.numbers = dict(zip(instance.system.constants, map(Float, instance.constants), strict=True))
         self.sent = {k: w for k, w in system.weights.items() if not w.is_field}
         self.heard = {k: w for k, w in system.weights.items() if w.is_field}

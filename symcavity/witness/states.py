@@ -66,6 +66,8 @@ class Summed:
         self.bent = bool(self.bounds) or self.energy.has(*JUMPS)
         self.marks = {q: Dummy("x", real=True) for q in weight.states}
         self.potential, self.core = self._compiled(self.energy), self._compiled(weight.state)
+        self.inside = [self._compiled(bound) for bound in self.bounds]
+        self.calls: dict[Any, Any] = {}
         free = [q for q in weight.states if not getattr(q.family, "values", ())]
         self.free = free[0] if free else None
         self.breaks = self._breaks()
@@ -116,8 +118,8 @@ class Summed:
         else:
             gain = h * core + self.strength * core**2 / 2
         out = np.asarray(self.beta * (gain - own))
-        for bound in self.bounds:
-            out = np.where(np.broadcast_to(self._compiled(bound)(*x), x[0].shape), out, -np.inf)
+        for inside in self.inside:
+            out = np.where(np.broadcast_to(inside(*x), x[0].shape), out, -np.inf)
         return out
 
     def shares(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
@@ -151,9 +153,11 @@ class Summed:
         return np.asarray(np.sum(self._at(body, known, x) * share, axis=1))
 
     def _at(self, body: Expr, known: dict[Any, np.ndarray], x: list[np.ndarray]) -> np.ndarray:
-        marks = {q: Dummy("q", real=True) for q in known}
-        call = lambdify([*marks.values(), *self.marks.values()],
-                        body.xreplace(marks).xreplace(self.rule).xreplace(self.marks), MODULES)  # fmt: skip
+        if body not in self.calls:
+            marks = {q: Dummy("q", real=True) for q in known}
+            plain = body.xreplace(marks).xreplace(self.rule).xreplace(self.marks)
+            self.calls[body] = lambdify([*marks.values(), *self.marks.values()], plain, MODULES)
+        call = self.calls[body]
         rows = len(known[self.weight.mean])
         return np.broadcast_to(np.asarray(call(*known.values(), *(v[None] for v in x)), float), (rows, len(x[0])))
 
