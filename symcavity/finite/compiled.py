@@ -14,11 +14,11 @@ from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
-from symcavity.finite.dimensions import Dimensions, dimensions
 from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
 from symcavity.model.averages import Expect
 from symcavity.model.couplings import correlation_of
+from symcavity.model.dimensions import Dimensions, dimensions
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.laws import Law

@@ -235,6 +235,10 @@ def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, E
         body = _rename(Sum(expr.function, *expr.limits[:-1]), kind, limits[0], where, None)
         check_slots(body, where)
         return kind, body
+    outer = next((lim for lim, kind in sites if lim[0] == kind.index), None)
+    if linear and len(sites) == 2 and outer is not None and couples_itself(expr.function, sites[0][1]):
+        inner = next(lim for lim in expr.limits if lim != outer)  # a quadratic form of couplings within one kind
+        return sites[0][1], Sum(expr.function, inner)
     if len(sites) != 1:
         paired = len(sites) > 1 and len({kind for _, kind in sites}) == 1
         level = 'a loss of pairs compares each site with a level that all share: b = Global("b") in place of the other'

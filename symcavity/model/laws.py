@@ -203,4 +203,5 @@ def _carries(equation: Equation, symbol: Symbol, fields: Sequence[RandomField]) 
         return False
     slope = equation.rhs.diff(symbol)
     moving = any(q.time is not None for q in site_quantities(slope))  # the factor of a field keeps still
-    return not slope.has(symbol) and not moving and not site_quantities(slope, Variable, Field)
+    bent = slope == 0 or slope.has(symbol)  # a step has no slope, but where it jumps
+    return not bent and not moving and not site_quantities(slope, Variable, Field)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Dummy, Expr, GreaterThan, LessThan, S
+from sympy import Abs, Add, Dummy, Expr, GreaterThan, LessThan, S, sqrt
 
 from symcavity.algebra.signs import weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.convexity import check_convex, check_increasing, pulls, takes_both_signs
 from symcavity.model.kinds import Kind, N
-from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import Constraint, variables_of
 from symcavity.model.refusals import check_names
 from symcavity.model.support import Support, surrogate
@@ -65,7 +65,7 @@ def is_proved_convex(problem: Any) -> bool:
         If the objective or a constraint lies above its chords.
     """
     parts: list[tuple[Kind | None, Expr, str]] = [(None, problem.global_objective, "the objective")]
-    parts += [(kind, problem.objective.get(kind, S.Zero), "the objective") for kind in problem.kinds]
+    parts += [(kind, at_the_edge(problem, kind), "the objective") for kind in problem.kinds]
     parts += [(c.kind, -c.expr, f"the constraint {c.declared}") for c in problem.constraints if not c.equality]
     for condition in (c for c in problem.conditions if not c.equality):
         where = f"the constraint {condition.declared}"
@@ -73,6 +73,27 @@ def is_proved_convex(problem: Any) -> bool:
     fields = {kind: [f.symbol for f in problem.book.all(kind) if f.states()] for kind in problem.kinds}
     found = {_is_convex(problem, expr, fields.get(kind, []), where) for kind, expr, where in parts}
     return found == {True}
+
+
+def at_the_edge(problem: Any, kind: Kind) -> Expr:
+    """What the sites of a kind cost, with the least values of quadratic forms of couplings among them.
+
+    ``Sum(w[i]*J[i, j]*w[j])`` lies above ``-e*Sum(w[i]**2)``, where the spectrum of the symmetric part of J ends at
+    ``-e = -sqrt(2*(1 + g)*<N J**2>)``, with the reciprocity g: convex with these in place of the forms is convex.
+    """
+    body = problem.objective.get(kind, S.Zero)
+    for f in problem.book.all(kind):
+        states = f.states()
+        if f.sender != kind or len(states) != 1:
+            continue
+        ((state,), family) = states, f.coupling.family
+        share, size = f.emission / state, N * family.variance
+        factor = body.diff(f.symbol, state)
+        if factor == 0 or any(e.has(SiteQuantity, f.symbol) for e in (share, size, factor)):
+            continue
+        edge = sqrt(2 * (1 + family.reciprocity) * size)
+        body = (body - factor * state * f.symbol).expand() - Abs(factor * share) * edge * state**2
+    return body
 
 
 def _check_bounds(problem: Any) -> None:

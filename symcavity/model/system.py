@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol, Tuple
@@ -29,6 +30,7 @@ from symcavity.model.laws import Law, Weight, componentwise, pair_components, re
 from symcavity.model.motion import Motion, read_motion
 from symcavity.model.names import ALIASES, read_text
 from symcavity.model.noise import Noise, drawn_anew
+from symcavity.model.order import answering
 from symcavity.model.quantities import (
     Complementary,
     Field,
@@ -194,6 +196,14 @@ class System(ByContent):
     def fields(self) -> tuple[RandomField, ...]:
         """All random fields, in the order of the kinds that hear them."""
         return tuple(f for law in self.laws.values() for f in law.fields)
+
+    @cached_property
+    def _answering(self) -> Mapping[RandomField, frozenset[Any]] | None:
+        return None if self.time is not None else answering(tuple(self.laws.values()))
+
+    def answers(self, state: SiteQuantity, heard: RandomField) -> bool:
+        """Whether a state can answer to a source in the equation of a field: not where it is told before that."""
+        return self._answering is None or state.family in self._answering[heard]
 
     @property
     def is_bipartite(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -61,6 +62,7 @@ from symcavity.record.symbols import (
     ResponseElement,
     Source,
 )
+from symcavity.witness.silent import silent
 
 STEPS = 3  # times that are written out
 WIDTH = 2  # components that are written out, where their number is a symbol
@@ -157,6 +159,8 @@ class World:
         """What a site quantity is known by: its family, whatever is known of its sign, and its indices."""
         family = q.family
         where = tuple(self.index(k, env) for k in q.args[1:])
+        if isinstance(family, Coupling) and family.reciprocity == 1:
+            where = (*sorted(where[:2]), *where[2:])  # it is its own transpose
         return (type(family).__name__, family.name, family.slots, where)
 
     def index(self, index: Expr, env: Env) -> int:
@@ -309,12 +313,30 @@ class World:
 
     def response(self, state: Key, source: Key) -> Any:
         """An entry of the response matrix: d(state)/d(source); what is later has no influence."""
+        ((kind,), (_, _, label)) = source[2], source[1].partition("_")
+        if (state[1], kind, int(label or 1) - 1) in self._silent:
+            return mp.mpf(0)
+        source, factor = self._through(source)
         timed = all(len(where) > len(slots) for _, _, slots, where in (state, source)) and self.system.time is not None
         if timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
             at_once = source[3][-1] == state[3][-1]  # in continuous time, an answer that is no delta function
             if self.causal or (at_once and self.system.flowing):
                 return mp.mpf(0)
-        return self.number(("R", state, source))
+        return self.number(("R", state, source)) * factor
+
+    def _through(self, source: Key) -> tuple[Key, Any]:
+        """The source of the vector that a site hears, and the factor in it of the field whose source is given."""
+        ((kind,), (name, _, label)) = source[2], source[1].partition("_")
+        law = self.system.laws[kind]
+        if len(law.fields) == 1 or not all(f.components for f in law.fields):
+            return source, 1
+        part = law.carrier(law.fields[int(label or 1) - 1]).lhs
+        (whole,) = (e for e in law.equations if e.lhs != part and e.difference.has(part))
+        return (source[0], name, *source[2:]), self.value(whole.rhs.diff(part))
+
+    @cached_property
+    def _silent(self) -> frozenset[Any]:
+        return silent(self.system)
 
     def _is_instant(self, state: Key, source: Key) -> bool:
         """Whether an equation tells a state at once what its source does."""
