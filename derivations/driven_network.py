@@ -18,6 +18,7 @@ J = Coupling("J", between=(i, i))
 problem = System(
     equations=[Eq(x[i], g * Sum(J[i, j] * tanh(x[j]), (j, 1, N)) + b[i])],
     name="A driven network of saturating units",
+    cite="D. G. Clark, L. F. Abbott, A. Litwin-Kumar, Phys. Rev. Lett. 131, 118401 (2023)",
 )
 values = {g: Rational(7, 10), b: Normal("b", 0, 1)}
 shown = [average(tanh(x[i]) ** 2), average(x[i] ** 2)]
