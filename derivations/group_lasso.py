@@ -1,6 +1,6 @@
 """Regression on pairs of weights that vanish together: the group lasso.
 
-The share of pairs that are kept is ``rho_w``.
+The error on the data of training is ``E_train``.
 
 Values: ``alpha``, the penalty ``gamma``, the law of the labels ``b``. A pair is its cavity field with the length
 softly thresholded.
@@ -18,7 +18,7 @@ h = Sum(x[mu, i] * w1[i] + z[mu, i] * w2[i], (i, 1, N))
 
 problem = ConvexProblem(
     minimize=Sum((b[mu] - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(norm(w1[i], w2[i]), (i, 1, N)),
-    named={Symbol("rho_w"): average(w1[i] ** 2 > 0)},
+    named={Symbol("E_train"): average((b[mu] - h) ** 2)},
     name="Regression on pairs of weights",
     cite="M. Yuan, Y. Lin, J. R. Stat. Soc. B 68, 49 (2006)",
 )

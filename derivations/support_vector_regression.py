@@ -1,6 +1,7 @@
 """Support vector regression: an epsilon-insensitive loss on the labels of a noisy teacher.
 
-The error on fresh data is ``E_test``; the share of data outside of the tube is ``n_out``.
+The error of the weights is ``E_w``; that of fresh labels is larger by the variance of the noise. The share of
+data outside of the tube is ``n_out``.
 
 Values: ``alpha``, the penalty ``C``, the half width ``epsilon`` of the tube, the laws of the teacher and of
 the noise.
@@ -11,7 +12,7 @@ V. Vapnik, The Nature of Statistical Learning Theory (Springer, 1995).
 from sympy import Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, alpha, average, fresh, i, mu
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, alpha, average, i, mu
 
 x, w = Coupling("x"), Feature("w")
 above, below = Datum("above"), Datum("below")
@@ -22,7 +23,7 @@ error = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - noise[mu]
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(above[mu] + below[mu], (mu, 1, P)),
     subject_to=[error <= epsilon + above[mu], -error <= epsilon + below[mu], above[mu] >= 0, below[mu] >= 0],
-    named={Symbol("E_test"): average(fresh(error**2)), Symbol("n_out"): average(above[mu] + below[mu] > 0)},
+    named={Symbol("E_w"): average((w[i] - t[i]) ** 2), Symbol("n_out"): average(above[mu] + below[mu] > 0)},
     name="Support vector regression",
     cite="V. Vapnik, The Nature of Statistical Learning Theory (Springer, 1995)",
 )
