@@ -407,7 +407,7 @@ def infeasible(given: Given, ended: Ended) -> Infeasible:
     way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
     if evidence.way and isinstance(evidence, saddle_attempt.Proof):
         way += " (error.evidence.load is that at which solutions end)"
-    supported = "values at which the problem has a solution that fixes its states"
+    supported = "values at which the problem has a unique solution"
     return Infeasible(_no_solution(given, ended), supported, _edge(given) or way, evidence)
 
 
