@@ -126,6 +126,10 @@ class RoughSolution(UserWarning):
     """A solution that double precision knows to fewer than ten digits: ``solution.digits`` of them."""
 
 
+class JumpingLaw(UserWarning):
+    """A solution of a system whose states jump with fields that come back, such as units with a threshold."""
+
+
 class UnstableSolution(UserWarning):
     """A solution of a system that is not declared convex: small changes of its fields grow, so nothing settles in it.
 

@@ -229,7 +229,7 @@ def only_root(search: Search) -> Outcome:
     complaints = search.complaints
     if search.eliminated.left or not complaints or any("not a number" in c for c in complaints):
         return Lost()
-    return Ended(OnlyRoot(search.eliminated.complete([]), complaints[0]), tuple(complaints))
+    return Ended(OnlyRoot(search.given.outward(search.eliminated.complete([])), complaints[0]), tuple(complaints))
 
 
 def _at_given_values(search: Search) -> bool:
@@ -293,9 +293,10 @@ def solve(
     NotConverged
         If no root was found, or it could not be polished; the best point is in ``.best``.
     """
-    given = read_values(task, values, dps)
+    given = read_values(task, values, dps).in_own_units(task)
     given = replace(given, double=True) if double else given
-    return solve_given(task, given, observable, guess, effort=effort)
+    near = None if guess is None else given.inward(guess)
+    return solve_given(task, given, observable, near, effort=effort)
 
 
 @alone
@@ -303,7 +304,7 @@ def resting(
     task: Task, values: Mapping[Any, Any], dps: int, observable: Callable[[Any], Expr]
 ) -> Solution | None:
     """Return the limit in which states of a convex problem vanish, as they do at its minimum; None if there is none."""
-    given = read_values(task, values, dps)
+    given = read_values(task, values, dps).in_own_units(task)
     return limit_at_rest(task, given, observable) if _at_given_values(Search(task, given, observable)) else None
 
 
@@ -336,7 +337,9 @@ def solve_given(
         search.lost.append(outcome)
         if outcome.is_last:
             break
-    raise _not_found(search)
+    missed = _not_found(search)
+    missed.best = given.outward(missed.best) if isinstance(missed.best, Mapping) else missed.best
+    raise missed
 
 
 def _tried(attempt: Attempt, search: Search) -> Found | Ended | Lost:

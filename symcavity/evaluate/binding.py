@@ -124,9 +124,19 @@ def task_of(theory: Theory) -> Task:
             convex=system.convex,
             linear=all(site.strategy.is_linear for site in theory.inserted.values()),
             kinds=system.kinds,
+            jumping=frozenset() if system.convex else _jumping(theory),
             saddle=cache(lambda: saddle_of(theory)),
         )
     return theory.memory["task"]
+
+
+def _jumping(theory: Theory) -> frozenset[Any]:
+    """The states whose law jumps with a field that sums states."""
+    found: set[Any] = set()
+    for kind, site in theory.inserted.items():
+        if any(f.states() for f in theory.system.laws[kind].fields):
+            found |= getattr(site.solution, "jumping", frozenset())
+    return frozenset(found)
 
 
 def solve_theory(
@@ -196,7 +206,7 @@ def solve_bound(
     tries = [(branch, guess) for branch in theory.branches]
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
-        first = next(((branch, root.point) for branch, root in settled if root is not None), None)
+        first = next(((branch, point) for branch, point in settled if point is not None), None)
         first = first or _on_its_branch(theory, values, dps)
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
         for branch in () if first else theory.branches:
@@ -237,7 +247,7 @@ def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple
         If the saddle has no root.
     """
     task = task_of(theory)
-    given = read_values(task, values, dps)
+    given = read_values(task, values, dps).in_own_units(task)
     outcome = saddle_attempt.attempt(task, given) if saddle_attempt.applies(task, given) else Lost()
     if isinstance(outcome, Ended):
         raise infeasible(given, outcome)
@@ -248,24 +258,26 @@ def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple
     for branch in theory.branches:
         pairs = zip(branch.global_equations, theory.system.partners, strict=True)
         if all((closed.lhs == partner) == (partner in idle) for closed, partner in pairs if partner is not None):
-            return branch, found
+            return branch, given.outward(found)
     return None
 
 
 def _evolved(branch: Theory, values: Mapping[Any, Any]) -> tuple[Eliminated, Root | None] | None:
     """The equations at some values, and where the state evolution leads; None of what is not solved by it."""
     task = task_of(branch)
-    given = read_values(task, values, 15)
+    given = read_values(task, values, 15).in_own_units(task)
     closed = task.closed_map(given)[0]
     if given.solve_for or not (task.convex and closed.is_square):
         return None
     return Eliminated.whole(task, given), root_from_afar(closed, given.environment("numpy"))
 
 
-def _settled(branch: Theory, values: Mapping[Any, Any]) -> Root | None:
+def _settled(branch: Theory, values: Mapping[Any, Any]) -> dict[Symbol, Any] | None:
     """Where the state evolution on a branch settles, if that is admissible there."""
     whole, root = _evolved(branch, values) or (None, None)
-    return None if whole is None or root is None or inadmissible(whole, root.point, solved=True) else root
+    if whole is None or root is None or inadmissible(whole, root.point, solved=True):
+        return None
+    return whole.given.outward(root.point)
 
 
 def settles(theory: Theory, values: Mapping[Any, Any]) -> bool:
@@ -358,7 +370,7 @@ def restored(
     exact = {k: mp.mpf(v) if isinstance(v, float) else v for k, v in values.items()}
 
     def refine(more: int) -> dict[Symbol, Any]:
-        return dict(solve_bound(theory, exact, dps + more, found).values)
+        return given.inward(dict(solve_bound(theory, exact, dps + more, found).values))
 
     if is_sampled(theory):
         out = sampled_solution(theory, values, dps, found)
@@ -366,8 +378,8 @@ def restored(
         out = solve_bound(theory, values, dps)
     else:
         task = task_of(theory)
-        given = replace(read_values(task, values, dps), double=quick)
-        out = Solution(task, given, found, theory.observable, None if quick else refine, guard)
+        given = replace(read_values(task, values, dps).in_own_units(task), double=quick)
+        out = Solution(task, given, given.inward(found), theory.observable, None if quick else refine, guard)
         out.origin = restored, theory, values
     out.beside = rest["beside"]
     if rest["certified"]:

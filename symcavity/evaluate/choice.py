@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
-from symcavity.errors import NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
+from symcavity.errors import JumpingLaw, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.admissible import sift
 from symcavity.evaluate.eliminated import Eliminated, roots_of
 from symcavity.evaluate.finish import finish, warn, where
@@ -16,6 +16,10 @@ from symcavity.evaluate.outcomes import Found
 from symcavity.evaluate.roots import STARTS
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.values import Given, Task
+
+SMALL = (1e-8, 1e-14)  # moments of states that are nearly at rest
+ROUNDS, SETTLED = 100, 1e-10  # of responses there
 
 
 def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Callable[[Any], Expr]) -> Found:
@@ -36,6 +40,14 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
         stable = [solution for solution, gain in zip(solved, gains, strict=True) if not _is_unstable(gain)]
         if len(stable) == 1:
             return Found(stable[0])
+    if jumps := sorted(task.jumping, key=str):
+        warn(
+            f"The law of {', '.join(map(str, jumps))} jumps with fields that come back: however small a change of them "
+            f"is, it turns some states around. At {where(system.given)} the equations are about fixed points "
+            "whose fields are Gaussian; they do not say that such a fixed point is the only one, nor that it is stable "
+            "or reached.",
+            JumpingLaw,
+        )
     if len(solved) > 1:
         raise _several(system, admitted, gains)
     if _is_unstable(gain := gains[0]):
@@ -67,12 +79,32 @@ def _is_unstable(gain: float | None) -> bool:
     return gain is not None and gain > 1 + tolerances().marginal
 
 
+def can_rest(task: Task, given: Given) -> bool:
+    """Whether states that all vanish solve the equations: what is small is sent to what is small."""
+    closed, env = task.closed_map(given)[0], given.environment("numpy")
+    grids, ends = closed.values.grids(), []
+    moving = np.array([s in task.responses for s in closed.unknowns])
+    answers = [k for k, s in enumerate(closed.mapped) if s in task.responses]
+    for small in SMALL:
+        x, sent = np.where(moving, closed.start(), small * closed.signs), []
+        for _ in range(ROUNDS):
+            found = closed.call(closed.values, x, env, grids)
+            if found is None or not np.all(np.isfinite(sent := found[0])):
+                return False
+            before, x = x, x.copy()
+            x[moving] = [sent[k] for k in answers]
+            if np.allclose(x, before, rtol=SETTLED, atol=0):
+                break
+        ends.append(max(abs(float(v)) for k, v in enumerate(sent) if k not in answers))
+    return ends[-1] <= np.sqrt(SMALL[-1] / SMALL[0]) * ends[0]
+
+
 def _several(system: Eliminated, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
     units = system.task.units
-    pairs = [(system.complete(root), gain) for root, gain in zip(roots, gains, strict=True)]
+    pairs = [(system.given.outward(system.complete(root)), gain) for root, gain in zip(roots, gains, strict=True)]
     pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
     hats = {s for unit in units.values() for s in unit.free_symbols if s.name.endswith("_hat")}
-    known = system.given.exact
+    known = system.given.as_declared.exact
     found = [p | {g: float(unit.xreplace({**known, **p})) for g, unit in units.items()} for p, _ in pairs]
     shown = [*(s for s in system.order if s not in hats), *units]
     lines = [
@@ -80,8 +112,11 @@ def _several(system: Eliminated, roots: Sequence[np.ndarray], gains: Sequence[fl
         + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if _is_unstable(gain) else ""))
         for point, (_, gain) in zip(found, pairs, strict=True)
     ]
+    at_rest = can_rest(system.task, system.given)
+    if at_rest:
+        lines.append(f"{', '.join(map(str, shown))} = 0: states that are all at rest")
     return SeveralSolutions(
-        f"The equations have {len(found)} admissible solutions at {where(system.given)}:\n  " + "\n  ".join(lines),
+        f"The equations have {len(lines)} admissible solutions at {where(system.given)}:\n  " + "\n  ".join(lines),
         tuple(found),
         "guess=error.solutions[k] for one of them; simulate the system to see which are reached",
     )

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, S, Symbol, lambdify, oo
+from sympy import Dummy, Expr, Float, Rational, S, Symbol, lambdify, oo, sqrt
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.legendre import exact_legendre, legendre
@@ -17,6 +17,7 @@ from symcavity.evaluate.legendre import exact_legendre, legendre
 POINTS = (40, 64, 100, 160, 256, 256, 360, 540)  # of each piece, at each level
 FINEST, DEEPEST = 4, len(POINTS) - 1  # the last levels for what counts at all, and for what only tails contribute to
 SINGLE, DOUBLINGS, BLOCKS = 16, 16, (12, 24, 48, 96, 192)  # values summed one by one; blocks; nodes of each, by level
+LONGEST = 2**53  # integers that a double holds; of longer ones NumPy makes objects
 LEAST = 1e-19  # weights below do not show in double precision, times fourth powers either
 OUTSIDE = 1e6  # spreads, where no exponential tail is left
 FAINTEST = 1e-290  # nor do these, where all that there is lies in a tail
@@ -171,7 +172,9 @@ def formula(variable: Any, x: Symbol) -> Expr:
 def density_of(variable: Any) -> Callable[[Any], Any]:
     """Return the density of a continuous random variable as a function of doubles."""
     x = Dummy("x", real=True)
-    return lambdify(x, formula(variable, x), ["scipy", "numpy"])
+    found = formula(variable, x)
+    long = {r: Float(r) for r in found.atoms(Rational) if max(abs(r.p), r.q) > LONGEST}
+    return lambdify(x, found.xreplace(long), ["scipy", "numpy"])
 
 
 def _weighed(
@@ -296,7 +299,7 @@ def location(variable: Any) -> tuple[float, float]:
     try:
         centre, spread = E(variable), variance(variable)
         if centre.is_finite and spread.is_finite and spread.is_positive:
-            return float(centre), float(spread) ** 0.5
+            return float(centre), float(sqrt(spread))
     except (NotImplementedError, TypeError, ValueError):  # SymPy asks some laws for transforms that they have not
         pass
     return _quartiles(variable)

@@ -64,7 +64,8 @@ class _Sites:
             if q in self.families:
                 kinks = law.kinks.get(q, ())
                 nodes = exact_rule(variable, at, self.level, partial(scalar_function, at=at), kinks)
-                rows = [({**row, q: x}, w * v) for row, w in rows for x, v in nodes]
+                power = law.powers.get(q, 0)
+                rows = [({**row, q: at.ldexp(x, power)}, w * v) for row, w in rows for x, v in nodes]
         return [(tuple(row[q] for q in self.families), w) for row, w in rows]
 
 

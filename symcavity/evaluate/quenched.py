@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Float, Rational, Tuple
+from sympy import Expr, Float, Integer, Rational, Tuple
 
 from symcavity.algebra.door import as_sympy
 from symcavity.errors import ValuesError
 from symcavity.evaluate.densities import FINEST, Counting, finest, rule
+from symcavity.evaluate.gaussian_laws import gaussian_laws
 from symcavity.evaluate.numbers import LAWS, read_law
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
@@ -42,6 +43,8 @@ class SiteLaw:
         Whether all points have one weight.
     kinks : dict
         Numbers at which averages are not smooth, by parameters with a density.
+    powers : dict
+        By which power of two values of a parameter with a density are multiplied, in place of its law.
     """
 
     names: list[Quenched] = field(default_factory=list)
@@ -51,6 +54,7 @@ class SiteLaw:
     arrays: dict[Quenched, np.ndarray] = field(default_factory=dict)
     uniform: bool = False
     kinks: dict[Quenched, tuple[Expr, ...]] = field(default_factory=dict)
+    powers: dict[Quenched, int] = field(default_factory=dict)
     _tables: dict[Any, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -104,6 +108,7 @@ class SiteLaw:
             if q not in families:
                 continue
             nodes, rule_weights = rule(variable, level, self.kinks.get(q, ()))
+            nodes = np.ldexp(nodes, self.powers.get(q, 0))
             if weights is None:
                 count = len(next(iter(columns.values())))
                 weights = np.full(count, 1.0 / count)
@@ -111,6 +116,19 @@ class SiteLaw:
             columns[q] = np.tile(nodes, len(weights))
             weights = np.repeat(weights, len(nodes)) * np.tile(rule_weights, len(weights))
         return tuple(columns[q] for q in families), weights
+
+    def scaled(self, powers: Mapping[Quenched, int]) -> SiteLaw:
+        """The law of the parameters times powers of two, which round nothing."""
+        factors = [Integer(2) ** powers.get(q, 0) for q in self.names]
+        points = [tuple(v * f for v, f in zip(p, factors, strict=False)) for p in self.points]  # none of arrays
+        arrays = {q: np.ldexp(v, powers.get(q, 0)) for q, v in self.arrays.items()}
+        return replace(self, points=points, arrays=arrays, powers=dict(powers), _tables={})
+
+    @property
+    def gaussian(self) -> dict[Quenched, tuple[Expr, Expr]]:
+        """The mean and the standard deviation of each parameter whose law is Gaussian."""
+        units = {q: Integer(2) ** self.powers.get(q, 0) for q, _ in self.continuous}
+        return {q: (mean * units[q], std * units[q]) for q, (mean, std) in gaussian_laws(self.continuous).items()}
 
     def marginal(self, names: Sequence[Quenched]) -> dict[tuple[Any, ...], Any]:
         """The joint law of some parameters that are given by points: weights by values."""

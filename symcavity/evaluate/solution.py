@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -39,7 +39,8 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "dimension", "environment", "expression", "loose", "number", "origin", "quick", "rows", "sharpen", "task",
+    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment", "quick",
+    "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
 class Solution(Table):
     """The solved theory at given values.
@@ -75,7 +76,8 @@ class Solution(Table):
     ) -> None:
         self._task, self._given, self._observable = task, given, observable
         self.dps = given.dps
-        self.values = values
+        self._own = values  # in the units in which it was solved
+        self.values = given.outward(values)
         if wrong := [s for s, v in values.items() if mp.isnan(v)]:
             names = ", ".join(map(str, wrong))
             raise NotConverged(f"{names} would be no number at this solution.", hint="other values of the parameters")
@@ -94,6 +96,11 @@ class Solution(Table):
     @property
     def given(self) -> Given:
         """The values at which it was solved."""
+        return self._given.as_declared
+
+    @property
+    def solved_at(self) -> Given:
+        """The same in the units in which it was solved."""
         return self._given
 
     @property
@@ -108,8 +115,15 @@ class Solution(Table):
 
     def environment(self, backend: str) -> dict[Any, Any]:
         """Everything known, for compiled expressions (of mpmath: rounded to the current precision)."""
-        env = self._given.environment(backend)
-        env.update({k: (float(v) if backend == "numpy" else +mp.convert(v)) for k, v in self.values.items()})
+        return self._at(self.given, self.values, backend)
+
+    def own_environment(self, backend: str) -> dict[Any, Any]:
+        """The same in the units in which it was solved."""
+        return self._at(self._given, self._own, backend)
+
+    def _at(self, given: Given, values: Mapping[Any, Any], backend: str) -> dict[Any, Any]:
+        env = given.environment(backend)
+        env.update({k: (float(v) if backend == "numpy" else +mp.convert(v)) for k, v in values.items()})
         return completed(self._task.kinds, env)  # the sizes that a load found implies
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,9 +142,9 @@ class Solution(Table):
         if expr in self.values:
             with mp.workdps(self.dps):
                 return self._number(+mp.convert(self.values[expr]), key)
-        value = self._evaluate(expr)
+        value = self._value(expr)
         if not mp.isfinite(value) and (reduced := self._in_core_unknowns(expr)) != expr and not reduced.has(zoo, nan):
-            value = self._evaluate(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
+            value = self._value(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
         return self._number(value, key)
 
     def stderr(self, key: Any) -> float:
@@ -143,7 +157,7 @@ class Solution(Table):
         if not sets and not any(n.way == SAMPLES for n in expr.atoms(JointAverage)):
             return 0.0
         rules = ({SCRAMBLE: Integer(k), **{g: g.scramble(k) for g in sets}} for k in range(SCRAMBLES))
-        values = [float(self._evaluate(expr.xreplace(rule))) for rule in rules]
+        values = [float(self._value(expr.xreplace(rule))) for rule in rules]
         return float(np.std(values, ddof=1) / np.sqrt(SCRAMBLES))
 
     def expression(self, key: Any) -> Expr:
@@ -211,7 +225,8 @@ class Solution(Table):
     def sharpen(self, guard: int) -> int:
         """Know the unknowns to at least so many digits beyond those asked for; return to how many."""
         if self._refine is not None and guard > self._guard:
-            self.values, self._guard = self._refine(guard), guard
+            self._own, self._guard = self._refine(guard), guard
+            self.values = self._given.outward(self._own)
         return self._guard
 
     def _in_core_unknowns(self, expr: Expr) -> Expr:
@@ -222,14 +237,27 @@ class Solution(Table):
                 expr = tidy_arguments(expr.xreplace({symbol: closed.explicit(symbol)}))
         return expr
 
+    def _value(self, expr: Expr) -> Any:
+        own, power = self.in_own_units(expr)
+        value = self._evaluate(own)
+        return mp.ldexp(value, power) if power else value
+
+    def in_own_units(self, expr: Expr) -> tuple[Expr, int]:
+        """An expression in the units in which it was solved, and its own unit as a power of two, if it has one."""
+        if (units := self._given.units) is None:
+            return expr, 0
+        power = units.observable(expr)
+        return (expr.xreplace(units.rule), 0) if power is None else (expr, power)
+
     def _evaluate(self, expr: Expr) -> Any:
-        check_tails({"the observable": expr}, self._given.laws, self.environment("numpy"))
+        """The value of an expression, in the units in which it was solved."""
+        check_tails({"the observable": expr}, self._given.laws, self.own_environment("numpy"))
         once = expr.has(GaussianAverage, ImplicitAverage)
         given = self._given
         if self.quick or (once and given.dps <= IN_DOUBLE and given.guards[0] == GUARDS[0] and not given.at_edge):
             exprs = self._task.absorbed(given.laws, (expr,))
             with np.errstate(all="ignore"):
-                value = self._task.compiled(exprs[0], "numpy")(self.environment("numpy"))
+                value = self._task.compiled(exprs[0], "numpy")(self.own_environment("numpy"))
             return mp.mpf(float(self._mended(exprs).get(0, value)))
         if once:
             (expr,) = self._task.absorbed(given.laws, (expr,))
@@ -238,7 +266,7 @@ class Solution(Table):
         guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]
         for guard in guards:
             self.sharpen(guard)
-            (value,) = evaluate_twice(lambda: [limited(call, self.environment("mpmath"))], self.dps, guard, once)
+            (value,) = evaluate_twice(lambda: [limited(call, self.own_environment("mpmath"))], self.dps, guard, once)
             last = guard == guards[-1] or self._given.at_edge
             if value.sound and (last or mp.isfinite(value.value)):
                 break
@@ -250,8 +278,8 @@ class Solution(Table):
 
     def _mended(self, exprs: tuple[Expr, ...]) -> dict[int, float]:
         """The closed forms of which double leaves too little, with digits; what has faded is very small there."""
-        point = followed(self.values.values(), self.values)
-        return self._task.cancelling(exprs, tuple(self.values)).values(point, self.environment("numpy"))
+        point = followed(self._own.values(), self._own)
+        return self._task.cancelling(exprs, tuple(self._own)).values(point, self.own_environment("numpy"))
 
     @property
     @alone
@@ -419,14 +447,14 @@ class Solution(Table):
     def _measure(self) -> Any:
         sides = self._task.absorbed(self._given.laws)
         if self.quick:
-            env, whole = self.environment("numpy"), self._task.together(sides)
+            env, whole = self.own_environment("numpy"), self._task.together(sides)
             with np.errstate(all="ignore"):
                 whole.refine(env, grids := whole.grids())
                 found = dict(enumerate(whole.at(_extended(env), grids)[0])) | self._mended(sides)
                 values = [mp.mpf(float(v)) for v in _gaps(list(found.values()))]
         else:
             with mp.workdps(self.dps + self._guard + GUARD):
-                env = self.environment("mpmath")
+                env = self.own_environment("mpmath")
                 values = _gaps([limited(self._task.compiled(e, "mpmath"), env) for e in sides])
         if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
             values = [v for v in values if mp.isfinite(v)]
@@ -471,7 +499,7 @@ class Solution(Table):
 
     def _point(self) -> str:
         """Where it was solved, in a line."""
-        return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self._given.exact, **self.beside}.items())
+        return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self.given.exact, **self.beside}.items())
 
     def _repr_html_(self) -> str:
         from symcavity.writing.displays import Formula, html

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
@@ -21,11 +21,12 @@ from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
 from symcavity.evaluate.compiler import Compiled, to_mpf
 from symcavity.evaluate.densities import Counting
 from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
+from symcavity.evaluate.gaussian_laws import absorb
 from symcavity.evaluate.integrals import LAWS, Pass
 from symcavity.evaluate.kinks import kinks
 from symcavity.evaluate.nodes import Needs, own_quantities
 from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.own_units import Units
 from symcavity.evaluate.quenched import MANY_SITES, SiteLaw, site_laws
 from symcavity.evaluate.reading import Vocabulary, read_given
 from symcavity.evaluate.sizes import complete, ratio_named, sized
@@ -36,6 +37,7 @@ from symcavity.method.perturbed import Perturbed
 from symcavity.method.saddle import Saddle
 from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
+from symcavity.model.dimensions import Dimensions, dimensions_of
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -92,6 +94,8 @@ class Task:
         Whether the problem is declared convex: its first admissible root is the root.
     linear : bool
         Whether all laws are linear: the states are unique, and of several roots the stable one is theirs.
+    jumping : frozenset
+        States of a system that is not declared convex whose law jumps with fields that answer to them.
     saddle : callable
         The coordinates in which a convex problem is a saddle, or None.
     """
@@ -116,6 +120,7 @@ class Task:
     kinds: tuple[Kind, ...] = ()
     convex: bool = False
     linear: bool = False
+    jumping: frozenset[Any] = frozenset()
     saddle: Callable[[], Saddle | None] = lambda: None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)
@@ -143,7 +148,7 @@ class Task:
 
         A rule for these averages need not see narrow kinks then.
         """
-        gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        gaussian = {q: v for law in laws.values() for q, v in law.gaussian.items()}
         key = exprs, frozenset(gaussian.items())
         if key not in self.averaged:
             self.averaged[key] = tuple(absorb(e, gaussian) for e in exprs or self.sides)
@@ -217,6 +222,13 @@ class Task:
         found = {e.xreplace({s: sympify(v) for s, v in exact.items()}) for e in self.kinks[family]}
         return tuple(sorted((e for e in found if e.is_number and e.is_finite and e.is_real), key=float))
 
+    @cached_property
+    def dimensions(self) -> Dimensions:
+        """Which units the symbols of the closed equations have."""
+        quenched = [q.at_site() for q in self.quenched if q.given is None and q.low is None]
+        differences = [a - b for a, b in zip(self.sides[::2], self.sides[1::2], strict=True)]
+        return dimensions_of([*differences, *self.conditions], [*self.unknowns, *self.parameters, *quenched])
+
     @property
     def excess(self) -> int:
         """How many of alpha and the parameters follow from the others."""
@@ -238,6 +250,10 @@ class Given:
     dps : int
     double : bool
         Whether double precision was asked for, whatever the problem.
+    units : Units or None
+        The units of these values, if they are not the declared ones.
+    declared : Given or None
+        The same in the declared units, then.
     """
 
     exact: dict[Symbol, Any]
@@ -245,6 +261,31 @@ class Given:
     solve_for: tuple[Symbol, ...]
     dps: int
     double: bool = False
+    units: Units | None = None
+    declared: Given | None = None
+
+    def in_own_units(self, task: Task) -> Given:
+        """The same in the units in which they are of order one; as they are where there are none."""
+        if self.units is not None or not task.dimensions.count:
+            return self
+        units = Units(task.dimensions, self.exact, self.laws)
+        if units.trivial:
+            return self
+        laws = {kind: units.law(law) for kind, law in self.laws.items()}
+        return replace(self, exact=units.inward(self.exact), laws=laws, units=units, declared=self)
+
+    @property
+    def as_declared(self) -> Given:
+        """The values as they were given."""
+        return self.declared or self
+
+    def outward(self, point: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
+        """Unknowns in the declared units."""
+        return dict(point) if self.units is None else self.units.outward(point)
+
+    def inward(self, point: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
+        """Unknowns in the units of these values."""
+        return dict(point) if self.units is None else self.units.inward(point)
 
     def environment(self, backend: str) -> dict[Any, Any]:
         """Return the values for compiled expressions of a backend."""

@@ -12,7 +12,7 @@ from sympy import Float
 
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
-from symcavity.finite.draw import Law, check_memory, mixing, reciprocal, stream
+from symcavity.finite.draw import LAWS, Law, check_memory, mixing, reciprocal, stream
 from symcavity.finite.drawn_labels import draw_label
 from symcavity.finite.given_values import Values, draw_quenched
 from symcavity.model.fields import RandomField
@@ -105,6 +105,7 @@ class Instance:
         self.system, self.values, self.seed, self.features = system, values, seed, features
         self.fresh = fresh
         self.size = values.sizes(features)
+        check_memory([self._shape(k) for k in range(len(system.couplings))])
         self.constants = system.numbers(values, self.size)
         self.quenched: dict[Quenched, np.ndarray] = {}
         for k, q in enumerate(sorted(values.quenched, key=lambda q: q.name)):
@@ -115,7 +116,6 @@ class Instance:
                 self.quenched[q] = np.zeros(self.size[q.slots[0]])
                 continue
             self.quenched[q] = draw_quenched(q, values.quenched[q], self.size[q.slots[0]], rng)
-        check_memory([self._shape(k) for k in range(len(system.couplings))])
         self.law = law
         self.memory: dict[str, Any] = {}
         self.idle = np.zeros(system.count, dtype=bool)  # conditions on all sites whose partner is zero
@@ -178,7 +178,8 @@ class Instance:
 
     def _draw(self, k: int, sample: Any) -> np.ndarray:
         scale, x = self.scale(k), np.asarray(sample, dtype=float)
-        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+        mine = x is not sample or self.law in LAWS.values()  # a law of the user may return an array that it keeps
+        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and mine else None)
 
     def scale(self, k: int) -> np.ndarray:
         """Return the variances of the k-th coupling as an array of two axes that broadcasts over its two ends."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.finite.instance import Instance, State
+from symcavity.model.dimensions import fitted
 from symcavity.model.kinds import Kind
 
 
@@ -21,6 +22,10 @@ def _size(values: Any) -> float:
     array = np.abs(np.asarray(values, dtype=float))
     top = float(np.max(array, initial=0.0))
     return top * float(np.sqrt(np.mean((array / top) ** 2))) if 0 < top < np.inf else 0.0
+
+
+def _logarithms(numbers: Iterable[tuple[np.ndarray, float]]) -> list[tuple[np.ndarray, float]]:
+    return [(p, float(np.log2(size))) for p, size in numbers if size > 0]
 
 
 class Units:
@@ -39,17 +44,7 @@ class Units:
         data = [(power(q.at_site()), _size(v)) for q, v in instance.quenched.items()]
         data += [(power(x.family), size) for x, size in zip(system.couplings, spread, strict=True)]
         given = [(power(s), abs(v)) for s, v in zip(system.constants, instance.constants, strict=True)]
-        self._logarithms = np.zeros(self.dimensions.count)
-        free = np.eye(self.dimensions.count)
-        for group in (data, given):
-            known = [(p, np.log2(size)) for p, size in group if np.any(p @ free) and size > 0]
-            if known:
-                rows, sizes = np.array([p for p, _ in known]), np.array([size for _, size in known])
-                left = sizes - rows @ self._logarithms
-                self._logarithms = self._logarithms + free @ np.linalg.lstsq(rows @ free, left, rcond=1e-9)[0]
-                _, s, vt = np.linalg.svd(rows @ free)
-                free = free @ vt[np.count_nonzero(s > 1e-9 * s[0]) :].T
-        self._logarithms = np.rint(self._logarithms)
+        self._logarithms = np.rint(fitted(self.dimensions.count, (_logarithms(data), _logarithms(given))))
         laws = system.laws
         self.site = {kind: self._many(laws[kind].unknowns) for kind in laws}
         self.shared = self._many(system.globals)

@@ -172,6 +172,9 @@ def _feature_side(system: System) -> dict[SiteQuantity, int] | Symmetry:
         if fields and not _homogeneous(rest, weights, 1):
             said = equation.xreplace({f.symbol: f.as_sum for f in law.fields})
             return _broken_by("feature_law", said, equation=said)
+        still = equation.difference.xreplace(dict.fromkeys(states, 0))
+        if carries and not fields and not _homogeneous(still, weights, 1):  # one state is another one, shifted
+            return _broken_by("feature_law", equation, equation=equation)
         if fields and any(
             law.coefficient(f).has(Quenched) or site_quantities(law.coefficient(f), Quenched) for f in law.fields
         ):

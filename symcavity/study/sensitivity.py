@@ -54,7 +54,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
     with the boundary terms of jumps, and are taken to the digits of the solution.  Averages over convex sets and
     polyhedra have difference quotients, in double.
     """
-    task, given = solution.task, solution.given
+    task, given = solution.task, solution.solved_at
     if isinstance(solution, SampledSolution) or solution.is_limit:
         what = "sampled averages have" if isinstance(solution, SampledSolution) else "a limit, with states at rest, has"
         raise UnsupportedLaw(f"Only differences would do: {what} no derivative here.", "solutions of closed equations")
@@ -65,7 +65,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
     unknowns = [*task.unknowns, *given.solve_for]
     sides = task.absorbed(given.laws)
     gaps = [a - b for a, b in zip(sides[::2], sides[1::2], strict=True)]
-    target = solution.expression(observable)
+    target, power = solution.in_own_units(solution.expression(observable))
     exprs, names = [in_units_of_n(e) for e in (*gaps, target)], (*unknowns, parameter)
     guard, lost = solution.sharpen(0), 0.0
     for _ in range(ROUNDS):
@@ -83,7 +83,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
         )
     if not mp.isfinite(value):
         raise NotConverged(f"{observable} has no derivative with respect to {parameter} here.", solution.values)
-    return value
+    return value if given.units is None else mp.ldexp(value, power - given.units.power(parameter))
 
 
 def _through(rows: Sequence[Sequence[Any]]) -> tuple[Any, float]:
@@ -105,12 +105,12 @@ def _rows(solution: Solution, exprs: Sequence[Expr], names: tuple[Symbol, ...]) 
     if not solution.quick:
         table = [[e.diff(s) for s in names] for e in exprs]
         if not any(d.has(Derivative) for row in table for d in row):
-            found = iter(ExactPass([d for row in table for d in row])(solution.environment("mpmath")))
+            found = iter(ExactPass([d for row in table for d in row])(solution.own_environment("mpmath")))
             return [[mp.convert(next(found)) for _ in names] for _ in exprs], False
         if solution.dps > 15:
             raise UnsupportedLaw("Averages over sets and polyhedra are differentiated in double.", "dps <= 15")
     whole = task.together(tuple(exprs), names)
-    env, grids = solution.environment("numpy"), whole.grids()
+    env, grids = solution.own_environment("numpy"), whole.grids()
     whole.refine(env, grids)
     return [[mp.mpf(float(d)) for d in row] for row in whole.at(env, grids)[1]], True
 

@@ -15,7 +15,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SCRAMBLE
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.precision import mp
-from symcavity.errors import SymcavityError, UnstableSolution, UnsupportedLaw
+from symcavity.errors import JumpingLaw, SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
 from symcavity.evaluate.resting import RestingSolution
 from symcavity.evaluate.sampled import SampledSolution
@@ -133,7 +133,8 @@ def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
     if key not in store:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnstableSolution)  # the equations hold there as well
+                for word in (JumpingLaw, UnstableSolution):  # the equations hold there as well
+                    warnings.simplefilter("ignore", word)
                 store[key] = solve_theory(theory, values, dps)
         except SymcavityError as problem:
             store[key] = problem

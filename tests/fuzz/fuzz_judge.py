@@ -114,6 +114,7 @@ def judge(case: Case, checks: Checks) -> Outcome:
         with _time_limit(checks.limit), warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", symcavity.UnstableSolution)
+            warnings.simplefilter("ignore", symcavity.JumpingLaw)
             warnings.simplefilter("ignore", symcavity.RoughSolution)
             _run(case, checks, out, timed)
     except InternalError as error:

@@ -164,6 +164,8 @@ class SiteEnsemble:
             alone = joined(self, states, answers)
             if alone is not None:
                 return alone.over_fields(body)
+        if (out := self._marginal(body)) is not None:
+            return out
         rule, zs, mean, scale = self.standardised()
         z = zs[-1]
         solution = self.solution
@@ -204,6 +206,25 @@ class SiteEnsemble:
         for outer in reversed(zs[:-1]):
             out = gaussian_average(_odd_signs(out, outer), outer)
         return out
+
+    def _marginal(self, body: Expr) -> Expr | None:
+        """The average over those fields alone that the states in it hear; None where they hear all, or by branches."""
+        solution = self.solution
+        if not self.outer or len(solution.regions) != 1 or solution.is_implicit:
+            return None
+        states = solution.regions[0].values
+        row: dict[Any, Expr] = {r: self.response(states, None, r) for r in body.atoms(SiteResponse)}
+        expr = body.xreplace(row).xreplace(dict(states)).xreplace(self._zero())
+        heard = [f for f in self.fields if expr.has(f)]
+        if len(heard) == len(self.fields):
+            return None
+        zs = list(symbols(f"z_1:{len(heard) + 1}", real=True))
+        lower = cholesky([[self.covariance[a, b] for b in heard] for a in heard])
+        values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(heard))]
+        expr = expr.xreplace(dict(zip(heard, values, strict=True)))
+        for z in reversed(zs):
+            expr = gaussian_average(expr, z)
+        return expr
 
     def _zero(self) -> dict[Symbol, Expr]:
         return dict.fromkeys(self.solution.sources, S.Zero)

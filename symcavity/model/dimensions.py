@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sympy import QQ, Abs, Add, Basic, Heaviside, Max, Min, Mul, Piecewise, Pow, Rational, ilcm, sign, sympify
+from sympy import QQ, Abs, Add, Basic, Heaviside, Max, Min, Mul, Piecewise, Pow, Rational, Sum, ilcm, sign, sympify
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanFunction
 from sympy.polys.matrices import DomainMatrix
 
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
 from symcavity.model.system import System
@@ -41,6 +44,15 @@ class _Analysis:
             return {expr: Rational(1)}
         if not isinstance(expr, Basic) or expr.is_zero or not self._has(expr):
             return None if expr == 0 else _BARE
+        if isinstance(expr, Average | Sum) or type(expr) is GaussianAverage:  # others hold numbers beside their body
+            return self.of(expr.args[0])
+        if isinstance(expr, ImplicitAverage):
+            body, x, reached, *ends = expr.args
+            self.known.add(x)
+            self.bare(reached)
+            for end in (e for e in ends if e.is_finite):
+                self.alike([x, end])
+            return self.of(body)
         if isinstance(expr, Mul):
             parts = [self.of(a) for a in expr.args]
             return None if None in parts else _combined([(p, Rational(1)) for p in parts if p is not None])
@@ -164,6 +176,50 @@ def dimensions(system: System, parameters: Iterable[Any], couplings: Iterable[An
     for kind, forms in carried.items():
         out.equations[kind] = np.array([out.power(form) for form in forms]).reshape(len(forms), basis.shape[1])
     return out
+
+
+def dimensions_of(equations: Iterable[Any], symbols: Sequence[Any]) -> Dimensions:
+    """Find the units of symbols in equations between numbers: those in which all of them keep their form.
+
+    Parameters
+    ----------
+    equations : iterable of Expr
+        Differences of two sides.
+    symbols : sequence
+        What may have units; what stands in no equation has none.
+    """
+    look = _Analysis(set(symbols))
+    equations = list(equations)
+    for difference in equations:
+        look.of(difference)
+    bound = sorted(look.known - set(symbols), key=str)
+    absent = [s for s in symbols if not any(e.has(s) for e in equations)]
+    look.equal += [{s: Rational(1)} for s in absent]
+    every = [*symbols, *bound]
+    return Dimensions(every, _integer_null_space(look.equal, every), {})
+
+
+def fitted(count: int, groups: Iterable[Iterable[tuple[np.ndarray, float]]]) -> np.ndarray:
+    """The logarithms of units, to base two, in which numbers are of order one; zero for units that no number has.
+
+    Parameters
+    ----------
+    count : int
+        How many units there are.
+    groups : iterable
+        Powers of the units of numbers, with the logarithms of these: those of a later group settle what earlier ones
+        leave open.
+    """
+    logarithms, free = np.zeros(count), np.eye(count)
+    for group in groups:
+        known = [(p, size) for p, size in group if np.any(p @ free)]
+        if known:
+            rows, sizes = np.array([p for p, _ in known]), np.array([size for _, size in known])
+            left = sizes - rows @ logarithms
+            logarithms = logarithms + free @ np.linalg.lstsq(rows @ free, left, rcond=1e-9)[0]
+            _, s, vt = np.linalg.svd(rows @ free)
+            free = free @ vt[np.count_nonzero(s > 1e-9 * s[0]) :].T
+    return logarithms
 
 
 def _integer_null_space(rows: list[Form], symbols: list[Any]) -> np.ndarray:

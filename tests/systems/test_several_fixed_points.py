@@ -1,0 +1,65 @@
+"""Networks with several fixed points, or with units that jump: all that the equations have is told."""
+
+import pytest
+from scipy.stats import norm
+from sympy import Eq, Heaviside, Piecewise, Rational, Sum, Symbol, sign, symbols, tanh
+
+from symcavity.errors import JumpingLaw, SeveralSolutions
+from symcavity.face import System
+from symcavity.model.averages import average
+from symcavity.model.couplings import Coupling
+from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Datum, Feature, Quenched
+
+w, j, c = Feature("w"), symbols("j", integer=True), Symbol("c", positive=True)
+J = Coupling("J", between=(i, i), mean=c / N)
+field = Sum(J[i, j] * w[j], (j, 1, N))
+STEPS = {
+    "step": Heaviside(field - 1),
+    "cases": Piecewise((1, field > 1), (0, True)),
+    "sign": (1 + sign(field - 1)) / 2,
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_network_of_counts_has_three_fixed_points(name):
+    system = System([Eq(w[i], STEPS[name])])
+    with pytest.warns(JumpingLaw, match="jumps with fields that come back"), pytest.raises(SeveralSolutions) as told:
+        system.cavity().solve({c: 2})
+    actives = sorted(float(s[next(k for k in s if str(k) == "q_w")]) for s in told.value.solutions)
+    assert len(actives) == 2
+    for share in actives:  # of active units; each hears a Gaussian about twice this share
+        assert norm.sf((1 - 2 * share) / share**0.5) == pytest.approx(share, rel=1e-9)
+    assert "3 admissible solutions" in str(told.value)
+    assert "at rest" in str(told.value)
+
+
+def test_silence_is_told_beside_the_two_ways_of_a_ferromagnet():
+    with pytest.raises(SeveralSolutions, match="3 admissible solutions") as told:
+        System([Eq(w[i], tanh(field / 2))]).cavity().solve({c: 4})
+    assert "q_w, M_w = 0: states that are all at rest" in str(told.value)
+
+
+def test_driven_units_do_not_rest():
+    with pytest.raises(SeveralSolutions, match="3 admissible") as told:
+        System([Eq(w[i], tanh(field + Rational(1, 20)))]).cavity().solve({c: 2})
+    assert "at rest" not in str(told.value)
+
+
+def test_silence_is_a_state_of_graded_units_with_a_memory():
+    """Each unit hears itself through the other memories: its response is followed while the states vanish."""
+    x, m, t, beta = Coupling("x"), Datum("m"), Quenched("t", i), Symbol("beta", positive=True)
+    heard = t[i] * average(t[i] * w[i]) + Sum(x[mu, i] * m[mu], (mu, 1, P))
+    system = System([Eq(w[i], tanh(beta * heard)), Eq(m[mu], Sum(x[mu, i] * w[i], (i, 1, N)))])
+    with pytest.raises(SeveralSolutions, match="6 admissible solutions") as told:
+        system.cavity().solve({alpha: Rational(1, 50), beta: 2, t: {1: "1/2", -1: "1/2"}})
+    assert "at rest" in str(told.value)
+
+
+def test_units_that_only_pass_a_jump_on_are_not_warned_of(recwarn):
+    """A label that a step decides is no state that answers to itself."""
+    x, t = Coupling("x"), Datum("t")
+    heard = Eq(t[mu], sign(Sum(x[mu, i] * 1, (i, 1, N))))
+    learned = Eq(w[i], Sum(x[mu, i] * t[mu], (mu, 1, P)))
+    System([learned, heard]).cavity().solve({alpha: 2})
+    assert not [r for r in recwarn if r.category is JumpingLaw]
