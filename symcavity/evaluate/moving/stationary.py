@@ -323,7 +323,7 @@ class Stationary:
                 "networks with one field of states, and independent couplings of one variance",
                 "the covariances of instances",
             )
-        if self._path is None:
+        if self._path is None or self._potential is None:
             raise NotConverged("The states keep still: there are no covariances over time.")
         apart = abs(float(exact_value(lag, "lag", 15)))
         with mp.workdps(self.dps + 20):
