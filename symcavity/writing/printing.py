@@ -360,11 +360,13 @@ def tree(obj: Any, inline: bool = False) -> Row:
     Parameters
     ----------
     obj : object
-        Anything; what is not mathematics is printed as its string.
+        Anything; a tree stays as it is, and what is not mathematics is printed as its string.
     inline : bool
         Write fractions with a slash, for running text.
     """
     printer = CavityPrinter(inline=inline)
+    if isinstance(obj, Row):
+        return obj
     if isinstance(obj, str):
         return beside(words(obj))
     if isinstance(obj, Equation):

@@ -195,7 +195,7 @@ def _formula(source: str, values: Mapping[str, Any]) -> Row:
         value = _value(found[1], values)
         if isinstance(value, str):
             return value
-        given.append(value if isinstance(value, Row) else tree(value))
+        given.append(tree(value))
         return mark(len(given) - 1)
 
     return read(re.sub(r"@([A-Za-z]+)", value, source), given)
