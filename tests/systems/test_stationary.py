@@ -153,3 +153,6 @@ def test_a_dimension_at_a_lag_and_what_has_none():
     assert rest.dimension("1/2") < rest.dimension()
     with pytest.raises(NotConverged, match="keep still"):
         ERF.stationary({g: "4/5"}).dimension()
+    shifted = network(lambda u: u, xi[i, t] + 1)
+    with pytest.raises(UnsupportedLaw, match="differs from unit to unit"):
+        shifted.stationary({g: "1/2", D: 1}).dimension()

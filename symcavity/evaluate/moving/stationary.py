@@ -313,7 +313,7 @@ class Stationary:
         Raises
         ------
         UnsupportedLaw
-            If the units hear several fields, or what they send is not of one kind.
+            If the units hear several fields, what they send is not of one kind, or units have means over time.
         NotConverged
             If the states keep still, or covariances are larger than order ``1/sqrt(N)``.
         """
@@ -323,19 +323,23 @@ class Stationary:
                 "networks with one field of states, and independent couplings of one variance",
                 "the covariances of instances",
             )
-        if self._path is None:
+        potential = self._potential
+        if self._path is None or potential is None:
             raise NotConverged("The states keep still: there are no covariances over time.")
+        if potential.end != 0:
+            raise UnsupportedLaw(
+                f"{self.law.state} has a mean over time, which differs from unit to unit.",
+                "networks that are odd in their states",
+                "the covariances of instances",
+            )
         apart = abs(float(exact_value(lag, "lag", 15)))
         with mp.workdps(self.dps + 20):
             ((weight, f, _),) = self.law.pairs
-            mean = float(f.coefficients(self.law.mean, self._variance, self.dps)[0])
             slope = Profile(f.expr.diff(X), X).coefficients(self.law.mean, self._variance, self.dps)[0]
-            series = self._potential.series
-            end = float(mp.polyval(series[::-1], self._path.end) / weight) - mean**2
+            sent = f.expr.xreplace({X: self.law.state})
 
             def covariance(lags: Any) -> Any:
-                expr = f.expr.xreplace({X: self.law.state})
-                return np.array([float(self._product(expr, expr, mp.mpf(v))) for v in lags]) - mean**2 - end
+                return np.array([float(self._product(sent, sent, mp.mpf(v))) for v in lags])
 
             gain = float(mp.sqrt(weight) * abs(mp.mpf(slope)))
             return dimension(covariance, float(self.law.rate), gain, 8 / float(self.law.rate), apart)
