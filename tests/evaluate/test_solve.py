@@ -204,7 +204,7 @@ def test_residual_is_measured_more_precisely(theory):
     solution = theory.solve({kappa: 1}, dps=30)
     assert 0 < solution.residual < mpmath.mpf("1e-38")
     with mpmath.workdps(60):
-        solution.values[alpha] *= 1 + mpmath.mpf("1e-20")
+        solution._own[alpha] *= 1 + mpmath.mpf("1e-20")
     solution._residual = None
     assert 1e-22 < solution.residual < 1e-18
 
