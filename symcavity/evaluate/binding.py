@@ -18,7 +18,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate import saddle_attempt
 from symcavity.evaluate.admissible import inadmissible
-from symcavity.evaluate.attempts import infeasible, resting, solve
+from symcavity.evaluate.attempts import Effort, infeasible, resting, solve
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.eliminated import Eliminated
 from symcavity.evaluate.guesses import read_guess
@@ -143,6 +143,7 @@ def solve_theory(
     timeout: float | None = None,
     *,
     certify: bool = False,
+    effort: Effort = "full",
 ) -> Solution:
     """Solve the closed equations of a theory; the values may hold convex sets.
 
@@ -170,7 +171,7 @@ def solve_theory(
             for branch in bound.branches if certify else ():  # before any long work
                 task = task_of(branch)
                 enclosable(task, read_values(task, rest, dps))
-            found = solve_bound(bound, rest, dps, near)
+            found = solve_bound(bound, rest, dps, near, effort=effort)
         if certify:
             found.certified = enclosed(found)
         numbers = {str(k) for k in found.given.exact}
@@ -185,6 +186,7 @@ def solve_bound(
     guess: Mapping[Any, Any] | None = None,
     *,
     double: bool = False,
+    effort: Effort = "full",
 ) -> Solution:
     """Solve a theory that has its sets, on that branch of its conditions on all sites on which the signs are right.
 
@@ -209,7 +211,7 @@ def solve_bound(
                 return rest
     for branch, near in tries:
         try:
-            found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double))
+            found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double, effort=effort))
             found[-1].origin = restored, branch, values
         except (Infeasible, NotConverged) as error:
             failed.append(error)

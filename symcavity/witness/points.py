@@ -83,13 +83,13 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
             signed = q not in scales and not q.positive and not positive
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
-            if named := _compared(theory, q):
+            if named := compared(theory, q):
                 every = dict.fromkeys([*values[q], *named])
                 values[q] = dict.fromkeys(every, Rational(1, len(every)))
     return _with_sets(theory, values, rng)
 
 
-def _compared(theory: Theory, family: Quenched) -> list[Expr]:
+def compared(theory: Theory, family: Quenched) -> list[Expr]:
     """The numbers that a quenched parameter is compared with: a label without them would leave cases out."""
     tests = {test for e in theory.equations for test in e.difference.atoms(Eq, Ne)}
     found = (side for test in tests if families([test], Quenched) == [family] for side in test.args if side.is_number)
