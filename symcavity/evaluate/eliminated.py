@@ -26,7 +26,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
 
 COARSE = 500
-SPURIOUS, INFINITE, VANISHING = 1e-3, 1e10, 1e-11
+INFINITE = 1e10
 SCALES = (1.0, 1e-3, 30.0)  # of the fields, where the closed equations are iterated from
 MOST_NODES = 1 << 17  # sites times starting points that are followed together
 _LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])

@@ -19,9 +19,7 @@ WIDE = 46.0
 FARTHEST = 600.0
 STARTS, FEW = 40, 9  # starting points; those before a continuation is tried, and where one begins
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
-CALLS, ASTRAY = 150, 8  # evaluations of a search; steps of a polish in a row, none of which is the shortest so far
-CAREFUL = 3  # starting points that are followed without a rough look
-REFINED = 5  # how often rules of integration are refined where a search ends
+CALLS = 150  # evaluations of a search
 
 Residual = Callable[..., Sequence[tuple[Any, Any]]]
 
